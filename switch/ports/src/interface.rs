@@ -1,0 +1,202 @@
+//! One network interface as a port of the switch: opened, lost, opened again.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::batch::{BATCH, RxBatch, Sent, TxBatch};
+use crate::counters::Counters;
+use crate::sys;
+
+/// Bytes of kernel buffer asked for on either side of a socket. Large enough that a burst is not lost while the
+/// switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits its queue.
+const SOCKET_BUFFER: libc::c_int = 16 << 20;
+
+/// Why an interface could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no interface of this name in the network namespace.
+    #[error("there is no interface {name}; `ip link` lists those of this network namespace")]
+    Missing {
+        /// The name asked for.
+        name: String,
+    },
+    /// Packet sockets are for root.
+    #[error("opening interface {name} needs root or CAP_NET_RAW: {error}")]
+    Forbidden {
+        /// The name asked for.
+        name: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// Anything else the kernel says.
+    #[error("cannot {action} on interface {name}: {error}")]
+    Kernel {
+        /// The name asked for.
+        name: String,
+        /// What was tried.
+        action: &'static str,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+/// What a receive call found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Received {
+    /// The batch holds what was waiting.
+    Frames,
+    /// The interface is down; it speaks up again by itself.
+    Down,
+    /// The interface is gone, or its name belongs to another one now; the socket is closed.
+    Lost,
+}
+
+/// A network interface in use as a port.
+pub struct Interface {
+    name: String,
+    socket: Option<Socket>,
+    counters: Arc<Counters>,
+}
+
+struct Socket {
+    fd: OwnedFd,
+    index: libc::c_int,
+}
+
+impl Interface {
+    /// Opens the interface called `name`; frames that arrive from now on are received.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        let socket = open_socket(name)?;
+        Ok(Self { name: name.to_owned(), socket: Some(socket), counters: Arc::default() })
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The interface's counters, which outlive a loss of the interface.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Whether the interface is there.
+    pub fn is_open(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// The socket to wait on, while the interface is there.
+    pub fn raw_fd(&self) -> Option<RawFd> {
+        self.socket.as_ref().map(|socket| socket.fd.as_raw_fd())
+    }
+
+    /// Tries to open a lost interface again.
+    pub fn reopen(&mut self) -> Result<(), OpenError> {
+        if self.socket.is_none() {
+            self.socket = Some(open_socket(&self.name)?);
+        }
+        Ok(())
+    }
+
+    /// Replaces the batch's content by the frames that wait at this interface.
+    pub fn receive(&mut self, batch: &mut RxBatch) -> Received {
+        let Some(socket) = &self.socket else {
+            batch.clear();
+            return Received::Lost;
+        };
+        match batch.receive(&socket.fd, BATCH) {
+            Ok(oddities) => {
+                let counters = &self.counters;
+                if !batch.is_empty() {
+                    counters.rx_packets.add(batch.len() as u64);
+                    counters.rx_bytes.add(batch.frames().map(|frame| frame.len() as u64).sum());
+                }
+                if oddities.oversize > 0 {
+                    counters.rx_oversize.add(oddities.oversize);
+                }
+                if oddities.partial_checksum > 0 {
+                    counters.rx_partial_checksum.add(oddities.partial_checksum);
+                }
+                Received::Frames
+            }
+            Err(_) => {
+                batch.clear();
+                self.check_lost()
+            }
+        }
+    }
+
+    /// Sends and forgets the frames of `batch`.
+    pub fn send(&mut self, batch: &mut TxBatch) {
+        if batch.is_empty() {
+            return;
+        }
+        let counters = &self.counters;
+        match &self.socket {
+            None => counters.tx_down_drops.add(batch.len() as u64),
+            Some(socket) => batch.send(&socket.fd, |sent| match sent {
+                Sent::Taken { frames, bytes } => {
+                    counters.tx_packets.add(frames);
+                    counters.tx_bytes.add(bytes);
+                }
+                Sent::Refused(error) => match error.raw_os_error() {
+                    Some(libc::ENOBUFS) => counters.tx_link_drops.add(1),
+                    Some(libc::EAGAIN) => counters.tx_backlog_drops.add(1),
+                    Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => counters.tx_down_drops.add(1),
+                    _ => counters.tx_refused.add(1),
+                },
+            }),
+        }
+        batch.clear();
+    }
+
+    /// Adds what the kernel has dropped since the last call to the counters.
+    pub fn update_kernel_drops(&mut self) {
+        if let Some(socket) = &self.socket
+            && let Ok(drops) = sys::take_kernel_drops(&socket.fd)
+        {
+            self.counters.rx_kernel_drops.add(drops);
+        }
+    }
+
+    /// Finds out, after an error, whether the interface is down or gone.
+    fn check_lost(&mut self) -> Received {
+        let Some(socket) = &self.socket else { return Received::Lost };
+        if sys::interface_index(&self.name) == Some(socket.index) {
+            return Received::Down;
+        }
+        self.update_kernel_drops();
+        self.socket = None;
+        Received::Lost
+    }
+
+}
+
+fn open_socket(name: &str) -> Result<Socket, OpenError> {
+    let kernel = |action| {
+        let name = name.to_owned();
+        move |error| OpenError::Kernel { name, action, error }
+    };
+    let index = sys::interface_index(name).ok_or_else(|| OpenError::Missing { name: name.to_owned() })?;
+    let fd = sys::packet_socket().map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => OpenError::Forbidden { name: name.to_owned(), error },
+        _ => kernel("open a packet socket")(error),
+    })?;
+    let one: libc::c_int = 1;
+    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one).map_err(kernel("ask for VLAN tags"))?;
+    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)
+        .map_err(kernel("ignore own frames (needs Linux 4.20 or later)"))?;
+    for (forced, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        sys::set_option(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER)
+            .or_else(|_| sys::set_option(&fd, libc::SOL_SOCKET, plain, &SOCKET_BUFFER))
+            .map_err(kernel("set the buffer size"))?;
+    }
+    sys::bind_to_interface(&fd, index).map_err(kernel("receive frames"))?;
+    sys::set_promiscuous(&fd, index).map_err(kernel("receive frames addressed to others"))?;
+    Ok(Socket { fd, index })
+}

@@ -1,0 +1,129 @@
+//! Waiting for frames, for other threads and for the clock, without using the processor.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::sys::check;
+
+/// The token under which the waker reports.
+const WAKER: u64 = u64::MAX;
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The socket registered under this token has frames or an error.
+    Ready(usize),
+    /// Another thread called [`Waker::wake`].
+    Woken,
+}
+
+/// Waits for several sockets at once.
+pub struct Poller {
+    epoll: OwnedFd,
+    waker: Waker,
+}
+
+/// Ends the wait of a [`Poller`] from another thread.
+#[derive(Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Poller {
+    /// A poller that waits for its waker only.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no pointers are involved.
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: no pointers are involved.
+        let event = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let poller = Self { epoll, waker: Waker(Arc::new(event)) };
+        poller.register(poller.waker.0.as_raw_fd(), WAKER)?;
+        Ok(poller)
+    }
+
+    /// A handle that ends the wait.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Waits for this socket too. It is forgotten when the socket is closed.
+    pub fn add(&self, socket: RawFd, token: usize) -> io::Result<()> {
+        self.register(socket, token as u64)
+    }
+
+    fn register(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+        // SAFETY: `event` outlives the call.
+        check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) })
+    }
+
+    /// Waits until something happens or `timeout` is over (`None`: for as long as it takes), and puts what
+    /// happened into `events`.
+    pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        const EVENTS: usize = 64;
+        events.clear();
+        // Rounded up, so that a deadline has passed when the wait for it ends.
+        let timeout = timeout.map_or(-1, |timeout| {
+            libc::c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
+        });
+        // SAFETY: all-zero is a valid value of this plain structure.
+        let mut ready: [libc::epoll_event; EVENTS] = unsafe { zeroed() };
+        // SAFETY: pointer and length describe `ready`, which outlives the call.
+        let count = unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), EVENTS as libc::c_int, timeout)
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        }
+        for event in &ready[..count as usize] {
+            events.push(match event.u64 {
+                WAKER => {
+                    self.waker.drain();
+                    Event::Woken
+                }
+                token => Event::Ready(token as usize),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Waker {
+    /// Ends the current wait, or the next one when nobody waits.
+    pub fn wake(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: pointer and length describe `one`. A full counter means that a wake-up is already pending.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    fn drain(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: pointer and length describe `count`. An empty counter is no error here.
+        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    check(fd)?;
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waker_ends_one_wait() {
+        let poller = Poller::new().unwrap();
+        let mut events = Vec::new();
+        poller.waker().wake();
+        poller.waker().wake();
+        poller.wait(&mut events, None).unwrap();
+        assert_eq!(events, [Event::Woken]);
+        poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
+        assert_eq!(events, []);
+    }
+}

@@ -1,0 +1,89 @@
+//! The few system calls of packet sockets, with errors instead of return codes.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The number of the interface called `name`, or `None` when there is none.
+pub fn interface_index(name: &str) -> Option<libc::c_int> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: `name` is a valid C string for the length of the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    libc::c_int::try_from(index).ok().filter(|index| *index != 0)
+}
+
+/// Opens a packet socket that is not yet attached to anything.
+pub fn packet_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers are involved; protocol 0 receives nothing until the socket is bound.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Attaches the socket to an interface, for frames of every protocol.
+pub fn bind_to_interface(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
+    // SAFETY: all-zero is a valid value of this plain structure.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index;
+    // SAFETY: pointer and length describe `address`, which outlives the call.
+    check(unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    })
+}
+
+/// Sets a socket option whose value is the plain structure or integer `value`.
+pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`, which outlives the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+}
+
+/// Receives frames addressed to anyone while the socket lives.
+pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
+    // SAFETY: all-zero is a valid value of this plain structure.
+    let mut request: libc::packet_mreq = unsafe { zeroed() };
+    request.mr_ifindex = index;
+    request.mr_type = libc::PACKET_MR_PROMISC as u16;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+/// Frames dropped by the kernel for lack of buffer space since the last call.
+pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
+    // SAFETY: all-zero is a valid value of this plain structure.
+    let mut stats: libc::tpacket_stats = unsafe { zeroed() };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `stats`, which outlives the call.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut stats).cast(),
+            &raw mut length,
+        )
+    })?;
+    Ok(u64::from(stats.tp_drops))
+}
+
+/// Turns the usual "negative is an error" into a result.
+pub fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

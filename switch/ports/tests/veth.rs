@@ -1,0 +1,156 @@
+//! Real frames through veth pairs, in a network namespace of this test's own.
+//!
+//! Needs root; says so and passes without it, because a plain user cannot make interfaces.
+
+use std::process::Command;
+use std::time::Duration;
+
+use sluice_ports::{Event, Interface, OpenError, Poller, Received, RxBatch, TxBatch};
+
+/// Runs `test` with interfaces `left` and `right`, joined and up, in a fresh namespace.
+fn with_veth(test: impl FnOnce() + Send + 'static) {
+    // SAFETY: no pointers are involved.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("SKIPPED: packet sockets and namespaces need root");
+        return;
+    }
+    std::thread::spawn(|| {
+        // SAFETY: no pointers are involved; only this thread changes its namespace, and children inherit it.
+        let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
+        add_pair();
+        test();
+    })
+    .join()
+    .expect("the test in the namespace failed");
+}
+
+fn add_pair() {
+    run("ip link add left type veth peer name right");
+    for end in ["left", "right"] {
+        run(&format!("sysctl -q -w net.ipv6.conf.{end}.disable_ipv6=1"));
+        run(&format!("ip link set {end} up"));
+    }
+}
+
+fn run(command: &str) {
+    let mut words = command.split(' ');
+    let status = Command::new(words.next().unwrap()).args(words).status().expect(command);
+    assert!(status.success(), "{command}: {status}");
+}
+
+/// Waits until `interface` has delivered `count` frames.
+fn receive(interface: &mut Interface, count: usize) -> Vec<Vec<u8>> {
+    let poller = Poller::new().unwrap();
+    poller.add(interface.raw_fd().unwrap(), 0).unwrap();
+    let (mut events, mut batch, mut frames) = (Vec::new(), RxBatch::default(), Vec::new());
+    while frames.len() < count {
+        poller.wait(&mut events, Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(events, [Event::Ready(0)], "{} frames of {count} after 5 s", frames.len());
+        assert_eq!(interface.receive(&mut batch), Received::Frames);
+        frames.extend(batch.frames().map(<[u8]>::to_vec));
+    }
+    frames
+}
+
+fn frame(length: usize, ethertype: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    frame.extend(ethertype);
+    frame.resize(length, 0x5a);
+    frame
+}
+
+fn send(interface: &mut Interface, frames: &[Vec<u8>]) {
+    let mut batch = TxBatch::default();
+    for frame in frames {
+        batch.push(&frame[..14], &frame[14..]);
+    }
+    interface.send(&mut batch);
+    assert!(batch.is_empty());
+}
+
+#[test]
+fn frames_arrive_whole_in_order_and_only_at_the_other_end() {
+    with_veth(|| {
+        let (mut left, mut right) = (Interface::open("left").unwrap(), Interface::open("right").unwrap());
+        let frames: Vec<_> = (0..150).map(|n| frame(60 + n * 9, &[0x08, 0x00])).collect();
+        send(&mut left, &frames);
+        assert_eq!(receive(&mut right, frames.len()), frames);
+        let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+        let (out, into) = (left.counters().snapshot(), right.counters().snapshot());
+        assert_eq!((out.tx_packets, out.tx_bytes, out.rx_packets), (150, bytes, 0));
+        assert_eq!((into.rx_packets, into.rx_bytes, into.tx_packets), (150, bytes, 0));
+        let mut own = RxBatch::default();
+        assert_eq!(left.receive(&mut own), Received::Frames);
+        assert!(own.is_empty(), "own frames came back");
+    });
+}
+
+#[test]
+fn vlan_tags_are_put_back() {
+    with_veth(|| {
+        let (mut left, mut right) = (Interface::open("left").unwrap(), Interface::open("right").unwrap());
+        let frames = [
+            frame(64, &[0x81, 0x00, 0x60, 0x05, 0x08, 0x00]),
+            frame(64, &[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x08, 0x08, 0x00]),
+            frame(1518, &[0x81, 0x00, 0x00, 0x00, 0x08, 0x00]),
+        ];
+        send(&mut left, &frames);
+        assert_eq!(receive(&mut right, frames.len()), frames);
+    });
+}
+
+#[test]
+fn what_a_shaped_link_refuses_is_the_links_loss() {
+    with_veth(|| {
+        run("tc qdisc add dev left root tbf rate 64kbit burst 1600 limit 8000");
+        let mut left = Interface::open("left").unwrap();
+        let frames = vec![frame(1000, &[0x08, 0x00]); 100];
+        send(&mut left, &frames);
+        let counters = left.counters().snapshot();
+        assert!(counters.tx_link_drops > 50, "{counters:?}");
+        assert_eq!(counters.tx_link_drops + counters.tx_packets, 100, "{counters:?}");
+    });
+}
+
+#[test]
+fn refused_and_down_frames_are_counted_apart() {
+    with_veth(|| {
+        let mut left = Interface::open("left").unwrap();
+        send(&mut left, &[frame(60, &[8, 0]), frame(4000, &[8, 0]), frame(61, &[8, 0])]);
+        let counters = left.counters().snapshot();
+        assert_eq!((counters.tx_packets, counters.tx_refused), (2, 1), "{counters:?}");
+        run("ip link set left down");
+        send(&mut left, &[frame(60, &[8, 0])]);
+        assert_eq!(left.counters().snapshot().tx_down_drops, 1);
+        assert_eq!(left.receive(&mut RxBatch::default()), Received::Down);
+        run("ip link set left up");
+        send(&mut left, &[frame(60, &[8, 0])]);
+        assert_eq!(left.counters().snapshot().tx_packets, 3);
+    });
+}
+
+#[test]
+fn an_interface_may_vanish_and_come_back() {
+    with_veth(|| {
+        let mut left = Interface::open("left").unwrap();
+        run("ip link del left");
+        let mut batch = RxBatch::default();
+        assert_eq!(left.receive(&mut batch), Received::Lost);
+        assert!(!left.is_open());
+        assert!(matches!(left.reopen(), Err(OpenError::Missing { .. })));
+        send(&mut left, &[frame(60, &[8, 0])]);
+        assert_eq!(left.counters().snapshot().tx_down_drops, 1);
+        add_pair();
+        left.reopen().unwrap();
+        let mut right = Interface::open("right").unwrap();
+        send(&mut right, &[frame(60, &[8, 0])]);
+        assert_eq!(receive(&mut left, 1), [frame(60, &[8, 0])]);
+    });
+}
+
+#[test]
+fn the_error_names_the_interface() {
+    let Err(error) = Interface::open("nosuch0") else { panic!("opened nosuch0") };
+    assert!(error.to_string().contains("nosuch0"), "{error}");
+}
