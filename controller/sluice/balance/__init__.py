@@ -1,0 +1,28 @@
+"""R and the ratios. Pure: observations and a time in, decisions out; no switch, no socket, no clock."""
+
+from .balancer import Balancer, Decision
+from .counts import CounterReset, Counts
+from .diagnosis import Condition, Diagnosis
+from .metric import ratio_of_unanswered, ratio_with_every_synack
+from .options import BalanceOptions, Mode, ProductionOptions
+from .ratios import Member, fair_shares
+from .weights import largest_remainder, to_ratios, weight_sum
+
+__all__ = [
+    "BalanceOptions",
+    "Balancer",
+    "Condition",
+    "CounterReset",
+    "Counts",
+    "Decision",
+    "Diagnosis",
+    "Member",
+    "Mode",
+    "ProductionOptions",
+    "fair_shares",
+    "largest_remainder",
+    "ratio_of_unanswered",
+    "ratio_with_every_synack",
+    "to_ratios",
+    "weight_sum",
+]

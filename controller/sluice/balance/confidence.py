@@ -1,0 +1,40 @@
+"""How sure it is that one server answers worse than the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from .counts import Counts, total
+from .metric import smoothed
+
+
+def worst_smoothed(windows: Mapping[int, Counts], alpha: float, beta: float) -> int | None:
+    """The server with the largest smoothed R (the lower id of several equal); None without servers."""
+    if not windows:
+        return None
+    return min(windows, key=lambda server: (-smoothed(windows[server], alpha, beta), server))
+
+
+def deviation(server: int, windows: Mapping[int, Counts]) -> float:
+    """Standard deviations by which a server's share of unanswered SYNs is above the rest of the pool's.
+
+    The pooled two-proportion statistic; 0 when the server is not above the rest or either side is empty.
+    """
+    mine = windows[server]
+    rest = total([counts for other, counts in windows.items() if other != server])
+    if mine.syn == 0 or rest.syn == 0:
+        return 0.0
+    lost_mine, lost_rest = max(0, mine.syn - mine.synack), max(0, rest.syn - rest.synack)
+    pooled = (lost_mine + lost_rest) / (mine.syn + rest.syn)
+    difference = lost_mine / mine.syn - lost_rest / rest.syn
+    variance = pooled * (1 - pooled) * (1 / mine.syn + 1 / rest.syn)
+    if difference <= 0:
+        return 0.0
+    # Everything or nothing lost on both sides leaves no variance, and then no difference either.
+    return difference / math.sqrt(variance) if variance > 0 else 0.0
+
+
+def proportional_step(z: float, confidence_z: float, delta: float) -> float:
+    """The part of the ratio to move: 0 up to ``confidence_z``, ``delta`` from twice that on, linear between."""
+    return delta * min(1.0, max(0.0, z / confidence_z - 1.0))

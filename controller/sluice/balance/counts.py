@@ -1,0 +1,57 @@
+"""What the switch's ledger counts for one server, and wrap-safe differences of it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+CELL_BITS = 32
+"""Width of a ledger cell: counters are cumulative and wrap at 2^32."""
+
+_MODULUS = 1 << CELL_BITS
+_IMPLAUSIBLE = _MODULUS >> 1
+
+
+class CounterReset(Exception):
+    """A cumulative counter moved by half its range or more: it was reset, not incremented."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Packets of one server: cumulative when read from the switch, or the difference of two readings."""
+
+    syn: int = 0
+    """SYNs forwarded to the server, retransmissions included."""
+    synack: int = 0
+    """First SYN-ACKs of a connection."""
+    synack_again: int = 0
+    """Repeated SYN-ACKs of a connection that had been answered."""
+    completed: int = 0
+    """Handshakes completed by the client's ACK."""
+    reset: int = 0
+    """Resets sent by the server."""
+
+    def since(self, earlier: Counts) -> Counts:
+        """The packets counted after ``earlier``; right across a wrap.
+
+        Raises CounterReset when a cell went backwards, as it does when the switch was restarted.
+        """
+        differences = [
+            (now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)
+        ]
+        if max(differences) >= _IMPLAUSIBLE:
+            raise CounterReset(f"from {earlier} to {self}")
+        return Counts(*differences)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+ZERO = Counts()
+
+
+def total(parts: list[Counts]) -> Counts:
+    """The sum of several differences."""
+    result = ZERO
+    for part in parts:
+        result = result + part
+    return result

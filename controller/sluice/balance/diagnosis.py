@@ -1,0 +1,89 @@
+"""What goes on in a service, told from its ledger: normal, a sick server, a flood, silence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .counts import Counts, total
+from .metric import ratio_of_unanswered
+
+
+class Condition(StrEnum):
+    """The verdict on a service."""
+
+    IDLE = "idle"
+    NORMAL = "normal"
+    SICK = "sick server"
+    SILENT = "silent server"
+    PANIC = "panic"
+    FLOOD = "flood"
+    OVERLOAD = "overload or flood"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A condition and the servers it is about."""
+
+    condition: Condition
+    servers: tuple[int, ...] = ()
+
+    @property
+    def freeze(self) -> bool:
+        """The measurements say nothing about single servers: weights are to stay as they are."""
+        return self.condition in (Condition.FLOOD, Condition.OVERLOAD)
+
+    def sentence(self, names: Mapping[int, str]) -> str:
+        """One sentence for a person."""
+        who = ", ".join(names.get(server, f"server {server}") for server in self.servers)
+        match self.condition:
+            case Condition.IDLE:
+                return "Too few new connections to judge the servers."
+            case Condition.NORMAL:
+                return "All servers answer."
+            case Condition.SICK:
+                return f"{who} leaves connection requests unanswered; the others answer."
+            case Condition.SILENT:
+                return f"{who} answers nothing."
+            case Condition.PANIC:
+                return f"Most servers answer nothing ({who}); the pool is split by capacity."
+            case Condition.FLOOD:
+                return "Servers answer but hardly any handshake completes: a SYN flood; weights are frozen."
+            case Condition.OVERLOAD:
+                return "Every server leaves requests unanswered at once: overload or a flood; weights are frozen."
+
+
+def diagnose(
+    windows: Mapping[int, Counts],
+    silent: Collection[int],
+    *,
+    min_syn: int,
+    quiet_r: float,
+    flood_completed: float,
+    flood_r: float,
+    panic: bool,
+) -> Diagnosis:
+    """The condition of a service, from its servers' windows and the set of those that are silent."""
+    if panic:
+        return Diagnosis(Condition.PANIC, tuple(sorted(silent)))
+    pool = total(list(windows.values()))
+    if pool.syn < min_syn and not silent:
+        return Diagnosis(Condition.IDLE)
+    if pool.synack >= min_syn and pool.completed < flood_completed * pool.synack:
+        return Diagnosis(Condition.FLOOD)
+    r = {server: ratio_of_unanswered(counts, min_syn) for server, counts in windows.items()}
+    known = {server: value for server, value in r.items() if value is not None}
+    if len(known) > 1 and all(value > flood_r for value in known.values()):
+        return Diagnosis(Condition.OVERLOAD)
+    if silent:
+        return Diagnosis(Condition.SILENT, tuple(sorted(silent)))
+    sick = tuple(sorted(server for server, value in known.items() if value > quiet_r))
+    if not sick:
+        return Diagnosis(Condition.NORMAL)
+    largest = max(known[server] for server in sick)
+    if math.isinf(largest):
+        return Diagnosis(Condition.SICK, tuple(s for s in sick if math.isinf(known[s])))
+    # Name those that are within a factor of two of the worst, not everyone with a stray loss.
+    return Diagnosis(Condition.SICK, tuple(s for s in sick if known[s] >= largest / 2))

@@ -1,0 +1,75 @@
+"""The parameters of the balancing algorithms, with the paper's values as defaults where it gives one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Interval, Lt
+
+
+class Mode(StrEnum):
+    """Who decides the ratios of a service."""
+
+    FIXED = "fixed"
+    """The configured capacities, whatever is measured."""
+    PAPER = "paper"
+    """Ohta & Andou, exactly."""
+    PRODUCTION = "production"
+    """Ohta & Andou with confidence, recovery, ejection, flood freeze and slow start."""
+
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProductionOptions:
+    """What production mode adds to the paper. Times in seconds, shares of 1."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+
+    alpha: Annotated[float, Gt(0)] = 0.5
+    """Smoothing of R: (S - A + alpha) / (A + beta)."""
+    beta: Annotated[float, Gt(0)] = 10.0
+    confidence_z: Annotated[float, Gt(0)] = 3.0
+    """Standard deviations by which the worst server must differ from the rest; the step is whole at twice that."""
+    quiet_r: Annotated[float, Ge(0)] = 0.02
+    """The pool is quiet while no server's R is above this."""
+    recovery: Share = 0.05
+    """Part of the way back to the capacities taken in each quiet period."""
+    probe_floor: Share = 0.05
+    """The least a server gets, as a part of its fair share, so that it is still measured."""
+    silent_syn: Annotated[int, Ge(1)] = 5
+    """SYNs without any SYN-ACK after which a server counts as silent."""
+    panic: Share = 0.5
+    """When more than this part of the pool is silent nobody is ejected and the pool is split evenly."""
+    flood_completed: Share = 0.5
+    """A flood is suspected when a smaller part than this of the answered handshakes completes."""
+    flood_r: Annotated[float, Gt(0)] = 1.0
+    """... or when R is above this on every server at once."""
+    slow_start_s: Annotated[float, Ge(0)] = 60.0
+    """A new or returning server reaches its full share after this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceOptions:
+    """One service's balancing. The defaults of period, window and delta are the paper's (section 4.3)."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+
+    mode: Mode = Mode.PRODUCTION
+    period_s: Annotated[float, Gt(0)] = 10.0
+    """T: a decision every so many seconds."""
+    window_s: Annotated[float, Gt(0)] = 200.0
+    """mT: R is computed over so many seconds; a multiple of T."""
+    delta: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Part of the worst server's ratio that is moved away in one decision (equation 6)."""
+    min_syn: Annotated[int, Ge(1)] = 10
+    """Fewer SYNs than this in the window are no evidence."""
+    production: ProductionOptions = field(default_factory=ProductionOptions)
+
+    @property
+    def intervals(self) -> int:
+        """m, the number of differences in the window."""
+        return max(1, round(self.window_s / self.period_s))

@@ -1,0 +1,23 @@
+"""The paper's algorithm, exactly: every T seconds move delta * r_j away from the server with the largest R."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .counts import Counts
+from .metric import ratio_of_unanswered
+from .options import BalanceOptions
+from .ratios import Ratios
+from .step import shift, worst
+
+
+def paper_step(
+    ratios: Mapping[int, float], windows: Mapping[int, Counts], options: BalanceOptions
+) -> tuple[Ratios, int | None]:
+    """One decision over the servers in ``windows`` (those not draining); the new ratios and who was relieved."""
+    r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in windows.items()}
+    source = worst(r, ratios)
+    if source is None:
+        return dict(ratios), None
+    receivers = {server: 1.0 for server in windows if server != source}
+    return shift(ratios, source, options.delta, receivers), source

@@ -1,0 +1,50 @@
+"""The ratio step of Ohta & Andou (section 4.1 and equation 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from .ratios import Ratios, normalised
+
+
+def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
+    """The server with the largest R; of several equal, the one with the larger ratio, then the lower id.
+
+    None when nothing is to be moved: no server has evidence, all that have are equal, or the largest R is
+    not above 0. A single server with evidence and losses is the worst that is known.
+    """
+    known = {server: value for server, value in r.items() if value is not None}
+    if not known:
+        return None
+    largest = max(known.values())
+    if largest <= 0 or (len(known) > 1 and all(_same(value, largest) for value in known.values())):
+        return None
+    candidates = [server for server, value in known.items() if _same(value, largest)]
+    return min(candidates, key=lambda server: (-ratios[server], server))
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (math.isfinite(a) and math.isfinite(b) and math.isclose(a, b, rel_tol=1e-12))
+
+
+def shift(
+    ratios: Mapping[int, float],
+    source: int,
+    delta: float,
+    receivers: Mapping[int, float] | None = None,
+) -> Ratios:
+    """Move ``delta`` times the source's ratio away from it.
+
+    By default delta * r_j / (n - 1) goes to each other server, as in the paper; with ``receivers`` the amount is
+    shared in proportion to their values. With nobody to receive, nothing moves.
+    """
+    others = {server: 1.0 for server in ratios if server != source} if receivers is None else dict(receivers)
+    others = {server: part for server, part in others.items() if part > 0 and server != source}
+    if not others:
+        return dict(ratios)
+    moved = delta * ratios[source]
+    scale = sum(others.values())
+    result = {server: ratio + moved * others.get(server, 0.0) / scale for server, ratio in ratios.items()}
+    result[source] = ratios[source] - moved
+    return normalised(result)

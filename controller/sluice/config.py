@@ -1,0 +1,164 @@
+"""``sluice.yaml``: its fields. Unknown keys are refused; see configcheck for what several fields must agree on."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from .balance import BalanceOptions
+
+
+def _hostport(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError("not of the form HOST:PORT")
+    return value
+
+
+def _mac(value: str) -> str:
+    parts = value.lower().replace("-", ":").split(":")
+    if len(parts) != 6 or any(len(p) != 2 or not all(c in "0123456789abcdef" for c in p) for p in parts):
+        raise ValueError("not a MAC address such as 02:00:00:00:00:01")
+    if int(parts[0], 16) & 1:
+        raise ValueError("a multicast address cannot be an interface's own")
+    return ":".join(parts)
+
+
+def _name(value: str) -> str:
+    if not value or not all(c.isalnum() or c in "-_." for c in value):
+        raise ValueError("a name is made of letters, digits, '-', '_' and '.'")
+    return value
+
+
+def _interface(value: object) -> object:
+    if isinstance(value, str) and "/" not in value:
+        raise ValueError("write the prefix length too, as in 10.0.1.1/24")
+    return value
+
+
+HostPort = Annotated[str, AfterValidator(_hostport)]
+MacAddress = Annotated[str, AfterValidator(_mac)]
+Name = Annotated[str, AfterValidator(_name)]
+TransportPort = Annotated[int, Field(ge=1, le=65535)]
+SwitchPort = Annotated[int, Field(ge=1, le=509)]
+Vlan = Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SwitchConfig(_Model):
+    """Where the switch is."""
+
+    address: HostPort = "127.0.0.1:9559"
+    """P4Runtime server."""
+    device_id: Annotated[int, Field(ge=0)] = 1
+    thrift: HostPort | None = None
+    """BMv2's Thrift server, used for registers where P4Runtime does not read them."""
+    election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None
+    """Higher wins. Left out: the controller that started first stays, later ones stand by."""
+    pipeline: str | None = None
+    """Directory with sluice.json and sluice.p4info.txtpb; left out: those that came with this program."""
+
+
+class InterfaceConfig(_Model):
+    """A port of the switch as a router interface."""
+
+    port: SwitchPort
+    mac: MacAddress
+    address: Annotated[IPv4Interface, BeforeValidator(_interface)]
+    vlan: Vlan = "keep"
+
+
+class RouteConfig(_Model):
+    """A static route."""
+
+    to: IPv4Network
+    via: IPv4Address
+
+
+class AdmissionConfig(_Model):
+    """A limit on a service's new connections (SYNs)."""
+
+    rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
+    burst: Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class ServerConfig(_Model):
+    """A server of a service."""
+
+    name: Name
+    address: IPv4Address
+    port: TransportPort
+    capacity: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    drain: bool = False
+
+
+class ServiceConfig(_Model):
+    """A virtual address and the servers behind it."""
+
+    name: Name
+    address: IPv4Address
+    port: TransportPort
+    protocol: Literal["tcp"] = "tcp"
+    admission: AdmissionConfig | None = None
+    balance: BalanceOptions = BalanceOptions()
+    servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)]
+
+
+class ConnectionsConfig(_Model):
+    """When a slot of the connection table may be used again."""
+
+    idle_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
+    pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
+    linger_s: Annotated[float, Field(gt=0, le=3_600)] = 2.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ConnectionsConfig:
+        if max(self.pending_s, self.linger_s) > self.idle_s:
+            raise ValueError("pending_s and linger_s must not be above idle_s: an idle slot is free anyway")
+        return self
+
+
+class PuntsConfig(_Model):
+    """How much the switch may send to the controller, per reason."""
+
+    rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
+    burst: Annotated[int, Field(ge=1, le=100_000)] = 50
+    time_exceeded_per_s: Annotated[float, Field(gt=0, le=10_000)] = 50.0
+    """ICMP time-exceeded answers."""
+
+
+class NeighboursConfig(_Model):
+    """ARP. Times in seconds."""
+
+    refresh_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    retry_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    forget_after: Annotated[int, Field(ge=1, le=100)] = 5
+    """Unanswered refreshes after which a neighbour that no one configured is forgotten."""
+
+
+class MetricsConfig(_Model):
+    """The Prometheus endpoint."""
+
+    address: HostPort = "127.0.0.1:9464"
+
+
+class Config(_Model):
+    """The whole file."""
+
+    switch: SwitchConfig = SwitchConfig()
+    interfaces: Annotated[tuple[InterfaceConfig, ...], Field(min_length=1)]
+    routes: tuple[RouteConfig, ...] = ()
+    services: Annotated[tuple[ServiceConfig, ...], Field(min_length=1)]
+    connections: ConnectionsConfig = ConnectionsConfig()
+    punts: PuntsConfig = PuntsConfig()
+    neighbours: NeighboursConfig = NeighboursConfig()
+    metrics: MetricsConfig | None = None
+    control: str = "/run/sluice.sock"
+    """Unix socket of ``sluice status`` and the other commands."""
+    trace_file: str | None = None
+    """One JSON line per decision is appended here."""

@@ -1,0 +1,203 @@
+"""What several fields of a configuration must agree on. Offline: nothing here asks a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .balance import weight_sum
+from .config import Config
+from .limits import MAX_GROUP_WEIGHT, MAX_SERVERS, MAX_SERVICES
+from .yamlplace import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem at a path of the document."""
+
+    path: Path
+    problem: str
+    remedy: str
+
+
+def findings(config: Config) -> list[Finding]:
+    """Every semantic problem of a configuration whose single fields are right."""
+    return [
+        *_interfaces(config),
+        *_routes(config),
+        *_services(config),
+        *_servers(config),
+        *_balance(config),
+        *_sizes(config),
+    ]
+
+
+def _interfaces(config: Config) -> Iterator[Finding]:
+    ports: dict[int, int] = {}
+    for index, interface in enumerate(config.interfaces):
+        path: Path = ("interfaces", index)
+        if interface.port in ports:
+            other = ports[interface.port]
+            yield Finding(
+                (*path, "port"),
+                f"port {interface.port} is already interfaces[{other}]",
+                "give every port once",
+            )
+        ports.setdefault(interface.port, index)
+        network = interface.address.network
+        if interface.address.ip in (network.network_address, network.broadcast_address) and (
+            network.prefixlen < 31
+        ):
+            yield Finding(
+                (*path, "address"),
+                f"{interface.address.ip} is the network or broadcast address of {network}",
+                f"take one between, such as {network.network_address + 1}/{network.prefixlen}",
+            )
+        for number, earlier in enumerate(config.interfaces[:index]):
+            theirs = earlier.address.network
+            if network != theirs and network.overlaps(theirs):
+                yield Finding(
+                    (*path, "address"),
+                    f"{network} overlaps interfaces[{number}] ({theirs})",
+                    "use the same prefix for ports of one subnet, or separate subnets",
+                )
+            elif network == theirs and interface.address.ip != earlier.address.ip:
+                yield Finding(
+                    (*path, "address"),
+                    f"{interface.address.ip} differs from interfaces[{number}] ({earlier.address.ip}) in one subnet",
+                    "ports of one subnet share the router's address",
+                )
+
+
+def _connected(config: Config, address: object) -> bool:
+    return any(address in interface.address.network for interface in config.interfaces)
+
+
+def _routes(config: Config) -> Iterator[Finding]:
+    seen: dict[object, int] = {}
+    for index, route in enumerate(config.routes):
+        path: Path = ("routes", index)
+        if route.to in seen:
+            yield Finding(
+                (*path, "to"), f"{route.to} is already routes[{seen[route.to]}]", "keep one of the two"
+            )
+        seen.setdefault(route.to, index)
+        if not _connected(config, route.via):
+            yield Finding(
+                (*path, "via"),
+                f"{route.via} is in no interface's subnet",
+                "a next hop must be a neighbour; add the interface or correct the address",
+            )
+        elif any(route.via == interface.address.ip for interface in config.interfaces):
+            yield Finding(
+                (*path, "via"), f"{route.via} is the switch itself", "name the router at the other end"
+            )
+
+
+def _services(config: Config) -> Iterator[Finding]:
+    names: dict[str, int] = {}
+    keys: dict[object, int] = {}
+    for index, service in enumerate(config.services):
+        path: Path = ("services", index)
+        if service.name in names:
+            yield Finding(
+                (*path, "name"), f"{service.name!r} is already services[{names[service.name]}]", "rename one"
+            )
+        names.setdefault(service.name, index)
+        key = (service.address, service.protocol, service.port)
+        if key in keys:
+            yield Finding(
+                (*path, "port"),
+                f"{service.address}:{service.port}/{service.protocol} is already services[{keys[key]}]",
+                "a service needs an address and port of its own",
+            )
+        keys.setdefault(key, index)
+        if any(service.address == interface.address.ip for interface in config.interfaces):
+            yield Finding(
+                (*path, "address"),
+                f"{service.address} is an interface's address",
+                "give the service an address of its own",
+            )
+        if all(server.drain for server in service.servers):
+            yield Finding(
+                (*path, "servers"), "every server is draining", "set drain: false on at least one server"
+            )
+
+
+def _servers(config: Config) -> Iterator[Finding]:
+    owner: dict[object, str] = {}
+    vips = {service.address: service.name for service in config.services}
+    for number, service in enumerate(config.services):
+        names: set[str] = set()
+        for index, server in enumerate(service.servers):
+            path: Path = ("services", number, "servers", index)
+            if server.name in names:
+                yield Finding(
+                    (*path, "name"),
+                    f"{server.name!r} is already a server of {service.name}",
+                    "give the servers of a service different names",
+                )
+            names.add(server.name)
+            key = (server.address, service.protocol, server.port)
+            if key in owner:
+                yield Finding(
+                    (*path, "port"),
+                    f"{server.address}:{server.port} already belongs to {owner[key]}",
+                    "a server's port belongs to one service; use another port for the second",
+                )
+            owner.setdefault(key, f"{service.name}/{server.name}")
+            if server.address in vips:
+                yield Finding(
+                    (*path, "address"),
+                    f"{server.address} is the address of service {vips[server.address]}",
+                    "a server needs an address of its own",
+                )
+            elif any(server.address == interface.address.ip for interface in config.interfaces):
+                yield Finding(
+                    (*path, "address"), f"{server.address} is the switch itself", "correct the address"
+                )
+            elif not _connected(config, server.address) and not any(
+                server.address in route.to for route in config.routes
+            ):
+                yield Finding(
+                    (*path, "address"),
+                    f"{server.address} is in no interface's subnet and no route leads to it",
+                    "add the interface or a route",
+                )
+
+
+def _balance(config: Config) -> Iterator[Finding]:
+    for index, service in enumerate(config.services):
+        options = service.balance
+        path: Path = ("services", index, "balance")
+        intervals = options.window_s / options.period_s
+        if abs(intervals - round(intervals)) > 1e-9 or round(intervals) < 1:
+            yield Finding(
+                (*path, "window_s"),
+                f"{options.window_s:g} is not a multiple of period_s ({options.period_s:g})",
+                f"for example {max(1, round(intervals)) * options.period_s:g}",
+            )
+
+
+def _sizes(config: Config) -> Iterator[Finding]:
+    servers = sum(len(service.servers) for service in config.services)
+    if servers >= MAX_SERVERS:
+        yield Finding(
+            ("services",),
+            f"{servers} servers; the program holds {MAX_SERVERS - 1}",
+            "use fewer, or build the program with a larger table",
+        )
+    if len(config.services) >= MAX_SERVICES:
+        yield Finding(
+            ("services",),
+            f"{len(config.services)} services; the program holds {MAX_SERVICES - 1}",
+            "use fewer, or build the program with a larger table",
+        )
+    for index, service in enumerate(config.services):
+        if weight_sum(len(service.servers)) > MAX_GROUP_WEIGHT:
+            yield Finding(
+                ("services", index, "servers"),
+                f"{len(service.servers)} servers need weights that sum to {weight_sum(len(service.servers))}; "
+                f"the program's selector takes {MAX_GROUP_WEIGHT}",
+                "split the service",
+            )

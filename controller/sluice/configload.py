@@ -1,0 +1,149 @@
+"""Reading a configuration: every complaint names file, line, field, what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from . import yamlplace
+from .config import Config
+from .configcheck import Finding, findings
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One thing that is wrong with a configuration."""
+
+    file: str
+    line: int
+    field: str
+    problem: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: "
+        what = f"{self.field}: {self.problem}" if self.field else self.problem
+        return place + what + (f"; {self.remedy}" if self.remedy else "")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; ``complaints`` has one entry per problem."""
+
+    def __init__(self, complaints: list[Complaint]) -> None:
+        super().__init__("\n".join(map(str, complaints)))
+        self.complaints = complaints
+
+
+def load(path: str | Path) -> Config:
+    """Read and check a configuration file. Raises ConfigError, with every problem found."""
+    name = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError([Complaint(name, 0, "", reason, "give the file with --config")]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([Complaint(name, 1, "", "is not UTF-8 text", "save it as UTF-8")]) from error
+    return parse(text, name)
+
+
+def parse(text: str, name: str = "sluice.yaml") -> Config:
+    """Check the text of a configuration; ``name`` stands in the complaints. Raises ConfigError."""
+    try:
+        document, lines = yamlplace.load(text)
+    except yamlplace.YamlError as error:
+        remedy = "see the YAML around this line"
+        raise ConfigError([Complaint(name, error.line, "", error.problem, remedy)]) from error
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=True)
+        complaints = [_complaint(name, detail, lines) for detail in details]
+        raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field))) from error
+    problems = [_from_finding(name, finding, lines) for finding in findings(config)]
+    if problems:
+        raise ConfigError(sorted(problems, key=lambda c: (c.line, c.field)))
+    return config
+
+
+def _from_finding(name: str, finding: Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
+    path = finding.path
+    return Complaint(
+        name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy
+    )
+
+
+def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int]) -> Complaint:
+    path = _in_document(error["loc"], lines)
+    line = yamlplace.line_of(path, lines)
+    field = yamlplace.dotted(path)
+    given = error.get("input")
+    match error["type"]:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            known = _known_keys(path[:-1])
+            near = difflib.get_close_matches(str(path[-1]), known, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+            return Complaint(name, line, field, "unknown key", remedy)
+        case "missing":
+            return Complaint(name, line, field, "is required but not given", f"add {path[-1]!r}")
+        case "model_type" | "model_attributes_type" | "dataclass_type":
+            return Complaint(name, line, field, "must be a mapping of keys to values", "indent its keys below it")
+        case "tuple_type":
+            return Complaint(name, line, field, "must be a list", "begin each item with '- '")
+        case "too_short":
+            return Complaint(name, line, field, "must not be empty", "add at least one item")
+        case _:
+            message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+            wanted = "" if error["type"] == "value_error" else "must be "
+            shown = "" if isinstance(given, (dict, list)) or given is None else f" (got {given!r})"
+            return Complaint(name, line, field, f"{wanted}{message}{shown}")
+
+
+def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -> yamlplace.Path:
+    """The path without the branch names that pydantic adds inside a union."""
+    path: yamlplace.Path = ()
+    for index, part in enumerate(loc):
+        if (*path, part) in lines or index == len(loc) - 1 and not _is_branch(part):
+            path = (*path, part)
+    return path
+
+
+def _is_branch(part: int | str) -> bool:
+    return isinstance(part, str) and (part in {"int", "str"} or "[" in part)
+
+
+def _known_keys(path: yamlplace.Path) -> list[str]:
+    """The keys that the mapping at ``path`` may have, from the types of the models."""
+    kind: Any = Config
+    for part in path:
+        if isinstance(part, int):
+            kind = _item(kind)
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            kind = kind.model_fields[part].annotation
+        else:
+            kind = {f.name: f.type for f in fields(kind)}[part]
+            if isinstance(kind, str):
+                from .balance import options  # the annotations of a dataclass are text
+
+                kind = getattr(options, kind)
+        kind = _plain(kind)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return sorted(kind.model_fields)
+    return sorted(f.name for f in fields(kind)) if is_dataclass(kind) else []
+
+
+def _item(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is tuple else kind
+
+
+def _plain(kind: Any) -> Any:
+    """Without None and Annotated."""
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(arm for arm in get_args(kind) if arm is not type(None))
+    return kind
