@@ -114,12 +114,16 @@ class ConnectionsConfig(_Model):
 
     idle_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
+    """After a SYN that was not answered."""
+    answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    """After a SYN-ACK, as long as no data follows."""
     linger_s: Annotated[float, Field(gt=0, le=3_600)] = 2.0
+    """After a FIN or RST."""
 
     @model_validator(mode="after")
     def _ordered(self) -> ConnectionsConfig:
-        if max(self.pending_s, self.linger_s) > self.idle_s:
-            raise ValueError("pending_s and linger_s must not be above idle_s: an idle slot is free anyway")
+        if max(self.pending_s, self.answered_s, self.linger_s) > self.idle_s:
+            raise ValueError("pending_s, answered_s and linger_s must not be above idle_s: an idle slot is free")
         return self
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .balance import weight_sum
 from .config import Config
-from .limits import MAX_GROUP_WEIGHT, MAX_SERVERS, MAX_SERVICES
+from .names import SELECTOR_SIZE, SERVERS, SERVICES
 from .yamlplace import Path
 
 
@@ -45,9 +45,7 @@ def _interfaces(config: Config) -> Iterator[Finding]:
             )
         ports.setdefault(interface.port, index)
         network = interface.address.network
-        if interface.address.ip in (network.network_address, network.broadcast_address) and (
-            network.prefixlen < 31
-        ):
+        if interface.address.ip in (network.network_address, network.broadcast_address) and (network.prefixlen < 31):
             yield Finding(
                 (*path, "address"),
                 f"{interface.address.ip} is the network or broadcast address of {network}",
@@ -78,9 +76,7 @@ def _routes(config: Config) -> Iterator[Finding]:
     for index, route in enumerate(config.routes):
         path: Path = ("routes", index)
         if route.to in seen:
-            yield Finding(
-                (*path, "to"), f"{route.to} is already routes[{seen[route.to]}]", "keep one of the two"
-            )
+            yield Finding((*path, "to"), f"{route.to} is already routes[{seen[route.to]}]", "keep one of the two")
         seen.setdefault(route.to, index)
         if not _connected(config, route.via):
             yield Finding(
@@ -89,9 +85,7 @@ def _routes(config: Config) -> Iterator[Finding]:
                 "a next hop must be a neighbour; add the interface or correct the address",
             )
         elif any(route.via == interface.address.ip for interface in config.interfaces):
-            yield Finding(
-                (*path, "via"), f"{route.via} is the switch itself", "name the router at the other end"
-            )
+            yield Finding((*path, "via"), f"{route.via} is the switch itself", "name the router at the other end")
 
 
 def _services(config: Config) -> Iterator[Finding]:
@@ -100,9 +94,7 @@ def _services(config: Config) -> Iterator[Finding]:
     for index, service in enumerate(config.services):
         path: Path = ("services", index)
         if service.name in names:
-            yield Finding(
-                (*path, "name"), f"{service.name!r} is already services[{names[service.name]}]", "rename one"
-            )
+            yield Finding((*path, "name"), f"{service.name!r} is already services[{names[service.name]}]", "rename one")
         names.setdefault(service.name, index)
         key = (service.address, service.protocol, service.port)
         if key in keys:
@@ -119,9 +111,7 @@ def _services(config: Config) -> Iterator[Finding]:
                 "give the service an address of its own",
             )
         if all(server.drain for server in service.servers):
-            yield Finding(
-                (*path, "servers"), "every server is draining", "set drain: false on at least one server"
-            )
+            yield Finding((*path, "servers"), "every server is draining", "set drain: false on at least one server")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
@@ -153,9 +143,7 @@ def _servers(config: Config) -> Iterator[Finding]:
                     "a server needs an address of its own",
                 )
             elif any(server.address == interface.address.ip for interface in config.interfaces):
-                yield Finding(
-                    (*path, "address"), f"{server.address} is the switch itself", "correct the address"
-                )
+                yield Finding((*path, "address"), f"{server.address} is the switch itself", "correct the address")
             elif not _connected(config, server.address) and not any(
                 server.address in route.to for route in config.routes
             ):
@@ -181,23 +169,22 @@ def _balance(config: Config) -> Iterator[Finding]:
 
 def _sizes(config: Config) -> Iterator[Finding]:
     servers = sum(len(service.servers) for service in config.services)
-    if servers >= MAX_SERVERS:
+    if servers >= SERVERS:
         yield Finding(
             ("services",),
-            f"{servers} servers; the program holds {MAX_SERVERS - 1}",
+            f"{servers} servers; the program holds {SERVERS - 1}",
             "use fewer, or build the program with a larger table",
         )
-    if len(config.services) >= MAX_SERVICES:
+    if len(config.services) >= SERVICES:
         yield Finding(
             ("services",),
-            f"{len(config.services)} services; the program holds {MAX_SERVICES - 1}",
+            f"{len(config.services)} services; the program holds {SERVICES - 1}",
             "use fewer, or build the program with a larger table",
         )
-    for index, service in enumerate(config.services):
-        if weight_sum(len(service.servers)) > MAX_GROUP_WEIGHT:
-            yield Finding(
-                ("services", index, "servers"),
-                f"{len(service.servers)} servers need weights that sum to {weight_sum(len(service.servers))}; "
-                f"the program's selector takes {MAX_GROUP_WEIGHT}",
-                "split the service",
-            )
+    weights = sum(weight_sum(len(service.servers)) for service in config.services)
+    if weights > SELECTOR_SIZE:
+        yield Finding(
+            ("services",),
+            f"the weights of all services sum to {weights}; the program's selectors hold {SELECTOR_SIZE}",
+            "use fewer services or servers, or build the program with larger selectors",
+        )

@@ -6,7 +6,7 @@ import difflib
 import types
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -74,9 +74,7 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
 
 def _from_finding(name: str, finding: Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
     path = finding.path
-    return Complaint(
-        name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy
-    )
+    return Complaint(name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy)
 
 
 def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int]) -> Complaint:
@@ -109,7 +107,7 @@ def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -
     """The path without the branch names that pydantic adds inside a union."""
     path: yamlplace.Path = ()
     for index, part in enumerate(loc):
-        if (*path, part) in lines or index == len(loc) - 1 and not _is_branch(part):
+        if (*path, part) in lines or (index == len(loc) - 1 and not _is_branch(part)):
             path = (*path, part)
     return path
 
@@ -127,11 +125,7 @@ def _known_keys(path: yamlplace.Path) -> list[str]:
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             kind = kind.model_fields[part].annotation
         else:
-            kind = {f.name: f.type for f in fields(kind)}[part]
-            if isinstance(kind, str):
-                from .balance import options  # the annotations of a dataclass are text
-
-                kind = getattr(options, kind)
+            kind = get_type_hints(kind)[part]
         kind = _plain(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return sorted(kind.model_fields)

@@ -91,7 +91,7 @@ class Balancer:
         """Go on from ratios found in the switch, unless they are what the present ones round to."""
         known = {i: ratios.get(i, 0.0) for i in self._active}
         if sum(known.values()) > 0:
-            self._ratios = {i: 0.0 for i in self._members} | normalised(known)
+            self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
 
     def rebase(self) -> None:
         """The switch's counters may have been reset: the next reading is a new beginning."""
@@ -128,7 +128,7 @@ class Balancer:
         new = {i: fair[i] * floor for i in arriving}
         left = 1.0 - sum(new.values())
         kept = {i: share * left for i, share in normalised(staying).items()}
-        self._ratios = normalised({i: 0.0 for i in changed} | kept | new)
+        self._ratios = normalised(dict.fromkeys(changed, 0.0) | kept | new)
 
     def observe(self, now_s: float, cumulative: Mapping[int, Counts]) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base."""
@@ -185,7 +185,7 @@ class Balancer:
                 situation = Situation(ratios, fair, in_play, ejected, ages, diagnosis)
                 ratios, reason = production_step(situation, options)
         self._ejected = ejected
-        self._ratios = {i: 0.0 for i in self._members} | ratios
+        self._ratios = dict.fromkeys(self._members, 0.0) | ratios
         return Decision(
             time_s=now_s,
             differences=dict(differences),

@@ -35,9 +35,7 @@ class Counts:
 
         Raises CounterReset when a cell went backwards, as it does when the switch was restarted.
         """
-        differences = [
-            (now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)
-        ]
+        differences = [(now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)]
         if max(differences) >= _IMPLAUSIBLE:
             raise CounterReset(f"from {earlier} to {self}")
         return Counts(*differences)

@@ -32,9 +32,7 @@ def fair_shares(members: Mapping[int, Member]) -> Ratios:
     return normalised({i: 0.0 if m.draining else m.capacity for i, m in members.items()})
 
 
-def bounded(
-    ratios: Mapping[int, float], lowest: Mapping[int, float], highest: Mapping[int, float]
-) -> Ratios:
+def bounded(ratios: Mapping[int, float], lowest: Mapping[int, float], highest: Mapping[int, float]) -> Ratios:
     """The ratios nearest in proportion to ``ratios`` that sum to 1 within [lowest, highest].
 
     Members that hit a bound are held there and the rest is shared out in proportion among the others. When the

@@ -1,0 +1,169 @@
+"""The ``sluice`` command: run the controller, check a configuration, and speak to a running controller."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+
+from . import __version__, log
+from .balance import Mode
+from .config import Config
+from .configload import ConfigError, load
+from .loops import control, metrics
+from .loops.controller import Controller
+from .loops.trace import Trace
+from .loops.world import Refused
+from .status import render
+from .switch.errors import SwitchError
+
+EXIT_USAGE, EXIT_FAILED = 2, 1
+_DEFAULT_CONFIG = "sluice.yaml"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+    except (SwitchError, Refused, control.ControlInUse) as error:
+        print(f"sluice: {error}", file=sys.stderr)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sluice", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"sluice {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="drive a switch by a configuration")
+    _config_option(run)
+    run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
+    run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    run.add_argument("--log-json", action="store_true", help="log as JSON instead of key=value")
+    run.set_defaults(run=_run)
+
+    check = commands.add_parser("check", help="check a configuration, offline")
+    _config_option(check)
+    check.set_defaults(run=_check)
+
+    status = commands.add_parser("status", help="services, servers, ratios, R, counts, drops")
+    _socket_options(status)
+    status.add_argument("--json", action="store_true", help="as JSON")
+    status.add_argument("--pins", action="store_true", help="count the pinned connections too (reads the whole table)")
+    status.set_defaults(run=_status)
+
+    for name, text in (
+        ("drain", "give a server no new connections"),
+        ("undrain", "give a server its share again"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
+        _socket_options(command)
+        command.set_defaults(run=_command, command=name, fields=["server"])
+
+    reload = commands.add_parser("reload", help="have the controller read its configuration again")
+    _socket_options(reload)
+    reload.set_defaults(run=_command, command="reload", fields=[])
+
+    mode = commands.add_parser("mode", help="change who decides a service's ratios, until the next reload")
+    mode.add_argument("service", metavar="SERVICE")
+    mode.add_argument("mode", metavar="MODE", choices=list(Mode), help=", ".join(Mode))
+    _socket_options(mode)
+    mode.set_defaults(run=_command, command="mode", fields=["service", "mode"])
+    return parser
+
+
+def _config_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", "-c", metavar="FILE", default=_DEFAULT_CONFIG, help="default: %(default)s")
+
+
+def _socket_options(parser: argparse.ArgumentParser) -> None:
+    _config_option(parser)
+    parser.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
+
+
+def _socket(options: argparse.Namespace) -> str:
+    return options.socket or load(options.config).control
+
+
+def _check(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    servers = sum(len(service.servers) for service in config.services)
+    print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    result = control.ask(_socket(options), {"command": "status", "pins": options.pins})
+    print(json.dumps(result, indent=2) if options.json else render(result))
+    return 0
+
+
+def _command(options: argparse.Namespace) -> int:
+    request = {"command": options.command} | {field: getattr(options, field) for field in options.fields}
+    print(control.ask(_socket(options), request))
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    log.configure(options.log_level, as_json=options.log_json)
+    try:
+        asyncio.run(_serve(config, options.config, options.trace_file or config.trace_file))
+    except asyncio.CancelledError:
+        return 0
+    return 0
+
+
+async def _serve(config: Config, path: str, trace_file: str | None) -> None:
+    main_task = asyncio.current_task()
+    assert main_task is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, main_task.cancel)
+    async with AsyncExitStack() as stack:
+        trace = Trace(trace_file)
+        stack.callback(trace.close)
+        controller = Controller(config, path, trace, _announce)
+        await stack.enter_async_context(control.serve(controller, config.control))
+        if config.metrics:
+            stack.enter_context(metrics.serve(controller, config.metrics.address))
+        loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
+        with suppress(asyncio.CancelledError):
+            await controller.run()
+
+
+_reloads: set[asyncio.Task[None]] = set()
+
+
+def _reload_on_signal(controller: Controller) -> None:
+    task = asyncio.create_task(_reload(controller), name="sighup")
+    _reloads.add(task)
+    task.add_done_callback(_reloads.discard)
+
+
+async def _reload(controller: Controller) -> None:
+    try:
+        await controller.reload()
+    except (Refused, ConfigError) as error:
+        log.logger("control").error("not reloaded", extra={"error": str(error)})
+
+
+def _announce(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The few frames that the controller reads and writes itself: ARP, and ICMP time exceeded. Pure."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from .names import (
+    ARP_REPLY,
+    ARP_REQUEST,
+    ETHERTYPE_ARP,
+    ETHERTYPE_IPV4,
+    ETHERTYPE_VLAN,
+    ICMP_ECHO,
+    ICMP_ECHO_REPLY,
+    ICMP_TIME_EXCEEDED,
+    PROTOCOL_ICMP,
+)
+
+_BROADCAST = b"\xff" * 6
+_MINIMUM = 60
+"""An Ethernet frame without its check sequence."""
+_ICMP_QUESTIONS = frozenset({ICMP_ECHO_REPLY, ICMP_ECHO, 13, 14})
+"""ICMP that is not an error message (RFC 1122 forbids errors about errors)."""
+
+
+def mac_bytes(mac: str) -> bytes:
+    """``02:00:00:00:00:01`` as six bytes."""
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def mac_text(mac: bytes) -> str:
+    """Six bytes as ``02:00:00:00:00:01``."""
+    return mac.hex(":")
+
+
+@dataclass(frozen=True, slots=True)
+class Ethernet:
+    """A frame taken apart: addresses, VLAN tag (whole 16 bits) if any, type and what follows."""
+
+    dst: bytes
+    src: bytes
+    tag: int | None
+    ethertype: int
+    payload: bytes
+
+    @classmethod
+    def parse(cls, frame: bytes) -> Ethernet | None:
+        """None for what is too short."""
+        if len(frame) < 14:
+            return None
+        ethertype = int.from_bytes(frame[12:14], "big")
+        if ethertype != ETHERTYPE_VLAN:
+            return cls(frame[:6], frame[6:12], None, ethertype, frame[14:])
+        if len(frame) < 18:
+            return None
+        tag, inner = struct.unpack("!HH", frame[14:18])
+        return cls(frame[:6], frame[6:12], tag, inner, frame[18:])
+
+    def build(self) -> bytes:
+        """The frame, padded to the least length of Ethernet."""
+        tag = b"" if self.tag is None else struct.pack("!HH", ETHERTYPE_VLAN, self.tag)
+        head = self.dst + self.src + tag + struct.pack("!H", self.ethertype)
+        return (head + self.payload).ljust(_MINIMUM, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Arp:
+    """An ARP packet for IPv4 over Ethernet."""
+
+    operation: int
+    sender_mac: bytes
+    sender: IPv4Address
+    target_mac: bytes
+    target: IPv4Address
+
+    @classmethod
+    def parse(cls, frame: bytes) -> Arp | None:
+        """None when the frame is no such packet."""
+        ethernet = Ethernet.parse(frame)
+        if ethernet is None or ethernet.ethertype != ETHERTYPE_ARP or len(ethernet.payload) < 28:
+            return None
+        fields = struct.unpack("!HHBBH6s4s6s4s", ethernet.payload[:28])
+        hardware, protocol, hardware_length, protocol_length, operation, *addresses = fields
+        if (hardware, protocol, hardware_length, protocol_length) != (1, ETHERTYPE_IPV4, 6, 4):
+            return None
+        sender_mac, sender, target_mac, target = addresses
+        return cls(operation, sender_mac, IPv4Address(sender), target_mac, IPv4Address(target))
+
+    @property
+    def is_reply(self) -> bool:
+        """True for an answer."""
+        return self.operation == ARP_REPLY
+
+    def payload(self) -> bytes:
+        """What goes behind the Ethernet header."""
+        return struct.pack(
+            "!HHBBH6s4s6s4s",
+            1,
+            ETHERTYPE_IPV4,
+            6,
+            4,
+            self.operation,
+            self.sender_mac,
+            self.sender.packed,
+            self.target_mac,
+            self.target.packed,
+        )
+
+
+def arp_request(mac: str, sender: IPv4Address, target: IPv4Address, vlan: int | None = None) -> bytes:
+    """The broadcast question for ``target``."""
+    ours = mac_bytes(mac)
+    arp = Arp(ARP_REQUEST, ours, sender, b"\0" * 6, target)
+    return Ethernet(_BROADCAST, ours, vlan, ETHERTYPE_ARP, arp.payload()).build()
+
+
+def checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    padded = data + b"\0" if len(data) % 2 else data
+    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def time_exceeded(frame: bytes, mac: str, sender: IPv4Address) -> bytes | None:
+    """The answer to a packet whose TTL ran out: its header and the eight bytes behind it, sent back.
+
+    None where RFC 1122 and 1812 forbid an error: to ICMP errors, later fragments, and sources or destinations
+    that are not one host.
+    """
+    ethernet = Ethernet.parse(frame)
+    if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
+        return None
+    packet = ethernet.payload
+    header = (packet[0] & 0x0F) * 4
+    fragment = int.from_bytes(packet[6:8], "big") & 0x1FFF
+    source, destination = IPv4Address(packet[12:16]), IPv4Address(packet[16:20])
+    if packet[0] >> 4 != 4 or header < 20 or len(packet) < header + 8 or fragment or ethernet.dst[0] & 1:
+        return None
+    if packet[9] == PROTOCOL_ICMP and packet[header] not in _ICMP_QUESTIONS:
+        return None
+    not_one_host = source.is_multicast or source.is_unspecified or source.is_loopback
+    if not_one_host or destination.is_multicast or int(source) == 0xFFFFFFFF:
+        return None
+    quoted = packet[: header + 8]
+    body = struct.pack("!BBHI", ICMP_TIME_EXCEEDED, 0, 0, 0) + quoted
+    body = body[:2] + struct.pack("!H", checksum(body)) + body[4:]
+    ip = struct.pack(
+        "!BBHHHBBH4s4s",
+        0x45,
+        0xC0,  # internetwork control, as RFC 1812 asks of ICMP errors
+        20 + len(body),
+        0,
+        0,
+        64,
+        PROTOCOL_ICMP,
+        0,
+        sender.packed,
+        source.packed,
+    )
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    return Ethernet(ethernet.src, mac_bytes(mac), ethernet.tag, ETHERTYPE_IPV4, ip + body).build()

@@ -1,0 +1,1 @@
+"""The asynchronous tasks: observe, decide, write."""

@@ -1,0 +1,51 @@
+"""The task of one service: observe the ledger, decide the ratios, write what changed. Every T seconds."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sluice.log import logger
+from sluice.names import Table
+from sluice.switch.ledger import read_ledger
+from sluice.switch.plan import Service
+
+from .link import Link
+from .trace import Trace, record
+from .world import World
+
+_log = logger("balance")
+
+TABLES = frozenset({Table.CHOOSE, Table.SERVERS})
+"""What a decision may change: the weights, and which servers are ejected."""
+
+
+async def balance(world: World, link: Link, service: Service, trace: Trace) -> None:
+    """Never returns. Raises SwitchError when the switch does not answer."""
+    loop = asyncio.get_running_loop()
+    servers = [server.id for server in service.servers]
+    view = world.views[service.id]
+    due = loop.time()
+    while True:
+        readings = await read_ledger(link.registers, servers)
+        before = view.balancer.weights()
+        decision = view.balancer.observe(loop.time(), readings)
+        if decision is not None:
+            wrote = await link.apply(world.state(), TABLES) > 0
+            if decision.weights != before:
+                view.weight_changes += 1
+            view.decision = decision
+            trace.write(record(service, view, decision, wrote=wrote))
+            _log.log(
+                20 if wrote else 10,
+                "decision",
+                extra={
+                    "service": service.name,
+                    "condition": str(decision.diagnosis.condition),
+                    "reason": decision.reason,
+                    "ratios": {world.names(service)[i]: round(r, 4) for i, r in decision.ratios.items()},
+                    "wrote": wrote,
+                },
+            )
+        # A reading that came late does not shift the next one; one that came a whole period late does.
+        due = max(due + view.balancer.options.period_s, loop.time())
+        await asyncio.sleep(due - loop.time())

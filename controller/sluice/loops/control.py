@@ -1,0 +1,125 @@
+"""The control socket: one JSON request a line, one JSON answer a line, over a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sluice import status
+from sluice.configload import ConfigError
+from sluice.log import logger
+from sluice.switch.errors import SwitchError
+
+from .controller import Controller
+from .world import Refused
+
+_log = logger("control")
+
+_LINE = 64 * 1024
+
+
+class ControlInUse(Exception):
+    """Another controller already listens on the socket."""
+
+
+async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, Any]:
+    """Do one command. Never raises for what the request or the switch has wrong: the answer says it."""
+    try:
+        match request.get("command"):
+            case "status":
+                result: Any = await status.gather(controller, pins=bool(request.get("pins")))
+            case "reload":
+                result = await controller.reload()
+            case "drain":
+                result = await controller.drain(str(request.get("server", "")), drain=True)
+            case "undrain":
+                result = await controller.drain(str(request.get("server", "")), drain=False)
+            case "mode":
+                result = await controller.set_mode(str(request.get("service", "")), str(request.get("mode", "")))
+            case other:
+                raise Refused(f"no command {other!r}; there is: status, reload, drain, undrain, mode")
+    except (Refused, ConfigError, SwitchError) as error:
+        return {"ok": False, "error": str(error)}
+    return {"ok": True, "result": result}
+
+
+@asynccontextmanager
+async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
+    """Listen for commands. Raises ControlInUse, or OSError for a path that cannot be used.
+
+    The socket is for its owner alone. One that a dead controller left behind is replaced.
+    """
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, ValueError):
+            while line := await reader.readline():
+                reply = await _reply(controller, line)
+                writer.write(json.dumps(reply).encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+    _remove_stale(path)
+    server = await asyncio.start_unix_server(handle, path, limit=_LINE)
+    Path(path).chmod(0o600)
+    try:
+        yield
+    finally:
+        server.close()
+        Path(path).unlink(missing_ok=True)
+
+
+async def _reply(controller: Controller, line: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+    except ValueError as error:
+        return {"ok": False, "error": f"the request is not JSON: {error}"}
+    if not isinstance(request, dict):
+        return {"ok": False, "error": "the request is not a JSON object"}
+    try:
+        return await answer(controller, request)
+    except Exception as error:
+        # A mistake of ours must not end the controller, nor be hidden.
+        _log.exception("command failed", extra={"request": request})
+        return {"ok": False, "error": f"internal error: {error!r}; see the controller's log"}
+
+
+def _remove_stale(path: str) -> None:
+    if not Path(path).is_socket():
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            Path(path).unlink(missing_ok=True)
+            return
+    raise ControlInUse(f"{path} is in use by another controller; give this one another `control:` path")
+
+
+def ask(path: str, request: dict[str, Any], timeout_s: float = 30.0) -> Any:
+    """Send one command to a running controller and return its result. Blocking.
+
+    Raises Refused with the controller's words, or with what to do when there is none.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(timeout_s)
+            client.connect(path)
+            client.sendall(json.dumps(request).encode() + b"\n")
+            with client.makefile("rb") as stream:
+                line = stream.readline()
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise Refused(f"no controller listens on {path}; start one with `sluice run`") from error
+    except (OSError, TimeoutError) as error:
+        raise Refused(f"{path}: {error}") from error
+    if not line:
+        raise Refused(f"{path}: the controller closed the connection without an answer")
+    reply = json.loads(line)
+    if not reply["ok"]:
+        raise Refused(reply["error"])
+    return reply["result"]

@@ -1,0 +1,172 @@
+"""The controller's life: find the switch, become primary, go on from what is there, run the tasks; and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from sluice.balance import Mode
+from sluice.config import Config
+from sluice.configload import load
+from sluice.log import logger, switch_name
+from sluice.switch import pipeline
+from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
+from sluice.switch.reconcile import read_back
+from sluice.switch.registers import open_registers
+from sluice.switch.session import Session
+
+from .balancing import balance
+from .link import Link
+from .neighbours import Neighbours
+from .retirement import retire
+from .trace import Trace
+from .world import Refused, World
+
+_log = logger("controller")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+class Controller:
+    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for."""
+
+    def __init__(self, config: Config, config_path: str, trace: Trace, announce: Callable[[str], None]) -> None:
+        self.world = World.of(config)
+        self.config_path = config_path
+        self.link: Link | None = None
+        """The switch while this controller leads it."""
+        self.role = "connecting"
+        self.restarts = -1
+        """How often the switch had to be programmed again after the first time."""
+        self._trace = trace
+        self._announce = announce
+        self._pipeline = pipeline.load(config.switch.pipeline)
+        self._reloaded = asyncio.Event()
+
+    async def run(self) -> None:
+        """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
+        at = self.world.config.switch
+        switch_name.set(at.address)
+        pause, led, quiet = _FIRST_PAUSE_S, False, False
+        while True:
+            try:
+                async with Session(at.address, at.device_id, self._pipeline, at.election_id) as session:
+                    quiet = False
+                    if not session.is_primary:
+                        self.role = "standby"
+                        self._announce(f"sluice: standby switch={at.address} device={at.device_id}")
+                        await session.until_primary()
+                    await self._lead(session)
+                    raise AssertionError("leading a switch ends with an error")
+            except NotPrimary as error:
+                _log.warning("not primary any more", extra={"error": str(error)})
+            except SwitchLost as error:
+                level = 10 if quiet else 30
+                _log.log(level, "switch lost; trying again", extra={"error": str(error)})
+                quiet = not led and self.role == "connecting"
+            except SwitchError as error:
+                if not led and self.link is None:
+                    raise
+                _log.error("switch refused; trying again", extra={"error": str(error)})
+            led = led or self.role == "primary"
+            pause = _FIRST_PAUSE_S if self.role != "connecting" else min(pause * 2, _LONGEST_PAUSE_S)
+            self.link, self.role = None, "connecting"
+            await asyncio.sleep(pause)
+
+    async def _lead(self, session: Session) -> None:
+        adopted = await session.runs_pipeline()
+        if not adopted:
+            _log.info("loading the program")
+            await session.push_pipeline()
+        found = await read_back(session)
+        self.world.adopt(found)
+        registers = await open_registers(session, self.world.config.switch.thrift)
+        link = Link(session, registers, found)
+        try:
+            updates = await link.apply(self.world.state())
+            self.link, self.role = link, "primary"
+            self.restarts += not adopted
+            self._announce_ready(adopted=adopted, updates=updates)
+            while True:
+                self._reloaded.clear()
+                await _until_first(self._tasks(session, link), self._reloaded)
+                updates = await link.apply(self.world.state())
+                _log.info("reloaded", extra={"updates": updates})
+        finally:
+            await registers.close()
+
+    def _announce_ready(self, *, adopted: bool, updates: int) -> None:
+        at, plan = self.world.config.switch, self.world.plan
+        self._announce(
+            f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
+            f"servers={len(list(plan.servers))} adopted={'yes' if adopted else 'no'} updates={updates}"
+        )
+
+    def _tasks(self, session: Session, link: Link) -> Mapping[str, Coroutine[Any, Any, None]]:
+        neighbours = Neighbours(self.world, link)
+        tasks: dict[str, Coroutine[Any, Any, None]] = {
+            "session": session.until_ended(),
+            "arp": neighbours.ask(),
+            "packets": neighbours.listen(),
+            "retirement": retire(self.world, link),
+        }
+        for service in self.world.plan.services:
+            tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
+        return tasks
+
+    # -- commands
+
+    def _leading(self) -> Link:
+        if self.link is None:
+            raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
+        return self.link
+
+    async def reload(self) -> str:
+        """Read the configuration file again. Raises ConfigError or Refused, and changes nothing then."""
+        self._leading()
+        fresh, old = load(self.config_path), self.world.config
+        for field in ("switch", "control", "metrics", "trace_file"):
+            if getattr(fresh, field) != getattr(old, field):
+                raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
+        self.world.reconfigure(fresh, asyncio.get_running_loop().time())
+        self._reloaded.set()
+        return "reloaded"
+
+    async def drain(self, server: str, drain: bool) -> str:
+        """Drain or undrain a server. Raises Refused or SwitchError."""
+        link = self._leading()
+        service = self.world.set_drain(server, drain, asyncio.get_running_loop().time())
+        await self._write(link, service.id)
+        return f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
+
+    async def set_mode(self, service: str, mode: str) -> str:
+        """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError."""
+        link = self._leading()
+        if mode not in list(Mode):
+            raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
+        found = self.world.set_mode(service, Mode(mode), asyncio.get_running_loop().time())
+        await self._write(link, found.id)
+        return f"{service} is in mode {mode}"
+
+    async def _write(self, link: Link, service_id: int) -> None:
+        if await link.apply(self.world.state()):
+            self.world.views[service_id].weight_changes += 1
+
+
+async def _until_first(tasks: Mapping[str, Coroutine[Any, Any, None]], event: asyncio.Event) -> None:
+    """Run tasks until one fails (its error is raised) or the event is set; the others are cancelled."""
+    running = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
+    running.append(asyncio.create_task(_wait(event), name="reload"))
+    try:
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()

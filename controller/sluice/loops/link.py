@@ -1,0 +1,27 @@
+"""A switch under this controller's lead: its session, its registers, and what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from sluice.names import Table
+from sluice.switch.reconcile import Found, reconcile
+from sluice.switch.registers import Registers
+from sluice.switch.session import Session
+from sluice.switch.state import State
+
+
+class Link:
+    """Writes take turns, so that each one starts from what the last one left."""
+
+    def __init__(self, session: Session, registers: Registers, found: Found) -> None:
+        self.session = session
+        self.registers = registers
+        self._found = found
+        self._turn = asyncio.Lock()
+
+    async def apply(self, state: State, tables: Collection[Table] | None = None) -> int:
+        """Write what differs from ``state`` (in ``tables`` only, when given); the number of updates."""
+        async with self._turn:
+            return await reconcile(self.session, self._found, state, tables)

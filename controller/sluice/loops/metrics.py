@@ -1,0 +1,128 @@
+"""The Prometheus endpoint. Every scrape reads the switch; a switch that is away shows as ``sluice_up 0``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sluice import status
+from sluice.log import logger
+
+from .controller import Controller
+
+_log = logger("metrics")
+
+_PATIENCE_S = 5.0
+
+_SERVER_COUNTERS = {
+    "syn": "SYNs forwarded to the server",
+    "synack": "First SYN-ACKs of the server",
+    "synack_again": "Repeated SYN-ACKs of the server",
+    "completed": "Handshakes completed",
+    "reset": "Resets sent by the server",
+}
+_SERVICE_COUNTERS = {
+    "offered": "SYNs to the service",
+    "refused": "SYNs refused by admission",
+    "pinned": "Connections pinned",
+    "unpinned_new": "SYNs that found no free slot",
+    "unpinned_mid": "Other packets without a pin",
+    "weight_changes": "Writes of changed weights",
+}
+
+
+class StatusCollector(Collector):
+    """Turns a status into metrics."""
+
+    def __init__(self, controller: Controller, loop: asyncio.AbstractEventLoop) -> None:
+        self._controller = controller
+        self._loop = loop
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing in advance: registering must not read the switch."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Called from the HTTP server's thread."""
+        gathering = asyncio.run_coroutine_threadsafe(status.gather(self._controller), self._loop)
+        try:
+            shown = gathering.result(_PATIENCE_S)
+        except Exception as error:
+            gathering.cancel()
+            _log.warning("scrape failed", extra={"error": repr(error)})
+            shown = {}
+        up = "services" in shown
+        yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
+        if up:
+            yield from _of_switch(shown)
+            yield from _of_services(shown["services"])
+            yield from _of_servers(shown["services"])
+
+
+def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
+    packets = shown["packets"]
+    yield CounterMetricFamily("sluice_forwarded", "Packets forwarded or answered", packets["forwarded"])
+    for key in ("drops", "punts", "punts_limited"):
+        family = CounterMetricFamily(f"sluice_{key}", f"Packets by reason: {key}", labels=["reason"])
+        for reason, count in packets[key].items():
+            family.add_metric([reason], count)
+        yield family
+
+
+def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
+    for key, text in _SERVICE_COUNTERS.items():
+        family = CounterMetricFamily(f"sluice_service_{key}", text, labels=["service"])
+        for service in services:
+            family.add_metric([service["name"]], service[key])
+        yield family
+    condition = GaugeMetricFamily(
+        "sluice_service_condition", "1 for the present condition", labels=["service", "condition"]
+    )
+    for service in services:
+        condition.add_metric([service["name"], service["condition"]], 1)
+    yield condition
+
+
+def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
+    labels = ["service", "server"]
+    rows = [(service["name"], server) for service in services for server in service["servers"]]
+    for key, text in _SERVER_COUNTERS.items():
+        counters = CounterMetricFamily(f"sluice_server_{key}", text, labels=labels)
+        for service, server in rows:
+            counters.add_metric([service, server["name"]], server[key])
+        yield counters
+    for key, text in (("ratio", "Share of new connections"), ("r", "R over the window (no evidence: NaN)")):
+        gauge = GaugeMetricFamily(f"sluice_server_{key}", text, labels=labels)
+        for service, server in rows:
+            gauge.add_metric([service, server["name"]], _number(server[key]))
+        yield gauge
+    gauge = GaugeMetricFamily("sluice_server_in", "1 unless draining or ejected", labels=labels)
+    for service, server in rows:
+        gauge.add_metric([service, server["name"]], float(server["state"] == "in"))
+    yield gauge
+
+
+def _number(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+@contextmanager
+def serve(controller: Controller, address: str) -> Generator[None]:
+    """Answer scrapes at ``address`` (HOST:PORT) from a thread. Raises OSError when it cannot be had."""
+    host, _, port = address.rpartition(":")
+    registry = CollectorRegistry()
+    registry.register(StatusCollector(controller, asyncio.get_running_loop()))
+    server, thread = start_http_server(int(port), host.strip("[]"), registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

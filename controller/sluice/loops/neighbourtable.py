@@ -1,0 +1,104 @@
+"""Which next hops are known, which are to be asked for and when. Pure: times come in as seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from sluice.switch.state import Neighbour
+
+
+@dataclass(slots=True)
+class _Entry:
+    wanted: bool
+    neighbour: Neighbour | None = None
+    next_question: float = 0.0
+    unanswered: int = 0
+
+
+class NeighbourTable:
+    """ARP's bookkeeping. Configured next hops are asked for for ever; others are forgotten when they stay away."""
+
+    def __init__(self, refresh_s: float, retry_s: float, forget_after: int, capacity: int) -> None:
+        self._refresh_s = refresh_s
+        self._retry_s = retry_s
+        self._forget_after = forget_after
+        self._capacity = capacity
+        self._entries: dict[IPv4Address, _Entry] = {}
+
+    def configure(self, refresh_s: float, retry_s: float, forget_after: int) -> None:
+        """Change the times."""
+        self._refresh_s, self._retry_s, self._forget_after = refresh_s, retry_s, forget_after
+
+    def want(self, addresses: Iterable[IPv4Address]) -> None:
+        """The next hops that the configuration needs; those it no longer needs become like any other."""
+        wanted = set(addresses)
+        for address, entry in self._entries.items():
+            entry.wanted = address in wanted
+        for address in wanted - set(self._entries):
+            self._entries[address] = _Entry(wanted=True)
+
+    def adopt(self, address: IPv4Address, neighbour: Neighbour) -> None:
+        """Go on from what a running switch holds; it is asked for again at once."""
+        entry = self._entries.setdefault(address, _Entry(wanted=False))
+        entry.neighbour = entry.neighbour or neighbour
+
+    def unresolved(self, address: IPv4Address, now: float) -> None:
+        """The switch had a packet for a next hop it does not know."""
+        entry = self._entries.get(address)
+        if entry is not None:
+            # Known here but not there, or being asked for; ask again, though not for every packet.
+            entry.next_question = min(entry.next_question, now + self._retry_s)
+            return
+        if len(self._entries) < self._capacity:
+            self._entries[address] = _Entry(wanted=False, next_question=now)
+
+    def heard(self, address: IPv4Address, neighbour: Neighbour, now: float) -> bool:
+        """An answer came in. True when it tells something new; False too for what nobody asked for."""
+        entry = self._entries.get(address)
+        if entry is None:
+            return False
+        entry.unanswered = 0
+        entry.next_question = now + self._refresh_s
+        changed = entry.neighbour != neighbour
+        entry.neighbour = neighbour
+        return changed
+
+    def due(self, now: float) -> list[IPv4Address]:
+        """The addresses to ask for now; the next question is scheduled, backing off while no answer comes."""
+        asked: list[IPv4Address] = []
+        for address, entry in self._entries.items():
+            if entry.next_question > now:
+                continue
+            asked.append(address)
+            patience = self._retry_s * 2 ** min(entry.unanswered, 5)
+            entry.next_question = now + min(self._refresh_s, patience)
+            entry.unanswered += 1
+        return asked
+
+    def next_time(self) -> float | None:
+        """When the next question is due; None when there is none."""
+        return min((entry.next_question for entry in self._entries.values()), default=None)
+
+    def forget(self) -> bool:
+        """Drop those nobody configured that have not answered for long. True when a known one went."""
+        gone = [
+            address
+            for address, entry in self._entries.items()
+            if not entry.wanted and entry.unanswered > self._forget_after
+        ]
+        known = any(self._entries[address].neighbour for address in gone)
+        for address in gone:
+            del self._entries[address]
+        return known
+
+    @property
+    def known(self) -> dict[IPv4Address, Neighbour]:
+        """The resolved ones."""
+        return {address: e.neighbour for address, e in self._entries.items() if e.neighbour}
+
+    @property
+    def missing(self) -> Iterator[IPv4Address]:
+        """Configured ones that have not answered yet."""
+        return (address for address, e in self._entries.items() if e.wanted and not e.neighbour)

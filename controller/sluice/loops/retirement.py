@@ -1,0 +1,32 @@
+"""The task that forgets servers that are no longer configured, once their last connection is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from sluice.log import logger
+from sluice.switch.connections import read_pins
+
+from .link import Link
+from .world import World
+
+_log = logger("retirement")
+
+_AT_MOST_EVERY_S = 30.0
+
+
+async def retire(world: World, link: Link) -> None:
+    """Never returns. Raises SwitchError. Until then their entries stay, so that their connections live on."""
+    while True:
+        idle_s = world.config.connections.idle_s
+        await asyncio.sleep(max(_AT_MOST_EVERY_S, idle_s))
+        if not world.plan.retired:
+            continue
+        pins = await read_pins(link.registers, idle_s)
+        gone = {r.id for r in world.plan.retired if not pins.by_server.get(r.id)}
+        if gone:
+            kept = tuple(r for r in world.plan.retired if r.id not in gone)
+            world.plan = replace(world.plan, retired=kept)
+            await link.apply(world.state())
+            _log.info("retired servers forgotten", extra={"servers": sorted(gone)})

@@ -1,0 +1,198 @@
+"""What ``sluice status`` shows: gathered from the controller and the switch, as plain data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluice.balance import Balancer, Counts, ratio_of_unanswered, ratio_with_every_synack
+from sluice.loops.controller import Controller
+from sluice.loops.trace import number
+from sluice.switch.connections import Pins, read_pins
+from sluice.switch.ledger import read_ledger
+from sluice.switch.plan import Server, Service
+from sluice.switch.verdict import Traffic, read_traffic
+
+_NOT_YET = "Not judged yet: the first window has not ended."
+
+
+async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
+    """The state of everything, read from the switch now. Raises SwitchError.
+
+    ``pins`` counts the pinned connections too, which reads the whole connection table.
+    """
+    world, link = controller.world, controller.link
+    head: dict[str, Any] = {
+        "role": controller.role,
+        "switch": world.config.switch.address,
+        "device_id": world.config.switch.device_id,
+        "reprogrammed": max(0, controller.restarts),
+    }
+    if link is None:
+        return head
+    plan = world.plan
+    traffic = await read_traffic(link.session, [service.id for service in plan.services])
+    ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
+    pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
+    head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
+    head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
+    head["neighbours_missing"] = [str(address) for address in world.neighbours.missing]
+    head["packets"] = {
+        "forwarded": traffic.forwarded,
+        "drops": {reason: count for reason, count in traffic.drops.items() if count},
+        "punts": {reason: count for reason, count in traffic.punts.items() if count},
+        "punts_limited": {reason: count for reason, count in traffic.punts_limited.items() if count},
+        "not_read": link.session.dropped_packets,
+    }
+    if pinned is not None:
+        head["connections"] = {state.name.lower(): count for state, count in sorted(pinned.by_state.items())}
+    return head
+
+
+def _service(
+    controller: Controller,
+    service: Service,
+    traffic: Traffic,
+    ledger: Mapping[int, Counts],
+    pins: Pins | None,
+) -> dict[str, Any]:
+    view = controller.world.views[service.id]
+    decision, balancer = view.decision, view.balancer
+    counts = traffic.services[service.id]
+    names = controller.world.names(service)
+    return {
+        "name": service.name,
+        "address": f"{service.config.address}:{service.config.port}",
+        "mode": str(balancer.options.mode),
+        "condition": str(decision.diagnosis.condition) if decision else "unknown",
+        "sentence": decision.diagnosis.sentence(names) if decision else _NOT_YET,
+        "reason": decision.reason if decision else None,
+        "weight_changes": view.weight_changes,
+        "offered": counts.offered,
+        "refused": counts.refused,
+        "pinned": counts.claimed,
+        "unpinned_new": counts.unpinned_new,
+        "unpinned_mid": counts.unpinned_mid,
+        "unpinned_share": counts.unpinned_share,
+        "servers": [
+            _server(server, balancer, ledger[server.id], view_of(decision), pins) for server in service.servers
+        ],
+    }
+
+
+def _server(
+    server: Server,
+    balancer: Balancer,
+    ledger: Counts,
+    windows: Mapping[int, Counts],
+    pins: Pins | None,
+) -> dict[str, Any]:
+    window = windows.get(server.id, Counts())
+    minimum = balancer.options.min_syn
+    shown: dict[str, Any] = {
+        "name": server.name,
+        "id": server.id,
+        "address": f"{server.address}:{server.port}",
+        "ratio": round(balancer.ratios[server.id], 6),
+        "weight": balancer.weights().get(server.id, 0),
+        "r": number(ratio_of_unanswered(window, minimum)),
+        "r_every_synack": number(ratio_with_every_synack(window, minimum)),
+        "state": _state(server, balancer),
+        "syn": ledger.syn,
+        "synack": ledger.synack,
+        "synack_again": ledger.synack_again,
+        "completed": ledger.completed,
+        "reset": ledger.reset,
+    }
+    if pins is not None:
+        shown["connections"] = pins.by_server.get(server.id, 0)
+    return shown
+
+
+def _state(server: Server, balancer: Balancer) -> str:
+    if balancer.members[server.id].draining:
+        return "draining"
+    return "ejected" if server.id in balancer.ejected else "in"
+
+
+def render(status: Mapping[str, Any]) -> str:
+    """The status as text for a terminal."""
+    lines = [f"switch {status['switch']} device {status['device_id']}: {status['role']}"]
+    if "services" not in status:
+        return lines[0]
+    for service in status["services"]:
+        share = service["unpinned_share"]
+        lines += [
+            "",
+            f"{service['name']} {service['address']}  mode {service['mode']}  "
+            f"{service['weight_changes']} weight changes",
+            f"  {service['sentence']}",
+            *(f"  {line}" for line in _table(_rows(service["servers"]))),
+            f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
+            f"{service['pinned']}, unpinned {service['unpinned_new']}"
+            + (f" ({share:.2%})" if share is not None else ""),
+        ]
+    packets = status["packets"]
+    drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items()) or "none"
+    lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
+    if packets["punts"] or packets["punts_limited"]:
+        punts = ", ".join(f"{reason} {count}" for reason, count in packets["punts"].items()) or "none"
+        limited = sum(packets["punts_limited"].values())
+        lines.append(f"to the controller: {punts}; above the limit {limited}")
+    if "connections" in status:
+        lines.append("connections: " + (", ".join(f"{k} {v}" for k, v in status["connections"].items()) or "none"))
+    if status["retired"]:
+        lines.append("retired servers that still have connections: " + ", ".join(status["retired"]))
+    if status["neighbours_missing"]:
+        lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
+    return "\n".join(lines)
+
+
+def _rows(servers: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    head = [
+        "server",
+        "address",
+        "state",
+        "ratio",
+        "weight",
+        "R",
+        "R(all)",
+        "SYN",
+        "SYN-ACK",
+        "again",
+        "done",
+        "RST",
+    ]
+    pinned = any("connections" in server for server in servers)
+    rows = [head + (["live"] if pinned else [])]
+    for server in servers:
+        row = [
+            server["name"],
+            server["address"],
+            server["state"],
+            f"{server['ratio']:.4f}",
+            str(server["weight"]),
+            _r(server["r"]),
+            _r(server["r_every_synack"]),
+            *(str(server[key]) for key in ("syn", "synack", "synack_again", "completed", "reset")),
+        ]
+        rows.append(row + ([str(server.get("connections", 0))] if pinned else []))
+    return rows
+
+
+def _r(value: float | str | None) -> str:
+    return "-" if value is None else value if isinstance(value, str) else f"{value:.3f}"
+
+
+_LEFT_ALIGNED = 3
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < _LEFT_ALIGNED else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,55 @@
+"""Stage admission: the token bucket of each service's new connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from finsy import P4MeterConfig, P4MeterEntry
+
+from ..names import Meter
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A token bucket: tokens per second, and how many it holds."""
+
+    rate: int
+    burst: int
+
+    def is_close(self, other: Bucket) -> bool:
+        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more."""
+        return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (
+            abs(self.burst - other.burst) <= max(1, self.burst // 100)
+        )
+
+
+def wanted(state: State) -> dict[int, Bucket]:
+    """The buckets of the services that have a limit, by service number. Without one everything is green."""
+    return {
+        service.id: Bucket(limit.rate_per_s, limit.burst)
+        for service in state.plan.services
+        if (limit := service.config.admission)
+    }
+
+
+def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
+    """A meter's configuration. Both rates are the same: what is above the one bucket is red.
+
+    To be written only on change: BMv2 refills the bucket on every write.
+    """
+    if bucket is None:
+        return P4MeterEntry(meter, index=index)
+    config = P4MeterConfig(cir=bucket.rate, cburst=bucket.burst, pir=bucket.rate, pburst=bucket.burst)
+    return P4MeterEntry(meter, index=index, config=config)
+
+
+def changes(
+    meter: Meter, have: dict[int, Bucket], want: dict[int, Bucket]
+) -> Iterator[P4MeterEntry]:
+    """Entries for what differs by more than rounding."""
+    for index in sorted(have.keys() | want.keys()):
+        old, new = have.get(index), want.get(index)
+        if (old is None) != (new is None) or (old and new and not old.is_close(new)):
+            yield entry(meter, index, new)

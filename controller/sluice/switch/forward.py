@@ -1,0 +1,55 @@
+"""Stage forward: routes, neighbours and VLAN tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from ..names import Action, Table
+from .state import State
+
+
+def routes(state: State) -> Iterator[P4TableEntry]:
+    """Connected subnets and static routes; a static route for a connected subnet does not replace it."""
+    config = state.plan.config
+    connected = {interface.address.network for interface in config.interfaces}
+    actions = {route.to: P4TableAction(Action.VIA, next_hop=int(route.via)) for route in config.routes}
+    actions |= {network: P4TableAction(Action.CONNECTED) for network in connected}
+    for network, action in sorted(actions.items(), key=lambda item: item[0]):
+        # A prefix of no bits is left out of the match, as P4Runtime has it.
+        prefix = (int(network.network_address), network.prefixlen)
+        match = P4TableMatch(destination=prefix) if network.prefixlen else P4TableMatch()
+        yield P4TableEntry(Table.ROUTES, match=match, action=action)
+
+
+def neighbours(state: State) -> Iterator[P4TableEntry]:
+    """Next hops whose MAC address is known, on ports that are configured."""
+    macs = {interface.port: interface.mac for interface in state.plan.config.interfaces}
+    for address, neighbour in state.neighbours.items():
+        if neighbour.port in macs:
+            yield P4TableEntry(
+                Table.NEIGHBOURS,
+                match=P4TableMatch(next_hop=int(address)),
+                action=P4TableAction(
+                    Action.SET_NEIGHBOUR,
+                    port=neighbour.port,
+                    src=macs[neighbour.port],
+                    dst=neighbour.mac,
+                ),
+            )
+
+
+def vlans(state: State) -> Iterator[P4TableEntry]:
+    """What happens to the VLAN tag on a port; keeping it is the default and needs no entry."""
+    for interface in state.plan.config.interfaces:
+        match interface.vlan:
+            case "keep":
+                continue
+            case "strip":
+                action = P4TableAction(Action.STRIP)
+            case vid:
+                action = P4TableAction(Action.SET_VLAN, id=vid)
+        yield P4TableEntry(
+            Table.EGRESS_VLAN, match=P4TableMatch(port=interface.port), action=action
+        )

@@ -1,0 +1,24 @@
+"""Stage ledger: what each server was asked and what it answered, cumulative."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ..balance import Counts
+from ..names import Register
+from .registers import Registers
+
+_CELLS = (
+    Register.LEDGER_SYN,
+    Register.LEDGER_SYNACK,
+    Register.LEDGER_SYNACK_AGAIN,
+    Register.LEDGER_COMPLETED,
+    Register.LEDGER_RESET,
+)
+
+
+async def read_ledger(registers: Registers, servers: Sequence[int]) -> dict[int, Counts]:
+    """The counts of the given servers. Raises SwitchError."""
+    columns = await asyncio.gather(*(registers.read(cells, servers) for cells in _CELLS))
+    return {server: Counts(*row) for server, row in zip(servers, zip(*columns, strict=True), strict=True)}

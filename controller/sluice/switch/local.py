@@ -1,0 +1,20 @@
+"""Stage local: the addresses that the switch answers for itself (ARP, echo)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from ..names import Action, Table
+from .state import State
+
+
+def entries(state: State) -> Iterator[P4TableEntry]:
+    """Interface addresses and services' addresses, each once."""
+    config = state.plan.config
+    addresses = {i.address.ip for i in config.interfaces} | {s.address for s in config.services}
+    for address in sorted(addresses):
+        yield P4TableEntry(
+            Table.OWNED, match=P4TableMatch(address=int(address)), action=P4TableAction(Action.IS_OWNED)
+        )

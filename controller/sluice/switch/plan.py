@@ -1,0 +1,175 @@
+"""A configuration with the numbers that the switch knows its services and servers by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from ..config import Config, InterfaceConfig, ServiceConfig
+from ..names import PROTOCOL_TCP
+
+Endpoint = tuple[IPv4Address, int, int]
+"""Address, protocol, port."""
+
+PROTOCOLS = {"tcp": PROTOCOL_TCP}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server and its number."""
+
+    id: int
+    name: str
+    address: IPv4Address
+    port: int
+    protocol: int
+    capacity: float
+    drain: bool
+    """Draining by configuration."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What its answers come from."""
+        return (self.address, self.protocol, self.port)
+
+    def retired(self, service_id: int) -> Retired:
+        """This server, once it is no longer configured."""
+        return Retired(self.id, self.endpoint, service_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service, its number and its servers."""
+
+    id: int
+    config: ServiceConfig
+    servers: tuple[Server, ...]
+
+    @property
+    def name(self) -> str:
+        """As configured."""
+        return self.config.name
+
+    @property
+    def protocol(self) -> int:
+        """IP protocol number."""
+        return PROTOCOLS[self.config.protocol]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What clients connect to."""
+        return (self.config.address, self.protocol, self.config.port)
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A server that is no longer configured but may still have connections: it stays translated."""
+
+    id: int
+    endpoint: Endpoint
+    service_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers a switch already uses."""
+
+    services: Mapping[Endpoint, int] = field(default_factory=dict[Endpoint, int])
+    servers: Mapping[Endpoint, int] = field(default_factory=dict[Endpoint, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything static that a switch is to be programmed with."""
+
+    config: Config
+    services: tuple[Service, ...]
+    retired: tuple[Retired, ...] = ()
+
+    @property
+    def servers(self) -> Iterator[Server]:
+        """All configured servers."""
+        return (server for service in self.services for server in service.servers)
+
+    def service(self, name: str) -> Service | None:
+        """The service of that name."""
+        return next((service for service in self.services if service.name == name), None)
+
+    def interface_towards(self, address: IPv4Address) -> InterfaceConfig | None:
+        """The first interface whose subnet holds ``address``."""
+        return next((i for i in self.config.interfaces if address in i.address.network), None)
+
+    def interfaces_towards(self, address: IPv4Address) -> list[InterfaceConfig]:
+        """Every interface whose subnet holds ``address``: several ports may share one."""
+        return [i for i in self.config.interfaces if address in i.address.network]
+
+    def next_hop(self, address: IPv4Address) -> IPv4Address | None:
+        """The neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
+        prefixes = [(i.address.network, address) for i in self.config.interfaces]
+        prefixes += [(route.to, route.via) for route in self.config.routes]
+        matching = [(network.prefixlen, hop) for network, hop in prefixes if address in network]
+        return max(matching, key=lambda match: match[0])[1] if matching else None
+
+    @property
+    def wanted_neighbours(self) -> set[IPv4Address]:
+        """Next hops that the configuration needs: gateways, and the way to every server."""
+        hops = {route.via for route in self.config.routes}
+        return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
+
+
+class OutOfNumbers(Exception):
+    """More services or servers than the program has room for."""
+
+
+def make_plan(
+    config: Config,
+    known: Numbers | None = None,
+    retired: Iterable[Retired] = (),
+    *,
+    services: int,
+    servers: int,
+) -> Plan:
+    """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
+
+    ``services`` and ``servers`` are the sizes of the switch's tables; number 0 stands for none. Servers in
+    ``retired`` that are configured again, or whose service is gone, are left out of the result's.
+    """
+    known = known or Numbers()
+    free_services = _free(known.services.values(), services, "services")
+    taken = [*known.servers.values(), *(server.id for server in retired)]
+    free_servers = _free(taken, servers, "servers")
+    old = {server.endpoint: server.id for server in retired} | dict(known.servers)
+    numbered: list[Service] = []
+    for item in config.services:
+        protocol = PROTOCOLS[item.protocol]
+        members: list[Server] = []
+        for server in item.servers:
+            endpoint: Endpoint = (server.address, protocol, server.port)
+            number = old.get(endpoint)
+            members.append(
+                Server(
+                    id=next(free_servers) if number is None else number,
+                    name=server.name,
+                    address=server.address,
+                    port=server.port,
+                    protocol=protocol,
+                    capacity=server.capacity,
+                    drain=server.drain,
+                )
+            )
+        key: Endpoint = (item.address, protocol, item.port)
+        number = known.services.get(key)
+        numbered.append(Service(next(free_services) if number is None else number, item, tuple(members)))
+    configured = {server.endpoint for service in numbered for server in service.servers}
+    alive = {service.id for service in numbered}
+    kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in alive)
+    return Plan(config, tuple(numbered), kept)
+
+
+def _free(taken: Iterable[int], size: int, what: str) -> Iterator[int]:
+    used = set(taken)
+    for number in range(1, size):
+        if number not in used:
+            yield number
+    raise OutOfNumbers(f"the program has room for {size - 1} {what}")

@@ -1,0 +1,20 @@
+"""Stage ports: the router's MAC address on every configured port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from ..names import Action, Table
+from .state import State
+
+
+def entries(state: State) -> Iterator[P4TableEntry]:
+    """One entry a port."""
+    for interface in state.plan.config.interfaces:
+        yield P4TableEntry(
+            Table.PORTS,
+            match=P4TableMatch(port=interface.port),
+            action=P4TableAction(Action.SET_PORT, mac=interface.mac),
+        )

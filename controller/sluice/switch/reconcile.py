@@ -1,0 +1,190 @@
+"""Brings a switch to a desired state by writing what differs, and reads back what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from finsy import P4MeterEntry, P4TableEntry
+from finsy.proto import p4r
+
+from ..names import Meter, Table
+from . import admission, balance, classify, connections, forward, local, ports, translate, verdict
+from .admission import Bucket
+from .plan import Endpoint, Numbers, Retired
+from .session import Session
+from .state import Neighbour, State
+
+# What is referred to comes before what refers to it; deletions go the other way round.
+_STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
+    (Table.PORTS, ports.entries),
+    (Table.OWNED, local.entries),
+    (Table.EGRESS_VLAN, forward.vlans),
+    (Table.ROUTES, forward.routes),
+    (Table.NEIGHBOURS, forward.neighbours),
+    (Table.TIMERS, connections.timers),
+    (Table.SERVERS, translate.entries),
+    (Table.ORIGINS, classify.origins),
+    (Table.CHOOSE_STABLE, balance.choose_stable),
+    (Table.CHOOSE, balance.choose),
+    (Table.SERVICES, classify.services),
+)
+
+Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
+
+
+@dataclass(slots=True)
+class Found:
+    """What a switch holds that a controller goes on from."""
+
+    entries: dict[Key, p4r.TableEntry]
+    meters: dict[Meter, dict[int, Bucket]]
+    numbers: Numbers = field(default_factory=Numbers)
+    origins: dict[Endpoint, Retired] = field(default_factory=dict[Endpoint, Retired])
+    """Every server in the switch, as what it is if it is no longer configured."""
+    weights: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
+    ejected: frozenset[int] = frozenset()
+    draining: frozenset[int] = frozenset()
+    neighbours: dict[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
+
+
+def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
+    """The table entries of a state (of some tables), in the order of writing."""
+    return [entry for table, stage in _STAGES if tables is None or table in tables for entry in stage(state)]
+
+
+async def read_back(session: Session) -> Found:
+    """Everything a switch was programmed with. Raises SwitchError."""
+    entities = await session.read([P4TableEntry(), P4TableEntry(Table.TIMERS, is_default_action=True)])
+    limits = {int(reason) for reason in verdict.PuntReason}
+    meters = await session.read(
+        [
+            P4MeterEntry(Meter.ADMISSION),
+            *(P4MeterEntry(Meter.PUNT_LIMIT, index=index) for index in sorted(limits)),
+        ]
+    )
+    found = Found(
+        entries={key_of(e.table_entry): e.table_entry for e in entities},
+        meters={meter: _buckets(session, meter, meters) for meter in Meter},
+    )
+    _interpret(session, found)
+    return found
+
+
+async def reconcile(
+    session: Session, found: Found, state: State, tables: Collection[Table] | None = None
+) -> int:
+    """Write what differs between ``found`` and ``state``; returns the number of updates. Raises SwitchError.
+
+    With ``tables`` only those are looked at, and no meter. ``found`` is brought up to date, so that the next call
+    writes only what has changed since; after an error it is not, and the switch is to be read again.
+    """
+    schema = session.pipeline.schema
+    wanted = {key_of(entry): entry for entry in (e.encode_entry(schema) for e in wanted_entries(state, tables))}
+    numbers = {schema.tables[table].id for table in tables or Table}
+    have = {key: entry for key, entry in found.entries.items() if key[0] in numbers}
+    updates = difference(have, wanted)
+    meters = found.meters
+    if tables is None:
+        meters = {Meter.ADMISSION: admission.wanted(state), Meter.PUNT_LIMIT: verdict.wanted(state)}
+        updates += [
+            p4r.Update(type=p4r.Update.MODIFY, entity=change.encode(schema))
+            for meter, buckets in meters.items()
+            for change in admission.changes(meter, found.meters[meter], buckets)
+        ]
+    await session.write(updates)
+    found.entries = {key: e for key, e in found.entries.items() if key[0] not in numbers} | wanted
+    found.meters = meters
+    return len(updates)
+
+
+def difference(
+    have: dict[Key, p4r.TableEntry], want: dict[Key, p4r.TableEntry]
+) -> list[p4r.Update]:
+    """INSERTs and MODIFYs in the order of ``want``, then DELETEs of what is not wanted, last stage first."""
+    updates: list[p4r.Update] = []
+    for key, entry in want.items():
+        old = have.get(key)
+        if old is not None and _meaning(old) == _meaning(entry):
+            continue
+        kind = p4r.Update.INSERT if old is None and not entry.is_default_action else p4r.Update.MODIFY
+        updates.append(p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry)))
+    order = {key[0]: position for position, key in enumerate(want)}
+    surplus = [(order.get(key[0], -1), key) for key in have if key not in want and not key[1]]
+    for _, key in sorted(surplus, reverse=True):
+        bare = p4r.TableEntry(table_id=key[0], match=have[key].match, priority=have[key].priority)
+        updates.append(p4r.Update(type=p4r.Update.DELETE, entity=p4r.Entity(table_entry=bare)))
+    return updates
+
+
+def key_of(entry: p4r.TableEntry) -> Key:
+    """What identifies an entry: table, whether it is the default, and the match without leading zeros."""
+    fields = [
+        (m.field_id, m.exact.value.lstrip(b"\0"), -1)
+        if m.HasField("exact")
+        else (m.field_id, m.lpm.value.lstrip(b"\0"), m.lpm.prefix_len)
+        for m in entry.match
+    ]
+    return (entry.table_id, entry.is_default_action, tuple(sorted(fields)))
+
+
+def _meaning(entry: p4r.TableEntry) -> object:
+    """What an entry does, in a form in which equal entries are equal."""
+    if entry.action.HasField("action_profile_action_set"):
+        members = [
+            (_call(member.action), member.weight)
+            for member in entry.action.action_profile_action_set.action_profile_actions
+        ]
+        return (sorted(members), entry.metadata)
+    return (_call(entry.action.action), entry.metadata)
+
+
+def _call(action: p4r.Action) -> tuple[int, tuple[tuple[int, bytes], ...]]:
+    return (action.action_id, tuple(sorted((p.param_id, p.value.lstrip(b"\0")) for p in action.params)))
+
+
+def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> dict[int, Bucket]:
+    number = session.pipeline.schema.meters[meter].id
+    return {
+        e.meter_entry.index.index: Bucket(e.meter_entry.config.cir, e.meter_entry.config.cburst)
+        for e in entities
+        if e.meter_entry.meter_id == number and e.meter_entry.HasField("config")
+        # A meter that was never set reads back on BMv2 as the largest rates there are.
+        and 0 < e.meter_entry.config.cir < 1 << 32
+    }
+
+
+def _interpret(session: Session, found: Found) -> None:
+    tables = {session.pipeline.schema.tables[table].id: table for table in Table}
+    services: dict[Endpoint, int] = {}
+    servers: dict[Endpoint, int] = {}
+    ejected: set[int] = set()
+    draining: set[int] = set()
+    deny = session.pipeline.schema.actions["deny_direct"].id
+    for entry in found.entries.values():
+        match = {m.field_id: int.from_bytes(m.exact.value, "big") for m in entry.match}
+        params = _params(entry.action.action.params)
+        match tables.get(entry.table_id):
+            case Table.SERVICES if entry.action.action.action_id != deny:
+                services[IPv4Address(match[1]), match[2], match[3]] = params[0]
+            case Table.ORIGINS:
+                endpoint = (IPv4Address(match[1]), match[2], match[3])
+                servers[endpoint] = params[0]
+                found.origins[endpoint] = Retired(params[0], endpoint, params[1])
+            case Table.SERVERS:
+                ejected |= {match[1]} if params[2] else set()
+                draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
+            case Table.NEIGHBOURS:
+                mac = params[2].to_bytes(6, "big").hex(":")
+                found.neighbours[IPv4Address(match[1])] = Neighbour(params[0], mac)
+            case Table.CHOOSE:
+                found.weights[match[1]] = balance.weights_of(entry)
+            case _:
+                pass
+    found.numbers = Numbers(services, servers)
+    found.ejected, found.draining = frozenset(ejected), frozenset(draining)
+
+
+def _params(params: Sequence[p4r.Action.Param]) -> list[int]:
+    return [int.from_bytes(p.value, "big") for p in sorted(params, key=lambda p: p.param_id)]

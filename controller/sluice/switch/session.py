@@ -1,0 +1,269 @@
+"""One P4Runtime session with one switch: stream, arbitration, reads, writes, packets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from enum import Enum, auto
+
+import grpc.aio
+from finsy import GRPCStatusCode, P4Client, P4ClientError
+from finsy import p4entity as entity
+from finsy.proto import U128, p4r
+
+from ..log import logger
+from .errors import NotPrimary, SwitchError, SwitchLost, translated
+from .pipeline import Pipeline
+
+_log = logger("session")
+
+_ANSWER_S = 10.0
+"""A switch that accepts the stream and does not answer the arbitration within this is broken."""
+
+BATCH = 500
+"""Updates in one WriteRequest; keeps a request well below the 4 MB that gRPC takes by default."""
+
+_PACKETS = 256
+"""Packets from the switch that wait for the controller; newer ones are dropped (the switch limits them too)."""
+
+
+class Role(Enum):
+    """What arbitration made of this session."""
+
+    PRIMARY = auto()
+    BACKUP = auto()
+
+
+def standby_election_id() -> int:
+    """An election id below those of every controller that started earlier: who comes later stands by."""
+    return (1 << 62) - time.time_ns() // 1_000_000
+
+
+class Session:
+    """An open stream to a switch. Use as an async context manager; ends with SwitchLost when the stream does."""
+
+    def __init__(
+        self, address: str, device_id: int, pipeline: Pipeline, election_id: int | None = None
+    ) -> None:
+        self.address = address
+        self.device_id = device_id
+        self.pipeline = pipeline
+        self.dropped_packets = 0
+        self._election_id = election_id if election_id is not None else standby_election_id()
+        self._client = P4Client(address, wait_for_ready=False)
+        self._role: asyncio.Future[Role] | None = None
+        self._role_changed = asyncio.Event()
+        self._receiver: asyncio.Task[None] | None = None
+        self._packets: asyncio.Queue[entity.P4PacketIn] = asyncio.Queue(_PACKETS)
+        self._current = Role.BACKUP
+
+    async def __aenter__(self) -> Session:
+        self._role = asyncio.get_running_loop().create_future()
+        await self._client.open(schema=self.pipeline.schema, complete_request=self._complete)
+        try:
+            await self._bid(self._election_id)
+            self._receiver = asyncio.create_task(self._receive(), name="stream")
+            self._receiver.add_done_callback(self._stream_ended)
+            async with asyncio.timeout(_ANSWER_S):
+                self._current = await asyncio.shield(self._role)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, TimeoutError):
+                text = f"switch {self.address}: no answer to arbitration within {_ANSWER_S:g} s"
+                raise SwitchLost(text) from error
+            if isinstance(error, P4ClientError):
+                raise translated(error, self.address, "open the stream") from error
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the session; the switch goes on as it is."""
+        if self._receiver is not None:
+            self._receiver.cancel()
+            with suppress(asyncio.CancelledError, SwitchError):
+                await self._receiver
+        await self._client.close()
+
+    # -- arbitration
+
+    @property
+    def election_id(self) -> int:
+        """The id this session bids with at present."""
+        return self._election_id
+
+    @property
+    def is_primary(self) -> bool:
+        """True while the switch takes writes from this session."""
+        return self._current is Role.PRIMARY
+
+    async def until_primary(self) -> None:
+        """Return once this session is the primary one. Raises SwitchLost when the stream ends first."""
+        await self._until(Role.PRIMARY)
+
+    async def until_ended(self) -> None:
+        """Never returns: raises SwitchLost when the stream ends, NotPrimary when another controller takes over."""
+        await self._until(Role.BACKUP)
+        raise NotPrimary(f"switch {self.address}: another controller has taken over")
+
+    async def _until(self, role: Role) -> None:
+        assert self._receiver is not None
+        while self._current is not role:
+            changed = asyncio.create_task(self._role_changed.wait(), name="role-changed")
+            await asyncio.wait({changed, self._receiver}, return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            if self._receiver.done():
+                await self._receiver
+                raise SwitchLost(f"switch {self.address}: the stream ended")
+            self._role_changed.clear()
+        if self._receiver.done():
+            await self._receiver
+
+    async def _bid(self, election_id: int) -> None:
+        self._election_id = election_id
+        request = p4r.MasterArbitrationUpdate(
+            device_id=self.device_id, election_id=U128.encode(election_id)
+        )
+        await self._client.send(p4r.StreamMessageRequest(arbitration=request))
+
+    async def _arbitration(self, message: p4r.MasterArbitrationUpdate) -> None:
+        highest = U128.decode(message.election_id)
+        role = Role.BACKUP
+        match message.status.code:
+            case GRPCStatusCode.OK:
+                # simple_switch_grpc sends OK with a decreased election id to the backup it promotes by itself.
+                role = Role.PRIMARY
+            case GRPCStatusCode.NOT_FOUND:
+                # No primary any more: to become it the id must not be below the highest the switch has seen.
+                _log.info("no primary; bidding", extra={"highest": highest})
+                await self._bid(max(self._election_id, highest + 1))
+                return
+            case GRPCStatusCode.ALREADY_EXISTS:
+                pass
+            case other:
+                raise SwitchError(f"switch {self.address}: arbitration: {other} {message.status.message}")
+        self._current = role
+        self._role_changed.set()
+        if self._role is not None and not self._role.done():
+            self._role.set_result(role)
+
+    def _complete(self, message: object) -> None:
+        if isinstance(message, (p4r.WriteRequest, p4r.SetForwardingPipelineConfigRequest)):
+            message.election_id.CopyFrom(U128.encode(self._election_id))
+
+    # -- stream
+
+    async def _receive(self) -> None:
+        while True:
+            try:
+                message = await self._client.receive()
+            except P4ClientError as error:
+                # simple_switch_grpc: "Election id already exists". The next attempt bids with another one.
+                raise SwitchLost(f"switch {self.address}: the stream ended: {error.message}") from error
+            except (RuntimeError, grpc.aio.UsageError) as error:
+                raise SwitchLost(f"switch {self.address}: the stream ended") from error
+            match message.WhichOneof("update"):
+                case "arbitration":
+                    await self._arbitration(message.arbitration)
+                case "packet":
+                    self._packet(message)
+                case "error":
+                    _log.warning("stream error", extra={"text": message.error.message})
+                case other:
+                    _log.debug("stream message not used", extra={"kind": other})
+
+    def _packet(self, message: p4r.StreamMessageResponse) -> None:
+        try:
+            self._packets.put_nowait(entity.decode_stream(message, self.pipeline.schema))
+        except asyncio.QueueFull:
+            self.dropped_packets += 1
+        except (ValueError, KeyError) as error:
+            # From a program that is about to be replaced.
+            _log.debug("packet not understood", extra={"error": str(error)})
+
+    def _stream_ended(self, task: asyncio.Task[None]) -> None:
+        if self._role is not None and not self._role.done():
+            error = None if task.cancelled() else task.exception()
+            self._role.set_exception(error or SwitchLost(f"switch {self.address}: the stream ended"))
+            self._role.exception()
+
+    async def packets(self) -> AsyncIterator[entity.P4PacketIn]:
+        """Packets from the switch, for as long as the session lasts."""
+        while True:
+            yield await self._packets.get()
+
+    async def send_packet(self, payload: bytes, egress_port: int) -> None:
+        """Have the switch send a frame as it is. Raises SwitchError."""
+        packet = entity.P4PacketOut(payload, egress_port=egress_port)
+        try:
+            await self._client.send(packet.encode_update(self.pipeline.schema))
+        except P4ClientError as error:
+            raise translated(error, self.address, "send a packet") from error
+        except grpc.aio.UsageError as error:
+            raise SwitchLost(f"switch {self.address}: the stream ended") from error
+
+    # -- pipeline
+
+    async def runs_pipeline(self) -> bool:
+        """True when the switch already runs this session's program. Raises SwitchError."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+        )
+        try:
+            reply = await self._client.request(request)
+            if not (reply.config.HasField("cookie") and reply.config.cookie.cookie):
+                request.response_type = p4r.GetForwardingPipelineConfigRequest.ALL
+                reply = await self._client.request(request)
+        except P4ClientError as error:
+            # simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION).
+            if error.code in (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND):
+                return False
+            raise translated(error, self.address, "read the pipeline") from error
+        return self.pipeline.is_same(reply.config)
+
+    async def push_pipeline(self) -> None:
+        """Load the program; connections and everything else the switch held are lost. Raises SwitchError.
+
+        VERIFY_AND_COMMIT: on BMv2 RECONCILE_AND_COMMIT fails for a program with an indirect meter or counter.
+        """
+        request = p4r.SetForwardingPipelineConfigRequest(
+            device_id=self.device_id,
+            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            config=self.pipeline.config(),
+        )
+        try:
+            await self._client.request(request)
+        except P4ClientError as error:
+            raise translated(error, self.address, "load the program") from error
+
+    # -- entities
+
+    async def read(self, entities: Iterable[entity.P4Entity]) -> list[p4r.Entity]:
+        """Read as protobuf messages, undecoded. Raises SwitchError."""
+        request = p4r.ReadRequest(
+            device_id=self.device_id, entities=[item.encode(self.pipeline.schema) for item in entities]
+        )
+        result: list[p4r.Entity] = []
+        if not request.entities:
+            return result
+        try:
+            async for reply in self._client.request_iter(request):
+                result.extend(reply.entities)
+        except P4ClientError as error:
+            if error.code is GRPCStatusCode.UNIMPLEMENTED:
+                raise NotImplementedError(error.message) from error
+            raise translated(error, self.address, "read") from error
+        return result
+
+    async def write(self, updates: Sequence[p4r.Update]) -> None:
+        """Write, in requests of at most BATCH updates. Raises SwitchError, quoting the update that failed."""
+        for start in range(0, len(updates), BATCH):
+            request = p4r.WriteRequest(device_id=self.device_id, updates=updates[start : start + BATCH])
+            try:
+                await self._client.request(request)
+            except P4ClientError as error:
+                raise translated(error, self.address, "write") from error
