@@ -1,0 +1,124 @@
+"""Apache on a lab server: its own small configuration, few workers, a short accept queue."""
+
+from __future__ import annotations
+
+import random
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.netns import listening, socket_in
+from topo.plan import WEB_PORT
+from topo.processes import Process, await_true
+
+PAGE = "page"
+PAGE_BYTES = 100_000
+"""The file of paper 000, section 5."""
+
+LONG = "long"
+LONG_BYTES = 3_000_000
+"""A file that a slow reader takes many balancing periods to download."""
+
+APACHE = "/usr/sbin/apache2"
+
+CONFIGURATION = """\
+ServerRoot {directory}
+ServerName {name}
+PidFile {directory}/apache.pid
+DefaultRuntimeDir {directory}
+Mutex file:{directory}
+ErrorLog {directory}/error.log
+LogLevel warn
+LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+User www-data
+Group www-data
+Listen {address}:{port}
+ListenBacklog {backlog}
+StartServers {workers}
+MinSpareServers {workers}
+MaxSpareServers {workers}
+ServerLimit {workers}
+MaxRequestWorkers {workers}
+MaxConnectionsPerChild 0
+KeepAlive Off
+Timeout 120
+DocumentRoot {files}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ApacheLimits:
+    """What makes the accept queue overflow: worker processes, and connections the kernel queues for them."""
+
+    workers: int = 7
+    backlog: int = 16
+
+
+def write_files(directory: Path, *, seed: int = 1) -> None:
+    """Write the files that all servers serve; their content is the same in every run."""
+    directory.mkdir()
+    source = random.Random(seed)
+    for name, size in ((PAGE, PAGE_BYTES), (LONG, LONG_BYTES)):
+        (directory / name).write_bytes(source.randbytes(size))
+
+
+def start_apache(
+    name: str,
+    address: str,
+    *,
+    namespace_pid: int,
+    cgroup_procs: Path,
+    directory: Path,
+    files: Path,
+    limits: ApacheLimits,
+) -> Process:
+    """Start Apache for server `name` and return once it listens."""
+    directory.mkdir()
+    configuration = directory / "apache.conf"
+    configuration.write_text(
+        CONFIGURATION.format(
+            directory=directory,
+            name=name,
+            address=address,
+            port=WEB_PORT,
+            backlog=limits.backlog,
+            workers=limits.workers,
+            files=files,
+        )
+    )
+    process = Process(
+        f"apache of {name}",
+        [APACHE, "-DFOREGROUND", "-f", str(configuration)],
+        log=directory / "apache.out",
+        namespace_pid=namespace_pid,
+        cgroup_procs=cgroup_procs,
+    )
+
+    def ready() -> bool:
+        process.require_running()
+        return listening(namespace_pid, WEB_PORT)
+
+    try:
+        await_true(f"apache of {name} listens on {address}:{WEB_PORT}", ready, 20.0)
+    except BaseException:
+        process.stop()
+        raise
+    return process
+
+
+def request_locally(namespace_pid: int, address: str, timeout_s: float) -> None:
+    """Fetch the page from within a server's own namespace; raise LabError if there is none in time."""
+    try:
+        with socket_in(namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect((address, WEB_PORT))
+            connection.sendall(f"GET /{PAGE} HTTP/1.0\r\n\r\n".encode())
+            size = 0
+            while more := connection.recv(1 << 16):
+                size += len(more)
+    except OSError as error:
+        raise LabError(f"the server at {address} does not answer: {error}") from error
+    if size < PAGE_BYTES:
+        raise LabError(f"the server at {address} answered with {size} bytes only")

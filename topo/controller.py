@@ -1,0 +1,117 @@
+"""The lab's controller: `sluice run` in the switch's namespace, asked over its control socket."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from sluice.loops.control import ask
+from sluice.loops.world import Refused
+
+from topo.errors import LabError
+from topo.observation import Counts, Observation
+from topo.plan import SERVICE, Balance, controller_config
+from topo.processes import Process
+
+READY_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 10.0
+
+
+class Controller:
+    """A running `sluice run`, with its configuration and trace in the lab's directory."""
+
+    def __init__(self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool) -> None:
+        self._namespace_pid = namespace_pid
+        self._directory = directory
+        self._thrift = thrift
+        self._configuration = directory / "sluice.yaml"
+        self._socket = directory / "sluice.sock"
+        self._trace = directory / "trace.jsonl"
+        self._program = str(Path(sys.executable).parent / "sluice")
+        self.process: Process | None = None
+        self._write(balance)
+
+    def start(self) -> None:
+        """Start it and return once the pipeline is programmed."""
+        self.process = Process(
+            "sluice run",
+            [self._program, "run", "--config", str(self._configuration)],
+            log=self._directory / "controller.log",
+            namespace_pid=self._namespace_pid,
+        )
+        self.process.await_output("sluice: ready", READY_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """End it; the switch goes on without."""
+        if self.process is not None:
+            self.process.stop()
+
+    def ask(self, **request: object) -> Any:
+        """Have the controller do one command and return its result; raise LabError if it is refused."""
+        try:
+            return ask(str(self._socket), request, ANSWER_TIMEOUT_S)
+        except Refused as error:
+            if self.process is not None:
+                self.process.require_running()
+            raise LabError(f"the controller refuses {request}: {error}") from error
+
+    def observe(self) -> Observation:
+        """Return what the controller sees now."""
+        return read_status(self.ask(command="status"), time.time())
+
+    def set_mode(self, mode: str) -> None:
+        """Have another algorithm decide the ratios from now on."""
+        self.ask(command="mode", service=SERVICE, mode=mode)
+
+    def weight_changes(self) -> Sequence[float]:
+        """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
+        return weight_changes(self._trace.read_text().splitlines())
+
+    def status_command(self) -> list[str]:
+        """Return the command line that shows the status."""
+        return [self._program, "status", "--config", str(self._configuration)]
+
+    def _write(self, balance: Balance) -> None:
+        content = controller_config(
+            balance, control_socket=str(self._socket), trace_file=str(self._trace), thrift=self._thrift
+        )
+        self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
+
+
+def read_status(status: Mapping[str, Any], now: float) -> Observation:
+    """Read the answer to `status`; raise LabError while the controller does not lead the switch."""
+    if "services" not in status:
+        raise LabError(f"the controller has lost the switch: it is {status['role']}")
+    (service,) = (one for one in status["services"] if one["name"] == SERVICE)
+    servers = {server["name"]: server for server in service["servers"]}
+    packets = status["packets"]
+    return Observation(
+        time=now,
+        ratios={name: float(server["ratio"]) for name, server in servers.items()},
+        r={name: None if server["r"] is None else float(server["r"]) for name, server in servers.items()},
+        counts={
+            name: Counts(**{field.name: int(server[field.name]) for field in fields(Counts)})
+            for name, server in servers.items()
+        },
+        drops=packets["drops"],
+        forwarded=packets["forwarded"],
+        punts=packets["punts"],
+    )
+
+
+def weight_changes(lines: Sequence[str]) -> list[float]:
+    """Return the times of the decisions that changed the service's weights, from the lines of a trace."""
+    times: list[float] = []
+    known = 0
+    for line in lines:
+        decision: Mapping[str, Any] = json.loads(line)
+        if decision["service"] == SERVICE and decision["weight_changes"] != known:
+            known = decision["weight_changes"]
+            times.append(float(decision["time"]))
+    return times

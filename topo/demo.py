@@ -1,0 +1,193 @@
+"""The main job, on real traffic: three Apache servers, one of them loaded; equal split against R.
+
+`python -m topo.demo` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from topo.apache import LONG
+from topo.calibrate import RATES_PER_S, Burst, calibrate
+from topo.capture import Capture
+from topo.downloads import Downloads
+from topo.errors import LabError
+from topo.handshakes import Handshakes
+from topo.hosts import congestion_control
+from topo.httperf import Load
+from topo.interrupts import Interrupted, interruptible
+from topo.network import Lab
+from topo.phases import Phase, run_phase
+from topo.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.summary import Results, summary, table
+from topo.switches import REPOSITORY, switch_kind
+
+LOADED = "s3"
+PAPER_T_S, PAPER_M = 10.0, 20
+READERS = 3
+READER_BYTES_PER_S = 150_000.0
+BURST_TIMEOUT_S = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long everything takes, in seconds."""
+
+    equal_s: float = 45.0
+    r_s: float = 65.0
+    burst_s: float = 6.0
+    period_s: float = 2.0
+    intervals: int = 5
+    rates_per_s: Sequence[float] = field(default=RATES_PER_S)
+
+    def balance(self, mode: str) -> Balance:
+        """Return the balancing of a phase."""
+        return Balance(mode, self.period_s, self.period_s * self.intervals)
+
+
+SHORT = Settings(equal_s=10.0, r_s=10.0, burst_s=4.0)
+"""For trying the demo's own workings: too short for its checks."""
+
+
+def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
+    """Run the whole demo and write its files into `output`."""
+    kind = switch_kind()
+    say(f"sluice demo: switch {kind}, TCP congestion control {congestion_control()}")
+    with Lab(kind, settings.balance("fixed"), say=say) as lab:
+        handshakes = Handshakes()
+        capture = Capture(
+            namespace_pid=lab.pid(LOAD_CLIENT.name),
+            interface=f"{LOAD_CLIENT.name}-eth0",
+            service=VIP,
+            port=WEB_PORT,
+            deliver=handshakes.add,
+        )
+        lab.at_end(capture.close)
+        baseline = lab.quiet_packet_counts()
+        lab.break_server(LOADED)
+        say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
+        chosen = calibrate(lambda rate: _burst(lab, rate, settings, handshakes, say), settings.rates_per_s)
+        say(f"rate: {chosen.rate_per_s:g} connections/s, exponential intervals, 100,000 bytes each")
+        downloads = Downloads(
+            namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
+            address=str(VIP),
+            port=WEB_PORT,
+            path=LONG,
+            original=(lab.files / LONG).read_bytes(),
+            readers=READERS,
+            rate_bytes_per_s=READER_BYTES_PER_S,
+        )
+        lab.at_end(downloads.abort)
+        say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
+        equal = run_phase(
+            lab, "equal", Load(chosen.rate_per_s, settings.equal_s), handshakes, downloads=downloads, say=say
+        )
+        say(
+            f"phase B: R decides, {settings.r_s:g} s; paper 000 as published with Delta = 0.1, but time scaled: "
+            f"T = {settings.period_s:g} s and m = {settings.intervals} (paper: {PAPER_T_S:g} s and {PAPER_M})"
+        )
+        changed_from = time.time()
+        lab.controller.set_mode("paper")
+        under_r = run_phase(lab, "r", Load(chosen.rate_per_s, settings.r_s), handshakes, downloads=downloads, say=say)
+        changes = [moment for moment in lab.controller.weight_changes() if moment >= changed_from]
+        say("waiting for the long downloads to end")
+        finished = downloads.finish()
+        capture.stop()
+        after = lab.quiet_packet_counts()
+        results = Results(
+            switch=kind,
+            equal=equal,
+            r=under_r,
+            loaded=LOADED,
+            changes=changes,
+            downloads=finished,
+            packets=after.since(baseline),
+            drops=lab.controller.observe().drops,
+            capture_resets=handshakes.resets_by_service,
+        )
+        _write(results, output)
+    return results
+
+
+def _burst(lab: Lab, rate: float, settings: Settings, handshakes: Handshakes, say: Callable[[str], None]) -> Burst:
+    phase: Phase = run_phase(lab, "calibrate", Load(rate, settings.burst_s, BURST_TIMEOUT_S), handshakes)
+    loaded_share = phase.before.ratios[LOADED]
+    offering = [one.observation for one in phase.samples if one.observation.time <= phase.started + settings.burst_s]
+    last = offering[-1]
+    answered = last.counts[LOADED].since(phase.before.counts[LOADED]).synack
+    offered = rate * loaded_share * (last.time - phase.started)
+    healthy = [phase.after.counts[name].since(phase.before.counts[name]).r() for name in SERVER_NAMES if name != LOADED]
+    burst = Burst(
+        rate_per_s=rate,
+        mean_ms=phase.connect.mean_ms(),
+        loaded_answered_share=answered / offered if offered > 0 else 1.0,
+        healthy_r=max((r for r in healthy if r is not None), default=float("inf")),
+    )
+    say(
+        f"  {rate:g}/s: mean connect time {burst.mean_ms:.0f} ms; {LOADED} answers "
+        f"{burst.loaded_answered_share:.0%} at once; R of the others {burst.healthy_r:.2f}"
+    )
+    return burst
+
+
+def _write(results: Results, output: Path) -> None:
+    # matplotlib takes a second to import: not before it is needed.
+    from topo.plot import draw  # noqa: PLC0415
+
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "summary.json").write_text(json.dumps(summary(results), indent=2) + "\n")
+    draw((results.equal, results.r), results.loaded, (output / "demo.png", output / "demo.svg"))
+
+
+def report(results: Results, output: Path, say: Callable[[str], None]) -> bool:
+    """Show the table and the checks; return whether all of them hold."""
+    verdicts = summary(results)["checks"]
+    assert isinstance(verdicts, dict)
+    say("\n" + table(results) + "\n")
+    for name, holds in verdicts.items():
+        say(f"  {'ok    ' if holds else 'FAILED'}  {str(name).replace('_', ' ')}")
+    for download in results.downloads:
+        if download.fault:
+            say(f"  broken download: {download.fault}")
+    say(f"\nwritten: {output}/summary.json, demo.png, demo.svg")
+    return all(verdicts.values())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m topo.demo", description=__doc__)
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/demo", help="directory of the results")
+    parser.add_argument("--short", action="store_true", help="try the workings only; the checks will fail")
+    options = parser.parse_args(arguments)
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        try:
+            results = run_demo(SHORT if options.short else Settings(), options.output, say)
+        except LabError as error:
+            print(f"sluice demo: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice demo: ended by {interrupted}; everything it started is gone", file=sys.stderr)
+            return 128 + interrupted.number
+        holds = report(results, options.output, say)
+    say(f"{time.monotonic() - started:.0f} s")
+    if not holds:
+        print("sluice demo: FAILED: see the checks above", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Connect times from a capture at the client: first SYN to first SYN-ACK, per connection.  Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SEQUENCE_SPACE = 1 << 32
+
+Connection = tuple[str, int, int]
+"""A connection: client address, client port, initial sequence number (ports are used again within a run)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One SYN, SYN-ACK or RST as the client saw it."""
+
+    time: float
+    """Seconds, on the clock of time.time()."""
+    client: str
+    client_port: int
+    to_server: bool
+    syn: bool
+    ack: bool
+    rst: bool
+    sequence: int
+    acknowledgement: int
+
+
+@dataclass(slots=True)
+class Handshake:
+    """What became of one connection's handshake."""
+
+    first_syn: float
+    syns: int = 1
+    first_synack: float | None = None
+    synacks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectTimes:
+    """Connect times of the connections that were begun in an interval."""
+
+    begun: int
+    unanswered: int
+    seconds: Sequence[float]
+
+    def mean_ms(self) -> float:
+        """Mean of those answered, in milliseconds; NaN if there is none."""
+        return 1000 * statistics.fmean(self.seconds) if self.seconds else math.nan
+
+    def median_ms(self) -> float:
+        """Median of those answered, in milliseconds; NaN if there is none."""
+        return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
+
+    def percentile_ms(self, share: float) -> float:
+        """The smallest time in ms that at least `share` of those answered do not exceed (nearest rank)."""
+        if not self.seconds:
+            return math.nan
+        ordered = sorted(self.seconds)
+        return 1000 * ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+@dataclass(slots=True)
+class Handshakes:
+    """All handshakes seen so far; segments are added in the order of the capture."""
+
+    by_connection: dict[Connection, Handshake] = field(default_factory=dict[Connection, Handshake])
+    resets_by_service: int = 0
+
+    def add(self, segment: Segment) -> None:
+        """Take one segment into account; what belongs to no connection seen from its SYN is left out."""
+        if segment.rst:
+            self.resets_by_service += not segment.to_server
+        elif segment.syn and segment.to_server:
+            self._syn(segment)
+        elif segment.syn and segment.ack:
+            self._synack(segment)
+
+    def between(self, start: float, end: float) -> ConnectTimes:
+        """Return the connect times of the connections whose first SYN was sent in [start, end)."""
+        begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
+        answered = [one.first_synack - one.first_syn for one in begun if one.first_synack is not None]
+        return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+
+    def _syn(self, segment: Segment) -> None:
+        key = (segment.client, segment.client_port, segment.sequence)
+        known = self.by_connection.get(key)
+        if known is None:
+            self.by_connection[key] = Handshake(segment.time)
+        else:
+            known.syns += 1
+
+    def _synack(self, segment: Segment) -> None:
+        key = (segment.client, segment.client_port, (segment.acknowledgement - 1) % SEQUENCE_SPACE)
+        known = self.by_connection.get(key)
+        if known is not None:
+            known.synacks += 1
+            if known.first_synack is None:
+                known.first_synack = segment.time

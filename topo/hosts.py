@@ -1,0 +1,42 @@
+"""Mininet hosts as the lab needs them: no offloads, no IPv6, a TCP that is said and not guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from topo.mn import Node
+from topo.processes import run_in
+
+OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
+"""With these on, a sender leaves checksums and segmentation to a device that the pipeline does not have."""
+
+
+def congestion_control() -> str:
+    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno where the kernel offers no CUBIC.
+
+    A namespace may only choose among what the first namespace allows.
+    """
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    return "cubic" if "cubic" in allowed else "reno"
+
+
+def turn_offloads_off(pid: int, interface: str) -> None:
+    """Turn off what would put unfinished packets on the wire, in the namespace of process `pid`."""
+    switches = [word for offload in OFFLOADS for word in (offload, "off")]
+    run_in(pid, ["ethtool", "-K", interface, *switches])
+
+
+class LabHost(Node):
+    """A host with one interface, prepared before its first connection."""
+
+    def config(self, **params: object) -> dict[str, object]:
+        """Configure address and route as Mininet does, after offloads and IPv6 are off."""
+        settings = {
+            "net.ipv6.conf.all.disable_ipv6": "1",
+            "net.ipv6.conf.default.disable_ipv6": "1",
+            "net.ipv4.tcp_congestion_control": congestion_control(),
+        }
+        run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
+        for interface in self.intfs.values():
+            turn_offloads_off(self.pid, interface.name)
+        return super().config(**params)

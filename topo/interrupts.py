@@ -1,0 +1,41 @@
+"""Ctrl-C, SIGTERM and SIGHUP end the lab in order: the first unwinds the stack, later ones do not disturb that."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """The lab was asked to end.  Not an Exception, so that nothing swallows it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def ignore_signals() -> None:
+    """Let nothing disturb what follows (the cleaning up)."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None]:
+    """Within this, the first of `signals` raises Interrupted in the main thread; then all is as it was."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        ignore_signals()
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, interrupt) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,130 @@
+"""The lab with Mininet's prompt: the same network as the demo's, the controller running.
+
+`python -m topo.lab` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from topo.apache import PAGE
+from topo.errors import LabError
+from topo.httperf import Httperf, Load
+from topo.interrupts import Interrupted, interruptible
+from topo.mn import CLI
+from topo.network import Lab
+from topo.plan import SERVER_NAMES, Balance
+from topo.switches import switch_kind
+
+BALANCE = Balance("production", 2.0, 10.0)
+"""The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
+
+HINT = """\
+Try:  load 100 60     100 connections per second for 60 s from c1     (in the background)
+      break s3        load server s3 with stress, and after a few seconds:
+      status          the ratios: they move away from s3
+      mend s3         ... and come back
+      c1 curl -so /dev/null -w '%{http_code} %{time_total} s\\n' http://10.0.0.100/page
+      c1 ping -c 3 10.0.3.1        h1, a host behind the switch that is no server
+`help` lists all commands, `exit` ends the lab and removes everything."""
+
+
+def parse_load(line: str) -> Load:
+    """Read `RATE SECONDS`; raise LabError with the usage otherwise."""
+    try:
+        rate, seconds = (float(word) for word in line.split())
+    except ValueError:
+        raise LabError("usage: load RATE SECONDS, for example: load 100 60") from None
+    if not (0 < rate <= 10_000 and 0 < seconds <= 3600):
+        raise LabError("load: RATE is above 0 and at most 10,000 per second, SECONDS at most 3,600")
+    return Load(rate, seconds)
+
+
+class LabCLI(CLI):
+    """Mininet's prompt with the lab's commands."""
+
+    prompt = "sluice-lab> "
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._loads: list[Httperf] = []
+        super().__init__(lab.net)
+
+    def do_break(self, line: str) -> None:
+        "break SERVER: load a server with stress."
+        self._server(line, "break", self._lab.break_server)
+
+    def do_mend(self, line: str) -> None:
+        "mend SERVER: take the load off again."
+        self._server(line, "mend", self._lab.mend_server)
+
+    def do_status(self, line: str) -> None:
+        "status: what the controller sees and does."
+        command = self._lab.controller.status_command()
+        done = subprocess.run([*command, *line.split()], capture_output=True, text=True, check=False)
+        print(done.stdout + done.stderr, end="")
+
+    def do_load(self, line: str) -> None:
+        "load RATE SECONDS: connections at exponential intervals from c1, in the background."
+        self._report_ended()
+        try:
+            load = parse_load(line)
+            self._loads.append(self._lab.start_load(load, PAGE))
+        except LabError as error:
+            print(error)
+            return
+        print(f"{load.rate_per_s:g} connections/s for {load.seconds:g} s; the result follows a later command")
+
+    def postcmd(self, stop: bool, line: str) -> bool:
+        """Report loads that have ended meanwhile."""
+        self._report_ended()
+        return super().postcmd(stop, line)
+
+    def _server(self, line: str, verb: str, act: Callable[[str], None]) -> None:
+        name = line.strip()
+        if name not in SERVER_NAMES:
+            print(f"usage: {verb} SERVER, one of {', '.join(SERVER_NAMES)}")
+            return
+        act(name)
+
+    def _report_ended(self) -> None:
+        for load in [one for one in self._loads if not one.running()]:
+            self._loads.remove(load)
+            try:
+                result = load.result()
+            except LabError as error:
+                print(error)
+                continue
+            print(
+                f"load ended: {result.replies} of {result.connections} connections answered, "
+                f"mean connect time {result.connect_ms:.1f} ms, {result.timeouts} given up"
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    del arguments
+    # Ctrl-C at the prompt ends a command, not the lab; before the prompt it ends the lab (KeyboardInterrupt).
+    with interruptible((signal.SIGTERM, signal.SIGHUP)):
+        try:
+            with Lab(switch_kind(), BALANCE) as lab:
+                print(HINT, flush=True)
+                LabCLI(lab)
+        except LabError as error:
+            print(f"sluice lab: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice lab: ended by {interrupted}; everything it started is gone", file=sys.stderr)
+            return 128 + interrupted.number
+        except KeyboardInterrupt:
+            print("sluice lab: interrupted; everything it started is gone", file=sys.stderr)
+            return 128 + signal.SIGINT
+    print("everything the lab started is gone")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

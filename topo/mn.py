@@ -1,0 +1,78 @@
+"""The one place that imports Mininet, and the types of what the lab uses of it.
+
+Debian ships Mininet for the system's Python.  Its folder goes to the END of sys.path, so that everything in the
+virtual environment comes before what Debian has.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from topo.errors import LabError
+
+DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
+
+if TYPE_CHECKING:
+    import cmd
+    from typing import ClassVar
+
+    class Intf:
+        """mininet.link.Intf"""
+
+        name: str
+        mac: str | None
+
+    class Node:
+        """mininet.node.Node"""
+
+        name: str
+        pid: int
+        intfs: dict[int, Intf]
+
+        def __init__(self, name: str, inNamespace: bool = True, **params: object) -> None: ...
+        def cmd(self, *args: str) -> str: ...
+        def config(self, **params: object) -> dict[str, object]: ...
+        def terminate(self) -> None: ...
+
+    class Switch(Node):
+        """mininet.node.Switch"""
+
+        def start(self, controllers: list[Node]) -> None: ...
+        def stop(self, deleteIntfs: bool = True) -> None: ...
+
+    class Mininet:
+        """mininet.net.Mininet"""
+
+        inited: ClassVar[bool]
+        hosts: list[Node]
+
+        def __init__(self, **params: object) -> None: ...
+        def addHost(self, name: str, cls: type[Node], **params: object) -> Node: ...
+        def addSwitch(self, name: str, cls: type[Switch], **params: object) -> Switch: ...
+        def addLink(self, node1: Node, node2: Node, **params: object) -> object: ...
+        def start(self) -> None: ...
+        def stop(self) -> None: ...
+
+    class CLI(cmd.Cmd):
+        """mininet.cli.CLI"""
+
+        mn: Mininet
+
+        def __init__(self, mininet: Mininet) -> None: ...
+
+    def setLogLevel(levelName: str) -> None: ...
+
+else:
+    if DEBIAN_PACKAGES not in sys.path:
+        sys.path.append(DEBIAN_PACKAGES)
+    try:
+        from mininet.cli import CLI
+        from mininet.link import Intf
+        from mininet.log import setLogLevel
+        from mininet.net import Mininet
+        from mininet.node import Node, Switch
+    except ImportError as missing:
+        raise LabError(f"Mininet cannot be imported ({missing}): apt-get install mininet") from missing
+
+__all__ = ["CLI", "Intf", "Mininet", "Node", "Switch", "setLogLevel"]

@@ -1,0 +1,222 @@
+"""The lab as one thing: network, switch, controller and servers, built in order and taken down in reverse."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sluice.names import PuntReason
+
+from topo import cgroups
+from topo.apache import ApacheLimits, request_locally, start_apache, write_files
+from topo.conservation import PacketCounts
+from topo.controller import Controller
+from topo.hosts import LabHost
+from topo.httperf import Httperf, Load
+from topo.interrupts import ignore_signals
+from topo.mn import Mininet, Node, setLogLevel
+from topo.netns import interface_packets
+from topo.plan import (
+    HOSTS,
+    LOAD_CLIENT,
+    SERVERS,
+    VIP,
+    WEB_PORT,
+    Balance,
+)
+from topo.prerequisites import require_prerequisites
+from topo.processes import Process, await_true
+from topo.stress import start_stress
+from topo.switches import SWITCHES, ProcessSwitch
+
+SERVER_CPUS = 0.08
+"""CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
+
+SWITCH_NAME = "sw1"
+SERVED_TIMEOUT_S = 30.0
+QUIET_TIMEOUT_S = 10.0
+
+
+class Lab:
+    """A context manager; everything it started is gone when it ends, however it ends."""
+
+    def __init__(
+        self,
+        kind: str,
+        balance: Balance,
+        *,
+        say: Callable[[str], None] = print,
+        limits: ApacheLimits | None = None,
+    ) -> None:
+        self.kind = kind
+        self.balance = balance
+        self._say = say
+        self._limits = limits or ApacheLimits()
+        self._stack = ExitStack()
+        self._stressed: dict[str, Process] = {}
+        self._groups: dict[str, cgroups.CpuGroup] = {}
+        self._servers: list[Process] = []
+        self._loads = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._build()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def pid(self, host: str) -> int:
+        """Return a process that lives in the namespaces of a host or of the switch."""
+        return self._nodes[host].pid
+
+    @property
+    def files(self) -> Path:
+        """Where the files are that the servers serve."""
+        return self.directory / "files"
+
+    def break_server(self, name: str) -> None:
+        """Load a server with `stress`; does nothing if it is loaded already."""
+        if name not in self._stressed:
+            self._stressed[name] = process = start_stress(
+                name,
+                namespace_pid=self.pid(name),
+                cgroup_procs=self._groups[name].procs,
+                directory=self.directory,
+            )
+            self._stack.callback(process.stop)
+
+    def mend_server(self, name: str) -> None:
+        """Take the load off a server again."""
+        process = self._stressed.pop(name, None)
+        if process is not None:
+            process.stop()
+
+    def start_load(self, load: Load, path: str) -> Httperf:
+        """Start httperf on the load client; the lab ends it if the caller does not."""
+        self._loads += 1
+        httperf = Httperf(
+            load,
+            address=str(VIP),
+            port=WEB_PORT,
+            path=path,
+            namespace_pid=self.pid(LOAD_CLIENT.name),
+            directory=self.directory,
+            name=str(self._loads),
+        )
+        self._stack.callback(httperf.stop)
+        return httperf
+
+    def require_running(self) -> None:
+        """Raise LabError if the switch, the controller or a server has ended."""
+        for process in (self.switch.process, self.controller.process, *self._servers):
+            if process is not None:
+                process.require_running()
+
+    def await_served(self) -> None:
+        """Return once every server has served its accept queue, which is first come, first served."""
+        for server in SERVERS:
+            request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S)
+
+    def quiet_packet_counts(self) -> PacketCounts:
+        """Return what the switch has counted, once nothing is on its way (two readings are equal)."""
+        readings = [self._packet_counts(), self._packet_counts()]
+
+        def quiet() -> bool:
+            readings.append(self._packet_counts())
+            return readings[-1] == readings[-2]
+
+        await_true("no packets at the switch", quiet, QUIET_TIMEOUT_S)
+        return readings[-1]
+
+    def _packet_counts(self) -> PacketCounts:
+        verdicts = self.controller.observe()
+        interfaces = [packets for name, packets in interface_packets(self.pid(SWITCH_NAME)).items() if name != "lo"]
+        return PacketCounts(
+            received=sum(received for received, _, _ in interfaces),
+            sent=sum(sent for _, sent, _ in interfaces),
+            forwarded=verdicts.forwarded,
+            dropped=sum(verdicts.drops.values()),
+            punted=verdicts.punts.get(PuntReason.ARP.name.lower(), 0),
+        )
+
+    def at_end(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called when the lab ends, before what was started earlier is stopped."""
+        self._stack.callback(callback)
+
+    def _build(self) -> None:
+        require_prerequisites()
+        setLogLevel("output")
+        # Mininet would raise limits of the whole machine (sysctls) for large networks; this one needs none of it.
+        Mininet.inited = True
+        hierarchy = cgroups.mounted_hierarchy()
+        cgroups.remove_stale(hierarchy)
+        self.directory = Path(tempfile.mkdtemp(prefix="sluice-lab-"))
+        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        self.directory.chmod(0o755)  # Apache's workers are not root
+        write_files(self.files)
+        self._stack.callback(cgroups.remove_own, hierarchy)
+        self._build_network()
+        self._say(f"network up: {len(HOSTS)} hosts around {self.switch.program}")
+        for server in SERVERS:
+            self._groups[server.name] = group = cgroups.CpuGroup(hierarchy, server.name, SERVER_CPUS)
+            process = start_apache(
+                server.name,
+                str(server.address),
+                namespace_pid=self.pid(server.name),
+                cgroup_procs=group.procs,
+                directory=self.directory / server.name,
+                files=self.files,
+                limits=self._limits,
+            )
+            self._servers.append(process)
+            self._stack.callback(process.stop)
+        self._say(
+            f"Apache on {', '.join(server.name for server in SERVERS)}: {self._limits.workers} workers, "
+            f"listen backlog {self._limits.backlog}, {SERVER_CPUS:.0%} of a CPU each"
+        )
+        self.controller = Controller(
+            self.balance,
+            namespace_pid=self.pid(SWITCH_NAME),
+            directory=self.directory,
+            thrift=self.switch.thrift,
+        )
+        self._stack.callback(self.controller.stop)
+        self.controller.start()
+        self._say("controller ready")
+
+    def _build_network(self) -> None:
+        switch_class = SWITCHES[self.kind]
+        net = Mininet(controller=None, switch=switch_class, build=False)
+        self._stack.callback(net.stop)
+        self.net = net
+        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)
+        assert isinstance(switch, ProcessSwitch)
+        self.switch = switch
+        self._nodes: dict[str, Node] = {SWITCH_NAME: switch}
+        for host in HOSTS:
+            node = net.addHost(
+                host.name,
+                LabHost,
+                ip=str(host.interface),
+                mac=host.mac,
+                defaultRoute=f"via {host.gateway.ip}",
+            )
+            self._nodes[host.name] = node
+            net.addLink(node, switch, port1=0, port2=host.port)
+        net.start()
+        self._stack.callback(switch.stop_process)
+
+    def _close(self) -> None:
+        ignore_signals()
+        self._stack.close()

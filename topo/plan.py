@@ -1,0 +1,113 @@
+"""The lab's network, as data: hosts, addresses, ports, and the controller's configuration for it.
+
+```
+ c1 10.0.1.1 --1|        |3-- s1 10.0.11.1
+                | sluice |4-- s2 10.0.12.1      web = 10.0.0.100:80
+ c2 10.0.2.1 --2|        |5-- s3 10.0.13.1
+                |        |6-- h1 10.0.3.1
+```
+c1 makes the load that is measured, c2 the long downloads, h1 is a host that is no server.  The switch is the
+router of every subnet, with the address .254 of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface
+
+from sluice import names
+
+SERVICE = "web"
+VIP = IPv4Address("10.0.0.100")
+WEB_PORT = 80
+CPU_PORT = names.CPU_PORT
+GRPC_PORT = 9559
+THRIFT_PORT = 9090
+"""Both TCP ports are on the loopback interface of the switch's own namespace, where nothing else runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """One host and the switch port it is on."""
+
+    name: str
+    port: int
+    subnet: int
+
+    @property
+    def interface(self) -> IPv4Interface:
+        """The host's address."""
+        return IPv4Interface(f"10.0.{self.subnet}.1/24")
+
+    @property
+    def address(self) -> IPv4Address:
+        """The host's address without its subnet."""
+        return self.interface.ip
+
+    @property
+    def gateway(self) -> IPv4Interface:
+        """The switch's address in the host's subnet."""
+        return IPv4Interface(f"10.0.{self.subnet}.254/24")
+
+    @property
+    def mac(self) -> str:
+        """The host's MAC address (locally administered)."""
+        return f"02:00:00:01:00:{self.port:02x}"
+
+    @property
+    def gateway_mac(self) -> str:
+        """The switch's MAC address on this port (locally administered)."""
+        return f"02:00:00:00:00:{self.port:02x}"
+
+
+LOAD_CLIENT = HostPlan("c1", 1, 1)
+DOWNLOAD_CLIENT = HostPlan("c2", 2, 2)
+SERVERS = (HostPlan("s1", 3, 11), HostPlan("s2", 4, 12), HostPlan("s3", 5, 13))
+PLAIN_HOST = HostPlan("h1", 6, 3)
+HOSTS = (LOAD_CLIENT, DOWNLOAD_CLIENT, *SERVERS, PLAIN_HOST)
+SERVER_NAMES = tuple(server.name for server in SERVERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How the service is balanced; times in seconds (paper 000: T = 10 s, mT = 200 s, Delta = 0.1)."""
+
+    mode: str
+    period_s: float
+    window_s: float
+    delta: float = 0.1
+
+    def as_config(self) -> dict[str, object]:
+        """Return the `balance` mapping of sluice.yaml."""
+        return {"mode": self.mode, "period_s": self.period_s, "window_s": self.window_s, "delta": self.delta}
+
+
+def controller_config(balance: Balance, *, control_socket: str, trace_file: str, thrift: bool) -> Mapping[str, object]:
+    """Return the content of sluice.yaml for the lab."""
+    switch: dict[str, object] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
+    if thrift:
+        switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
+    return {
+        "switch": switch,
+        "interfaces": [
+            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"} for host in HOSTS
+        ],
+        "services": [
+            {
+                "name": SERVICE,
+                "address": str(VIP),
+                "port": WEB_PORT,
+                "protocol": "tcp",
+                "balance": balance.as_config(),
+                "servers": [
+                    {"name": server.name, "address": str(server.address), "port": WEB_PORT, "capacity": 1.0}
+                    for server in SERVERS
+                ],
+            }
+        ],
+        # Neighbours are asked for at the start and never again, so that the lab can account for every packet.
+        "neighbours": {"refresh_s": 3600},
+        "control": control_socket,
+        "trace_file": trace_file,
+    }

@@ -1,0 +1,35 @@
+"""What the lab needs on the machine, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from topo.apache import APACHE
+from topo.errors import LabError
+
+PACKAGE_OF = {
+    APACHE: "apache2-bin",
+    "mnexec": "mininet",
+    "httperf": "httperf",
+    "stress": "stress",
+    "ethtool": "ethtool",
+    "ip": "iproute2",
+    "ping": "iputils-ping",
+    "curl": "curl",
+    "sysctl": "procps",
+    "setpriv": "util-linux",
+}
+"""Program -> Debian package."""
+
+
+def require_prerequisites() -> None:
+    """Raise LabError, one line, if the lab cannot run here."""
+    if os.geteuid() != 0:
+        raise LabError("the lab makes network namespaces and needs root: run it with sudo")
+    missing = sorted(
+        {package for program, package in PACKAGE_OF.items() if not (Path(program).exists() or shutil.which(program))}
+    )
+    if missing:
+        raise LabError(f"not installed: {', '.join(missing)}; get them by: apt-get install {' '.join(missing)}")

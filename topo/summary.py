@@ -1,0 +1,156 @@
+"""The demo's result: `summary.json`, its checks, and the table.  Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topo.conservation import PacketCounts
+from topo.downloads import Download, spanning
+from topo.observation import Counts
+from topo.phases import Phase
+from topo.plan import SERVER_NAMES
+
+IMPROVEMENT = 4.0
+"""Equal split's mean connect time over that under R, at least."""
+
+EQUAL_MEAN_MS = 100.0
+"""An equal split's mean connect time must be above this, or there was nothing to improve."""
+
+AGREEMENT_SHARE = 0.05
+AGREEMENT_MS = 5.0
+"""The capture's and httperf's mean connect time may differ by this share or, if that is more, by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything the demo found out."""
+
+    switch: str
+    equal: Phase
+    r: Phase
+    loaded: str
+    changes: Sequence[float]
+    """When the weights changed in the phase under R (seconds, time.time())."""
+    downloads: Sequence[Download]
+    packets: PacketCounts
+    drops: Mapping[str, int]
+    capture_resets: int
+    """Resets that the load client received from the service."""
+
+    def broken(self) -> int:
+        """Return how many connections were broken: long downloads with a fault, and resets met by httperf."""
+        faulty = sum(bool(one.fault) for one in self.downloads)
+        return faulty + self.equal.httperf.resets + self.r.httperf.resets
+
+
+def server_counts(phase: Phase) -> dict[str, Counts]:
+    """Return what each server was sent and answered in a phase."""
+    return {name: phase.after.counts[name].since(phase.before.counts[name]) for name in SERVER_NAMES}
+
+
+def _rounded(value: float | None, digits: int = 3) -> float | None:
+    return None if value is None or math.isnan(value) else round(value, digits)
+
+
+def phase_summary(phase: Phase) -> dict[str, object]:
+    """Return P of summary.json."""
+    connect = phase.connect
+    return {
+        "offered_per_s": _rounded(connect.begun / phase.load.seconds, 1),
+        "connections": connect.begun,
+        "failed": phase.httperf.connections - phase.httperf.replies,
+        "connect_ms": {
+            "mean": _rounded(connect.mean_ms()),
+            "median": _rounded(connect.median_ms()),
+            "p99": _rounded(connect.percentile_ms(0.99)),
+        },
+        "per_server": {
+            name: {
+                "syn": counts.syn,
+                "synack": counts.synack,
+                "synack_again": counts.synack_again,
+                "completed": counts.completed,
+                "r": _rounded(counts.r()),
+            }
+            for name, counts in server_counts(phase).items()
+        },
+    }
+
+
+def agrees(phase: Phase) -> bool:
+    """Say whether the capture and httperf found the same mean connect time."""
+    mean = phase.connect.mean_ms()
+    return abs(mean - phase.httperf.connect_ms) <= max(AGREEMENT_MS, AGREEMENT_SHARE * mean)
+
+
+def checks(results: Results) -> dict[str, bool]:
+    """Return each check of the demo and whether it holds."""
+    equal, under_r = results.equal, results.r
+    loaded = results.loaded
+    return {
+        "equal_split_above_100_ms": equal.connect.mean_ms() > EQUAL_MEAN_MS,
+        "connect_time_at_most_a_quarter": under_r.connect.mean_ms() * IMPROVEMENT <= equal.connect.mean_ms(),
+        "loaded_ratio_at_least_halved": under_r.after.ratios[loaded] * 2 <= under_r.before.ratios[loaded],
+        "weights_changed": bool(results.changes),
+        "downloads_span_every_change": all(spanning(results.downloads, moment) for moment in results.changes),
+        "no_connection_broken": results.broken() == 0,
+        "switch_lost_nothing": results.packets.conserved(),
+        "capture_agrees_with_httperf": agrees(equal) and agrees(under_r),
+    }
+
+
+def summary(results: Results) -> dict[str, object]:
+    """Return the content of summary.json."""
+    return {
+        "switch": results.switch,
+        "phases": {"equal": phase_summary(results.equal), "r": phase_summary(results.r)},
+        "ratios_final": {name: _rounded(results.r.after.ratios[name], 4) for name in SERVER_NAMES},
+        "weight_changes": len(results.changes),
+        "broken_connections": results.broken(),
+        "drops": dict(results.drops),
+        "checks": checks(results),
+    }
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "  ".join([cells[0].ljust(30), *(cell.rjust(12) for cell in cells[1:])])
+
+
+def table(results: Results) -> str:
+    """Return the table shown at the end."""
+    phases = (results.equal, results.r)
+
+    def both(label: str, value: object, other: object) -> str:
+        return _row([label, str(value), str(other)])
+
+    lines = [
+        _row(["", "equal split", "R decides"]),
+        both("connections offered", *(phase.connect.begun for phase in phases)),
+        both("failed", *(phase.httperf.connections - phase.httperf.replies for phase in phases)),
+        both("connect time, mean (ms)", *(f"{phase.connect.mean_ms():.1f}" for phase in phases)),
+        both("  by httperf (ms)", *(f"{phase.httperf.connect_ms:.1f}" for phase in phases)),
+        both("  median (ms)", *(f"{phase.connect.median_ms():.1f}" for phase in phases)),
+        both("  99th percentile (ms)", *(f"{phase.connect.percentile_ms(0.99):.1f}" for phase in phases)),
+    ]
+    counts = [server_counts(phase) for phase in phases]
+    for name in SERVER_NAMES:
+        label = f"{name}{' (loaded)' if name == results.loaded else ''}"
+        lines.append(both(f"{label}: SYN", *(one[name].syn for one in counts)))
+        lines.append(both("  SYN-ACK, first", *(one[name].synack for one in counts)))
+        lines.append(both("  SYN-ACK, again", *(one[name].synack_again for one in counts)))
+        r = [one[name].r() for one in counts]
+        lines.append(both("  R", *("-" if value is None else f"{value:.3f}" for value in r)))
+        lines.append(both("  ratio at the end", *(f"{phase.after.ratios[name]:.3f}" for phase in phases)))
+    whole = sum(not one.fault for one in results.downloads)
+    lines += [
+        "",
+        f"weight changes: {len(results.changes)}; long downloads whole: {whole} of {len(results.downloads)}; "
+        f"broken connections: {results.broken()}",
+        f"packets at the switch: {results.packets.received} in, {results.packets.sent} out, "
+        f"{results.packets.dropped} dropped with a reason, {results.packets.punted} to the controller, "
+        f"{results.packets.lost_before()} lost before the pipeline, {results.packets.lost_after()} after it",
+        f"drops by reason: {', '.join(f'{reason} {n}' for reason, n in results.drops.items() if n) or 'none'}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,132 @@
+"""The sluice switch as Mininet switches: the embedded one, and a stock `simple_switch_grpc`.
+
+Both run in a network namespace of their own that holds the switch ends of the links, so that P4Runtime on its
+loopback interface meets no one else's port.  They start without a program; the controller pushes it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.hosts import turn_offloads_off
+from topo.mn import Node, Switch
+from topo.netns import listening
+from topo.plan import CPU_PORT, GRPC_PORT, THRIFT_PORT
+from topo.processes import Process, await_true, run_in
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+READY_TIMEOUT_S = 30.0
+
+
+class ProcessSwitch(Switch):
+    """A Mininet switch that is one process; subclasses say which."""
+
+    program = ""
+    thrift = False
+    """Whether the controller reaches registers over Thrift."""
+
+    def __init__(self, name: str, *, directory: Path, **params: object) -> None:
+        """Keep logs in `directory`; the namespace is the switch's own."""
+        super().__init__(name, inNamespace=True, dpid="1", **params)
+        self.directory = directory
+        self.process: Process | None = None
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line for ports given as number -> interface."""
+        raise NotImplementedError
+
+    def executable(self) -> str:
+        """Return the path of the program; raise LabError with the remedy if it is not there."""
+        raise NotImplementedError
+
+    def start(self, controllers: list[Node]) -> None:
+        """Start the process and return once P4Runtime is served."""
+        del controllers
+        ports = {number: interface.name for number, interface in self.intfs.items() if interface.name != "lo"}
+        off = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        run_in(self.pid, ["sysctl", "-q", "-w", *off])
+        for interface in ("lo", *ports.values()):
+            run_in(self.pid, ["ip", "link", "set", interface, "up"])
+        for interface in ports.values():
+            turn_offloads_off(self.pid, interface)
+        self.process = process = Process(
+            self.program,
+            self.command(self.executable(), ports),
+            log=self.directory / f"{self.program}.log",
+            namespace_pid=self.pid,
+            directory=self.directory,
+        )
+
+        def ready() -> bool:
+            process.require_running()
+            return listening(self.pid, GRPC_PORT)
+
+        await_true(f"{self.program} serves P4Runtime on port {GRPC_PORT}", ready, READY_TIMEOUT_S)
+
+    def stop_process(self) -> None:
+        """End the process; the interfaces stay until the network is stopped."""
+        if self.process is not None:
+            self.process.stop()
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """End the process, then do as Mininet does."""
+        self.stop_process()
+        super().stop(deleteIntfs)
+
+
+def _ports(ports: dict[int, str]) -> list[str]:
+    return [word for number, interface in sorted(ports.items()) for word in ("-i", f"{number}@{interface}")]
+
+
+TARGET_OPTIONS = ["--", "--grpc-server-addr", f"127.0.0.1:{GRPC_PORT}", "--cpu-port", str(CPU_PORT)]
+
+
+class SluiceSwitch(ProcessSwitch):
+    """The embedded switch."""
+
+    program = "sluice-switch"
+
+    def executable(self) -> str:
+        """Return the release build; $SLUICE_SWITCH names another one."""
+        path = Path(os.environ.get("SLUICE_SWITCH", REPOSITORY / "switch/target/release/sluice-switch"))
+        if not path.exists():
+            raise LabError(f"{path} is not there: cargo build --release in switch/, or run by make")
+        return str(path)
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line of sluice-switch."""
+        return [executable, "--no-p4", "--device-id", "1", *_ports(ports), *TARGET_OPTIONS]
+
+
+class Bmv2Switch(ProcessSwitch):
+    """A stock simple_switch_grpc from PATH, built with Thrift."""
+
+    program = "simple_switch_grpc"
+    thrift = True
+
+    def executable(self) -> str:
+        """Return simple_switch_grpc as found on PATH."""
+        found = shutil.which(self.program)
+        if found is None:
+            raise LabError(f"SWITCH=bmv2 needs {self.program} on PATH: install BMv2, or leave SWITCH out")
+        return found
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line of simple_switch_grpc."""
+        notifications = f"ipc://{self.directory}/bmv2-notifications.ipc"
+        own = ["--no-p4", "--device-id", "1", "--thrift-port", str(THRIFT_PORT)]
+        return [executable, *own, "--notifications-addr", notifications, *_ports(ports), *TARGET_OPTIONS]
+
+
+SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bmv2Switch}
+
+
+def switch_kind() -> str:
+    """Return which switch $SWITCH asks for; raise LabError for an unknown one."""
+    kind = os.environ.get("SWITCH", "embedded")
+    if kind not in SWITCHES:
+        raise LabError(f"SWITCH={kind} is not known; known are {', '.join(SWITCHES)}")
+    return kind

@@ -1,0 +1,135 @@
+"""What the lab does to the machine: cgroups of both versions, processes, and what it says when something is missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from topo import cgroups, prerequisites
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.lab import parse_load
+from topo.netns import listening, socket_in
+from topo.processes import Process, await_true
+from topo.switches import Bmv2Switch, SluiceSwitch, switch_kind
+
+V1 = """\
+sysfs /sys sysfs rw 0 0
+cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
+cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
+"""
+V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
+
+
+def test_the_cpu_controller_is_found_on_both_versions() -> None:
+    assert cgroups.find_hierarchy(V1) == cgroups.Hierarchy(Path("/sys/fs/cgroup/cpu,cpuacct"), 1)
+    assert cgroups.find_hierarchy(V2) == cgroups.Hierarchy(Path("/sys/fs/cgroup"), 2)
+    with pytest.raises(LabError, match="mount cgroup2"):
+        cgroups.find_hierarchy("sysfs /sys sysfs rw 0 0\n")
+
+
+def test_version_two_limits_are_written_as_quota_and_period(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids")
+    group = cgroups.CpuGroup(cgroups.Hierarchy(tmp_path, 2), "s1", 0.08)
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
+    assert (group.path / "cpu.max").read_text() == "8000 100000"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_group_takes_its_processes_with_it() -> None:
+    hierarchy = cgroups.mounted_hierarchy()
+    group = cgroups.CpuGroup(hierarchy, "test", 0.5)
+    log = Path("/dev/null")
+    process = Process("sleep", ["sleep", "60"], log=log, cgroup_procs=group.procs)
+    try:
+        await_true("joined", lambda: str(process.pid) in group.procs.read_text().split(), 5)
+        group.remove()
+        assert not group.path.exists()
+        assert process.wait(5) == -signal.SIGKILL
+    finally:
+        process.stop()
+        group.remove()
+
+
+def test_a_process_is_awaited_by_its_output_and_stopped_with_its_children(tmp_path: Path) -> None:
+    script = 'echo starting; (trap "" TERM; exec sleep 60) & echo "ready $!"; wait'
+    process = Process("shell", ["sh", "-c", script], log=tmp_path / "log")
+    line = process.await_output("ready", 5)
+    child = int(line.split()[1])
+    process.stop(timeout_s=1)
+    await_true("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 5)
+    process.stop()
+
+
+def test_a_process_that_ends_early_is_reported_with_its_log(tmp_path: Path) -> None:
+    process = Process("shell", ["sh", "-c", "echo no such port; exit 3"], log=tmp_path / "log")
+    with pytest.raises(LabError, match=r"exit code 3.*\n.*no such port"):
+        process.await_output("ready", 5)
+
+
+def test_a_listening_port_is_seen_without_connecting_to_it() -> None:
+    with socket_in(os.getpid(), 2, 1) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert not listening(os.getpid(), port)
+        server.listen()
+        assert listening(os.getpid(), port)
+
+
+def test_a_namespace_that_is_not_there_is_named() -> None:
+    with pytest.raises(LabError, match="process 4194305"):
+        socket_in(4194305, 2, 1)
+
+
+def test_the_first_signal_unwinds_and_the_second_does_not_disturb() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="SIGTERM"), interruptible():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_what_is_missing_is_one_line_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setitem(prerequisites.PACKAGE_OF, "no-such-program", "its-package")
+    with pytest.raises(LabError, match=r"^not installed: its-package; get them by: apt-get install its-package$"):
+        prerequisites.require_prerequisites()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LabError, match="sudo"):
+        prerequisites.require_prerequisites()
+
+
+def test_every_package_the_lab_asks_for_is_installed_by_make() -> None:
+    listed = (Path(prerequisites.__file__).parent / "packages.txt").read_text().split()
+    assert set(prerequisites.PACKAGE_OF.values()) <= set(listed)
+
+
+def test_the_switch_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWITCH", raising=False)
+    assert switch_kind() == "embedded"
+    monkeypatch.setenv("SWITCH", "ovs")
+    with pytest.raises(LabError, match="embedded, bmv2"):
+        switch_kind()
+
+
+def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SLUICE_SWITCH", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError, match="cargo build"):
+        SluiceSwitch.executable(SluiceSwitch.__new__(SluiceSwitch))
+    with pytest.raises(LabError, match="simple_switch_grpc on PATH"):
+        Bmv2Switch.executable(Bmv2Switch.__new__(Bmv2Switch))
+
+
+@pytest.mark.parametrize("line", ["", "100", "a b", "0 10", "100 -1", "1 2 3"])
+def test_a_load_that_makes_no_sense_is_answered_with_the_usage(line: str) -> None:
+    with pytest.raises(LabError, match="load"):
+        parse_load(line)

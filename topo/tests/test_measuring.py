@@ -1,0 +1,205 @@
+"""What the lab measures with: handshakes from captured segments, httperf's report, downloads, calibration."""
+
+from __future__ import annotations
+
+import math
+import socket
+import threading
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
+
+from topo.calibrate import Burst, calibrate
+from topo.capture import parse_segment
+from topo.conservation import PacketCounts
+from topo.downloads import Download, read_response, spanning
+from topo.errors import LabError
+from topo.handshakes import ConnectTimes, Handshakes, Segment
+from topo.httperf import HttperfResult, Load, combine, httperf_command, parse_httperf
+from topo.observation import Counts, pool_r
+
+VIP = IPv4Address("10.0.0.100")
+ISN = 0xFFFF_FFFF
+
+
+def segment(time: float, kind: str, port: int = 40000, isn: int = ISN) -> Segment:
+    to_server = kind == "syn"
+    return Segment(
+        time=time,
+        client="10.0.1.1",
+        client_port=port,
+        to_server=to_server,
+        syn=kind in ("syn", "synack"),
+        ack=kind == "synack",
+        rst=kind == "rst",
+        sequence=isn if to_server else 7,
+        acknowledgement=0 if to_server else (isn + 1) % (1 << 32),
+    )
+
+
+def test_connect_time_is_from_the_first_syn_to_the_first_synack() -> None:
+    handshakes = Handshakes()
+    for time, kind in ((1.0, "syn"), (2.0, "syn"), (2.25, "synack"), (3.5, "synack")):
+        handshakes.add(segment(time, kind))
+    times = handshakes.between(0, 10)
+    assert (times.begun, times.unanswered, list(times.seconds)) == (1, 0, [1.25])
+    (handshake,) = handshakes.by_connection.values()
+    assert (handshake.syns, handshake.synacks) == (2, 2)
+
+
+def test_a_port_used_again_is_another_connection() -> None:
+    handshakes = Handshakes()
+    for time, kind, isn in ((1.0, "syn", 5), (1.1, "synack", 5), (9.0, "syn", 6)):
+        handshakes.add(segment(time, kind, isn=isn))
+    times = handshakes.between(0, 10)
+    assert (times.begun, times.unanswered) == (2, 1)
+    assert handshakes.between(5, 10).begun == 1
+
+
+def test_resets_by_the_service_are_counted_and_stray_synacks_left_out() -> None:
+    handshakes = Handshakes()
+    handshakes.add(segment(1.0, "rst"))
+    handshakes.add(segment(1.0, "synack"))
+    assert handshakes.resets_by_service == 1
+    assert handshakes.between(0, 10).begun == 0
+
+
+@given(st.lists(st.floats(0, 10), min_size=1), st.floats(0.01, 1))
+def test_percentile_covers_at_least_its_share(seconds: list[float], share: float) -> None:
+    value = ConnectTimes(len(seconds), 0, seconds).percentile_ms(share)
+    below = sum(1000 * second <= value for second in seconds)
+    assert below >= share * len(seconds) - 1e-9
+    assert value / 1000 in seconds or any(math.isclose(value, 1000 * second) for second in seconds)
+
+
+def test_nothing_answered_has_no_mean() -> None:
+    times = ConnectTimes(3, 3, [])
+    assert math.isnan(times.mean_ms()) and math.isnan(times.median_ms()) and math.isnan(times.percentile_ms(0.99))
+
+
+def test_a_captured_synack_is_read_with_ip_options() -> None:
+    from scapy.layers.inet import IPOption_NOP
+
+    packet = (
+        Ether()
+        / IP(src="10.0.0.100", dst="10.0.1.1", options=[IPOption_NOP()] * 4)
+        / TCP(sport=80, dport=40000, flags="SA", seq=9, ack=77)
+    )
+    read = parse_segment(bytes(packet), 3.5, VIP, 80)
+    assert read == Segment(3.5, "10.0.1.1", 40000, False, True, True, False, 9, 77)
+
+
+def test_segments_of_others_are_left_out() -> None:
+    other = Ether() / IP(src="10.0.2.1", dst="10.0.1.1") / TCP(sport=80, dport=40000, flags="SA")
+    short = bytes(Ether() / IP(src="10.0.0.100", dst="10.0.1.1") / UDP(sport=80, dport=1))[:40]
+    assert parse_segment(bytes(other), 0, VIP, 80) is None
+    assert parse_segment(short, 0, VIP, 80) is None
+    assert parse_segment(b"", 0, VIP, 80) is None
+
+
+REPORT = """\
+httperf --client=0/1 --server=10.0.0.100 --port=80 --uri=/page
+
+Total: connections 320 requests 261 replies 260 test-duration 16.060 s
+
+Connection rate: 19.9 conn/s (50.2 ms/conn, <=119 concurrent connections)
+Connection time [ms]: min 0.9 avg 3115.1 max 12403.7 median 2047.5 stddev 2707.6
+Connection time [ms]: connect 2870.5
+Connection length [replies/conn]: 1.000
+
+Errors: total 60 client-timo 59 socket-timo 0 connrefused 0 connreset 1
+Errors: fd-unavail 2 addrunavail 0 ftab-full 0 other 0
+"""
+
+
+def test_httperf_report_is_read() -> None:
+    result = parse_httperf(REPORT)
+    assert result == HttperfResult(320, 260, 16.06, 2870.5, 59, 1, 0, 2)
+    with pytest.raises(LabError, match="Connection time"):
+        parse_httperf(REPORT.replace("connect 2870.5", ""))
+
+
+def test_reports_of_two_processes_are_combined_by_connections() -> None:
+    one = parse_httperf(REPORT)
+    other = HttperfResult(80, 80, 20.0, 0.0, 0, 0, 0, 0)
+    both = combine([one, other])
+    assert (both.connections, both.replies, both.duration_s, both.resets) == (400, 340, 20.0, 1)
+    assert both.connect_ms == pytest.approx(2870.5 * 0.8)
+
+
+@pytest.mark.parametrize(("rate", "processes"), [(100.0, 1), (130.0, 2), (1000.0, 8)])
+def test_load_is_split_where_one_process_would_run_out_of_descriptors(rate: float, processes: int) -> None:
+    load = Load(rate, 10.0)
+    assert load.processes == processes
+    command = httperf_command(load, "10.0.0.100", 80, "page", 0, processes=processes)
+    assert f"--period=e{processes / rate:.6f}" in command
+    assert f"--num-conns={math.ceil(load.connections / processes)}" in command
+
+
+def test_a_response_is_read_to_its_end_and_its_body_digested() -> None:
+    import hashlib
+
+    ours, theirs = socket.socketpair()
+    body = bytes(range(256)) * 400
+    with ours, theirs:
+        writer = threading.Thread(
+            target=lambda: (theirs.sendall(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n" + body), theirs.close())
+        )
+        writer.start()
+        size, digest, status = read_response(ours, 1e9, threading.Event())
+        writer.join()
+    assert (size, digest, status) == (len(body), hashlib.sha256(body).hexdigest(), "HTTP/1.1 200 OK")
+
+
+def test_a_response_without_an_end_of_headers_has_no_body() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(b"HTTP/1.1 503 Busy\r\n")
+        theirs.close()
+        assert read_response(ours, 1e9, threading.Event()) == (0, "", "HTTP/1.1 503 Busy")
+
+
+def test_downloads_span_a_moment_between_their_ends() -> None:
+    downloads = [Download(1.0, 5.0, 10, ""), Download(4.0, 9.0, 10, "")]
+    assert [spanning(downloads, moment) for moment in (0.5, 3.0, 4.5, 8.0, 9.5)] == [0, 1, 2, 1, 0]
+
+
+def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() -> None:
+    bursts = {
+        60.0: Burst(60, 50, 1.0, 0.0),
+        90.0: Burst(90, 900, 0.4, 0.3),
+        130.0: Burst(130, 800, 0.4, 0.01),
+        180.0: Burst(180, 2000, 0.2, 0.0),
+    }
+    asked: list[float] = []
+    chosen = calibrate(lambda rate: (asked.append(rate), bursts[rate])[1], bursts)
+    assert (chosen.rate_per_s, asked) == (130.0, [60.0, 90.0, 130.0])
+
+
+def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
+    with pytest.raises(LabError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
+        calibrate(lambda rate: Burst(rate, 5, 1.0, 0.0), (60.0, 90.0))
+
+
+def test_counts_are_right_across_a_wrap() -> None:
+    earlier = Counts(syn=(1 << 32) - 2, synack=5, synack_again=0, completed=0, reset=0)
+    later = Counts(syn=4, synack=8, synack_again=1, completed=2, reset=0)
+    difference = later.since(earlier)
+    assert difference == Counts(6, 3, 1, 2, 0)
+    assert difference.r() == 1.0
+    assert Counts(3, 0, 0, 0, 0).r() is None
+    assert pool_r({"a": difference, "b": Counts(1, 1, 0, 0, 0)}) == pytest.approx(3 / 4)
+
+
+def test_every_packet_is_accounted_for_or_lost_on_one_side() -> None:
+    before = PacketCounts(received=10, sent=8, forwarded=9, dropped=1, punted=1)
+    whole = PacketCounts(received=110, sent=104, forwarded=106, dropped=4, punted=2)
+    assert whole.since(before).conserved()
+    overrun = PacketCounts(received=115, sent=104, forwarded=106, dropped=4, punted=2).since(before)
+    assert (overrun.lost_before(), overrun.lost_after(), overrun.conserved()) == (5, 0, False)
+    full = PacketCounts(received=110, sent=101, forwarded=106, dropped=4, punted=2).since(before)
+    assert (full.lost_before(), full.lost_after(), full.conserved()) == (0, 3, False)
