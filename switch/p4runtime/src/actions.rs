@@ -1,0 +1,215 @@
+//! What entries do: `Action` and `TableAction` messages to and from the engine's.
+
+use sluice_engine::{ActionCall, EntryAction, OneShotMember};
+
+use crate::binding::{ActionSet, Binding, ProfileBinding, Scope, TableBinding};
+use crate::bits;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+use p4::action_profile_action::WatchKind;
+use p4::table_action::Type as TableActionType;
+
+/// Where an action is to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// In an entry or a member.
+    Entry,
+    /// As a table's default.
+    Default,
+}
+
+/// An action with its arguments, for a table or profile that has the actions of `set`.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for an action or arguments that do not belong there, `PERMISSION_DENIED` when the program
+/// marks the action for the other role.
+pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
+    let id = action.action_id;
+    let known = binding
+        .actions
+        .get(id)
+        .ok_or_else(|| Fault::invalid(format!("there is no action {id:#x}")))?;
+    let place = format!("action {}", known.name);
+    let choice = set
+        .by_id
+        .get(&id)
+        .ok_or_else(|| Fault::invalid(format!("{place} is not one of those this table can have")))?;
+    match (choice.scope, role) {
+        (Scope::EntriesOnly, Role::Default) => {
+            return Err(Fault::denied(format!("{place} is @tableonly and cannot be the default action")));
+        }
+        (Scope::DefaultOnly, Role::Entry) => {
+            return Err(Fault::denied(format!("{place} is @defaultonly and cannot stand in an entry")));
+        }
+        _ => {}
+    }
+    if let Some(unknown) =
+        action.params.iter().find(|given| known.params.iter().all(|param| param.id != given.param_id))
+    {
+        return Err(Fault::invalid(format!("{place} has no parameter {}", unknown.param_id)));
+    }
+    let params = known.params.iter().map(|param| {
+        let place = format!("{place}, parameter {} ({})", param.id, param.name);
+        let mut given = action.params.iter().filter(|given| given.param_id == param.id);
+        let (Some(value), None) = (given.next(), given.next()) else {
+            return Err(Fault::invalid(format!("{place} must be given exactly once")));
+        };
+        bits::unsigned(&value.value, param.width)
+            .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))
+    });
+    Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
+}
+
+/// The message for an action with its arguments.
+pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
+    let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
+    let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
+    let params = params.iter().zip(&call.params).map(|(param, value)| p4::action::Param {
+        param_id: param.id,
+        value: bits::canonical(value),
+    });
+    p4::Action { action_id, params: params.collect() }
+}
+
+/// What an entry of `table` does.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` when the form does not fit the table, else as [`decode_action`].
+pub fn decode_entry_action(
+    binding: &Binding,
+    table: &TableBinding,
+    action: &p4::TableAction,
+    role: Role,
+) -> Outcome<EntryAction> {
+    let profile = table.profile.and_then(|id| binding.profiles.get(id));
+    let kind = action.r#type.as_ref().ok_or_else(|| Fault::invalid("the action is empty"))?;
+    match (kind, profile) {
+        (TableActionType::Action(action), None) => {
+            decode_action(binding, &table.actions, action, role).map(EntryAction::Call)
+        }
+        (_, None) => Err(Fault::invalid(
+            "the table has no action profile: give an action, not a member, group or action set",
+        )),
+        (TableActionType::Action(_), Some(profile)) => Err(Fault::invalid(format!(
+            "the table has its actions in action profile {}: give a member, group or action set",
+            profile.name
+        ))),
+        (TableActionType::ActionProfileMemberId(0) | TableActionType::ActionProfileGroupId(0), _) => {
+            Err(Fault::invalid("member and group ids begin at 1"))
+        }
+        (TableActionType::ActionProfileMemberId(member), Some(_)) => Ok(EntryAction::Member(*member)),
+        (_, Some(profile)) if !profile.with_selector => Err(Fault::invalid(format!(
+            "action profile {} has no selector: give a member, not a group or action set",
+            profile.name
+        ))),
+        (TableActionType::ActionProfileGroupId(group), Some(_)) => Ok(EntryAction::Group(*group)),
+        (TableActionType::ActionProfileActionSet(set), Some(profile)) => {
+            decode_one_shot(binding, profile, set).map(EntryAction::OneShot)
+        }
+    }
+}
+
+fn decode_one_shot(
+    binding: &Binding,
+    profile: &ProfileBinding,
+    set: &p4::ActionProfileActionSet,
+) -> Outcome<Vec<OneShotMember>> {
+    use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
+    if set.action_selection_mode() != ActionSelectionMode::DefaultModeDeterminedByActionSelector
+        || set.size_semantics() != SizeSemantics::DefaultSizeDeterminedByActionSelector
+    {
+        return Err(Fault::unimplemented(
+            "a selection mode or size semantics of its own for a group is not supported; leave both unset",
+        ));
+    }
+    let members = set.action_profile_actions.iter().enumerate().map(|(place, member)| {
+        let place = format!("action set, member {place}");
+        let action =
+            member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
+        let watch_port = match &member.watch_kind {
+            None => Vec::new(),
+            Some(WatchKind::WatchPort(port)) => port.clone(),
+            Some(WatchKind::Watch(_)) => return Err(watch_is_deprecated().within(&place)),
+        };
+        Ok(OneShotMember {
+            call: decode_action(binding, &profile.actions, action, Role::Entry)
+                .map_err(|fault| fault.within(&place))?,
+            weight: decode_weight(profile, member.weight).map_err(|fault| fault.within(&place))?,
+            watch_port,
+        })
+    });
+    let members: Vec<_> = members.collect::<Outcome<_>>()?;
+    check_group_size(profile, profile.max_group_size, members.iter().map(|member| member.weight))?;
+    Ok(members)
+}
+
+/// The refusal of the `watch` field that P4Runtime 1.3 deprecated.
+pub fn watch_is_deprecated() -> Fault {
+    Fault::unimplemented("watch is deprecated; use watch_port")
+}
+
+/// A member's weight as the profile allows it.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
+    if profile.weights_disallowed {
+        return match weight {
+            0 => Ok(1),
+            _ => Err(Fault::invalid(format!("action profile {} has no weights", profile.name))),
+        };
+    }
+    let weight = u32::try_from(weight)
+        .ok()
+        .filter(|weight| *weight > 0)
+        .ok_or_else(|| Fault::invalid(format!("the weight {weight} is not positive; leave the member out instead")))?;
+    if profile.max_member_weight > 0 && weight > profile.max_member_weight {
+        return Err(Fault::invalid(format!("the weight {weight} is above {}", profile.max_member_weight)));
+    }
+    Ok(weight)
+}
+
+/// Holds a group's size against a limit (0: none).
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+pub fn check_group_size(
+    profile: &ProfileBinding,
+    limit: u32,
+    weights: impl ExactSizeIterator<Item = u32>,
+) -> Outcome {
+    let (size, unit) = if profile.size_counts_members {
+        (weights.len() as u64, "members")
+    } else {
+        (weights.map(u64::from).sum(), "weights together")
+    };
+    if limit > 0 && size > u64::from(limit) {
+        return Err(Fault::invalid(format!("the group has {size} {unit}, the limit is {limit}")));
+    }
+    Ok(())
+}
+
+/// The message for what an entry does.
+pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &EntryAction) -> p4::TableAction {
+    let kind = match action {
+        EntryAction::Call(call) => TableActionType::Action(encode_action(binding, &table.actions, call)),
+        EntryAction::Member(member) => TableActionType::ActionProfileMemberId(*member),
+        EntryAction::Group(group) => TableActionType::ActionProfileGroupId(*group),
+        EntryAction::OneShot(members) => {
+            let profile = table.profile.and_then(|id| binding.profiles.get(id));
+            let actions = profile.map_or(&table.actions, |profile| &profile.actions);
+            let weightless = profile.is_some_and(|profile| profile.weights_disallowed);
+            let members = members.iter().map(|member| p4::ActionProfileAction {
+                action: Some(encode_action(binding, actions, &member.call)),
+                weight: if weightless { 0 } else { member.weight as i32 },
+                watch_kind: (!member.watch_port.is_empty())
+                    .then(|| WatchKind::WatchPort(member.watch_port.clone())),
+            });
+            TableActionType::ActionProfileActionSet(p4::ActionProfileActionSet {
+                action_profile_actions: members.collect(),
+                ..Default::default()
+            })
+        }
+    };
+    p4::TableAction { r#type: Some(kind) }
+}

@@ -1,0 +1,283 @@
+//! Which controller is primary: the rules of the specification's chapter on client arbitration, as a pure machine.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tonic::{Code, Status};
+
+use crate::proto::google::rpc;
+use crate::proto::p4::v1 as p4;
+
+/// Names one open stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u64);
+
+/// A message that is due to a stream.
+#[derive(Debug, PartialEq)]
+pub struct Notice {
+    /// To whom.
+    pub to: StreamId,
+    /// What.
+    pub message: p4::MasterArbitrationUpdate,
+}
+
+#[derive(Debug)]
+struct Client {
+    role: String,
+    election: Option<u128>,
+}
+
+/// The streams that have taken part in arbitration, and the highest election id each role has ever seen.
+#[derive(Debug)]
+pub struct Arbiter {
+    device_id: u64,
+    clients: HashMap<StreamId, Client>,
+    highest: BTreeMap<String, Option<u128>>,
+}
+
+/// An election id as one number.
+pub fn election(id: Option<&p4::Uint128>) -> Option<u128> {
+    id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
+}
+
+fn encode_election(id: u128) -> p4::Uint128 {
+    p4::Uint128 { high: (id >> 64) as u64, low: id as u64 }
+}
+
+impl Arbiter {
+    /// Nobody has connected yet. The default role always exists.
+    pub fn new(device_id: u64) -> Self {
+        Self { device_id, clients: HashMap::new(), highest: BTreeMap::from([(String::new(), None)]) }
+    }
+
+    /// Handles a stream's bid and says who is to be told what.
+    ///
+    /// # Errors
+    /// The status that ends the stream.
+    #[allow(clippy::result_large_err)]
+    pub fn update(&mut self, stream: StreamId, bid: &p4::MasterArbitrationUpdate) -> Result<Vec<Notice>, Status> {
+        let role = bid.role.as_ref();
+        let name = role.map_or("", |role| role.name.as_str());
+        let known = self.clients.get(&stream);
+        if bid.device_id != self.device_id {
+            let text = format!("this is device {}, not {}", self.device_id, bid.device_id);
+            return Err(match known {
+                None => Status::not_found(text),
+                Some(_) => Status::failed_precondition(text),
+            });
+        }
+        if role.is_some_and(|role| role.id != 0 && role.name.is_empty()) {
+            return Err(Status::invalid_argument("role.id is deprecated; give the role a name"));
+        }
+        if role.is_some_and(|role| role.config.is_some()) {
+            return Err(Status::invalid_argument(
+                "no scheme of role configs is agreed upon; leave role.config unset for full access",
+            ));
+        }
+        if let Some(client) = known.filter(|client| client.role != name) {
+            return Err(Status::failed_precondition(format!(
+                "this stream has the role {:?}; open another one for the role {name:?}",
+                client.role
+            )));
+        }
+        let election = election(bid.election_id.as_ref());
+        let taken = |(other, client): (&StreamId, &Client)| {
+            *other != stream && client.role == name && client.election == election
+        };
+        if election.is_some() && self.clients.iter().any(taken) {
+            return Err(Status::invalid_argument(format!(
+                "the election id {} is in use by another controller of this role",
+                election.unwrap_or_default()
+            )));
+        }
+        let was_primary = self.primary(name) == Some(stream);
+        self.clients.insert(stream, Client { role: name.to_owned(), election });
+        let highest = self.highest.entry(name.to_owned()).or_default();
+        let is_primary = election.is_some() && election >= *highest;
+        if is_primary {
+            *highest = election;
+        }
+        if is_primary || was_primary {
+            return Ok(self.notices(name));
+        }
+        Ok(vec![self.notice(name, stream)])
+    }
+
+    /// Forgets a stream and says who is to be told what.
+    pub fn close(&mut self, stream: StreamId) -> Vec<Notice> {
+        let Some(client) = self.clients.get(&stream) else { return Vec::new() };
+        let role = client.role.clone();
+        let was_primary = self.primary(&role) == Some(stream);
+        self.clients.remove(&stream);
+        if was_primary { self.notices(&role) } else { Vec::new() }
+    }
+
+    /// The primary of a role: the live stream with the highest election id the role has ever seen.
+    pub fn primary(&self, role: &str) -> Option<StreamId> {
+        let highest = (*self.highest.get(role)?)?;
+        let is_primary = |client: &Client| client.role == role && client.election == Some(highest);
+        self.clients.iter().find(|(_, client)| is_primary(client)).map(|(stream, _)| *stream)
+    }
+
+    /// The primaries of all roles.
+    pub fn primaries(&self) -> Vec<StreamId> {
+        self.highest.keys().filter_map(|role| self.primary(role)).collect()
+    }
+
+    /// Whether the stream is the primary of its role.
+    pub fn is_primary(&self, stream: StreamId) -> bool {
+        self.clients.get(&stream).is_some_and(|client| self.primary(&client.role) == Some(stream))
+    }
+
+    /// Lets a request pass that only the primary of a role may make.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a role that nobody has taken yet, `PERMISSION_DENIED` for anyone but its primary.
+    #[allow(clippy::result_large_err)]
+    pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
+        let highest = self.highest.get(role).ok_or_else(|| Status::not_found(format!("there is no role {role:?}")))?;
+        let given = election(election_id);
+        if given.is_some() && given == *highest && self.primary(role).is_some() {
+            return Ok(());
+        }
+        Err(Status::permission_denied(match (given, self.primary(role)) {
+            (None, _) => "not primary: the request has no election id".to_owned(),
+            (Some(given), None) => {
+                format!("not primary: the role has no primary now, and {given} is not the id of an open stream")
+            }
+            (Some(given), Some(_)) => {
+                format!("not primary: the primary's election id is {}, not {given}", highest.unwrap_or_default())
+            }
+        }))
+    }
+
+    fn notices(&self, role: &str) -> Vec<Notice> {
+        let mut streams: Vec<_> =
+            self.clients.iter().filter(|(_, client)| client.role == role).map(|(stream, _)| *stream).collect();
+        streams.sort_unstable();
+        // The new primary is told last, when everyone else knows.
+        let primary = self.primary(role);
+        streams.sort_by_key(|stream| Some(*stream) == primary);
+        streams.into_iter().map(|stream| self.notice(role, stream)).collect()
+    }
+
+    fn notice(&self, role: &str, to: StreamId) -> Notice {
+        let (code, text) = match self.primary(role) {
+            Some(primary) if primary == to => (Code::Ok, "you are primary"),
+            Some(_) => (Code::AlreadyExists, "another controller is primary"),
+            None => (Code::NotFound, "there is no primary"),
+        };
+        let highest = self.highest.get(role).copied().flatten();
+        Notice {
+            to,
+            message: p4::MasterArbitrationUpdate {
+                device_id: self.device_id,
+                role: (!role.is_empty()).then(|| p4::Role { name: role.to_owned(), ..Default::default() }),
+                election_id: highest.map(encode_election),
+                status: Some(rpc::Status { code: code as i32, message: text.to_owned(), details: Vec::new() }),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamId = StreamId(1);
+    const B: StreamId = StreamId(2);
+    const C: StreamId = StreamId(3);
+
+    fn bid(election: Option<u128>) -> p4::MasterArbitrationUpdate {
+        p4::MasterArbitrationUpdate {
+            device_id: 5,
+            election_id: election.map(encode_election),
+            ..Default::default()
+        }
+    }
+
+    fn role_bid(role: &str, election: u128) -> p4::MasterArbitrationUpdate {
+        let role = p4::Role { name: role.to_owned(), ..Default::default() };
+        p4::MasterArbitrationUpdate { role: Some(role), ..bid(Some(election)) }
+    }
+
+    /// Who is told which code and which highest election id.
+    fn told(notices: &[Notice]) -> Vec<(StreamId, Code, Option<u128>)> {
+        let told = |notice: &Notice| {
+            let status = notice.message.status.as_ref().unwrap();
+            (notice.to, Code::from_i32(status.code), election(notice.message.election_id.as_ref()))
+        };
+        notices.iter().map(told).collect()
+    }
+
+    #[test]
+    fn the_highest_id_is_primary() {
+        let mut arbiter = Arbiter::new(5);
+        let notices = arbiter.update(A, &bid(Some(10))).unwrap();
+        assert_eq!(told(&notices), [(A, Code::Ok, Some(10))]);
+        let notices = arbiter.update(B, &bid(Some(9))).unwrap();
+        assert_eq!(told(&notices), [(B, Code::AlreadyExists, Some(10))]);
+        let notices = arbiter.update(C, &bid(Some(u128::MAX))).unwrap();
+        let max = Some(u128::MAX);
+        assert_eq!(
+            told(&notices),
+            [(A, Code::AlreadyExists, max), (B, Code::AlreadyExists, max), (C, Code::Ok, max)]
+        );
+        assert_eq!(arbiter.primaries(), [C]);
+    }
+
+    #[test]
+    fn without_an_id_one_waits() {
+        let mut arbiter = Arbiter::new(5);
+        assert_eq!(told(&arbiter.update(A, &bid(None)).unwrap()), [(A, Code::NotFound, None)]);
+        arbiter.update(B, &bid(Some(0))).unwrap();
+        assert_eq!(arbiter.primary(""), Some(B));
+    }
+
+    #[test]
+    fn nobody_is_primary_after_the_primary_left_or_stepped_down() {
+        let mut arbiter = Arbiter::new(5);
+        arbiter.update(A, &bid(Some(10))).unwrap();
+        arbiter.update(B, &bid(Some(9))).unwrap();
+        assert_eq!(told(&arbiter.close(A)), [(B, Code::NotFound, Some(10))]);
+        assert!(arbiter.check_primary("", Some(&encode_election(10))).is_err());
+        assert_eq!(told(&arbiter.update(B, &bid(Some(10))).unwrap()), [(B, Code::Ok, Some(10))]);
+        arbiter.update(C, &bid(None)).unwrap();
+        let notices = arbiter.update(B, &bid(Some(3))).unwrap();
+        assert_eq!(told(&notices), [(B, Code::NotFound, Some(10)), (C, Code::NotFound, Some(10))]);
+        assert_eq!(arbiter.close(C), []);
+    }
+
+    #[test]
+    fn roles_are_apart() {
+        let mut arbiter = Arbiter::new(5);
+        arbiter.update(A, &bid(Some(10))).unwrap();
+        let notices = arbiter.update(B, &role_bid("acl", 1)).unwrap();
+        assert_eq!(told(&notices), [(B, Code::Ok, Some(1))]);
+        assert_eq!(notices[0].message.role.as_ref().unwrap().name, "acl");
+        assert_eq!(arbiter.primaries(), [A, B]);
+        assert!(arbiter.check_primary("acl", Some(&encode_election(1))).is_ok());
+        let code = |role: &str, id: Option<u128>| {
+            arbiter.check_primary(role, id.map(encode_election).as_ref()).unwrap_err().code()
+        };
+        assert_eq!(code("acl", Some(10)), Code::PermissionDenied);
+        assert_eq!(code("", None), Code::PermissionDenied);
+        assert_eq!(code("other", Some(1)), Code::NotFound);
+    }
+
+    #[test]
+    fn what_ends_a_stream() {
+        let mut arbiter = Arbiter::new(5);
+        arbiter.update(A, &bid(Some(10))).unwrap();
+        let wrong_device = p4::MasterArbitrationUpdate { device_id: 6, ..bid(Some(1)) };
+        let mut code = |stream, bid: &_| arbiter.update(stream, bid).unwrap_err().code();
+        assert_eq!(code(B, &wrong_device), Code::NotFound);
+        assert_eq!(code(A, &wrong_device), Code::FailedPrecondition);
+        assert_eq!(code(B, &bid(Some(10))), Code::InvalidArgument);
+        assert_eq!(code(A, &role_bid("acl", 10)), Code::FailedPrecondition);
+        let config = p4::Role { config: Some(prost_types::Any::default()), ..Default::default() };
+        assert_eq!(
+            code(B, &p4::MasterArbitrationUpdate { role: Some(config), ..bid(Some(1)) }),
+            Code::InvalidArgument
+        );
+    }
+}

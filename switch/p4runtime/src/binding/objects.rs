@@ -1,0 +1,195 @@
+//! The externs of P4Info, resolved.
+
+use sluice_engine::Program;
+
+use super::table::{bind_actions, bind_key, different};
+use super::{
+    ActionBinding, BindError, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding,
+    RegisterBinding, TableBinding, ValueSetBinding,
+};
+use crate::bits::bytes_of;
+use crate::proto::p4::config::v1 as p4info;
+use crate::typespec::DataType;
+
+type Bound<T> = Result<Objects<T>, BindError>;
+
+fn missing(kind: &'static str, preamble: &p4info::Preamble) -> BindError {
+    BindError::Missing { kind, name: preamble.name.clone() }
+}
+
+fn same_size(kind: &str, name: &str, p4info: i64, json: u64) -> Result<(), BindError> {
+    if u64::try_from(p4info) == Ok(json) {
+        return Ok(());
+    }
+    Err(different(&format!("{kind} {name}"), format!("{p4info} cells"), format!("{json} cells")))
+}
+
+/// A limit of P4Info, in which 0 and less stand for none.
+fn limit(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+/// Action profiles and selectors.
+pub fn profiles(
+    info: &p4info::P4Info,
+    program: &Program,
+    actions: &Objects<ActionBinding>,
+    tables: &Objects<TableBinding>,
+) -> Bound<ProfileBinding> {
+    use p4info::action_profile::SelectorSizeSemantics as Semantics;
+    Objects::bind(
+        &info.action_profiles,
+        |profile| profile.preamble.as_ref(),
+        |profile, preamble| {
+            let engine =
+                program.action_profile(&preamble.name).ok_or_else(|| missing("action profile", preamble))?;
+            let place = format!("action profile {}", preamble.name);
+            let compiled = program.profile_info(engine);
+            if profile.with_selector != compiled.has_selector {
+                let selector = |has| if has { "a selector" } else { "no selector" }.to_owned();
+                return Err(different(&place, selector(profile.with_selector), selector(compiled.has_selector)));
+            }
+            // All tables of a profile have the same actions.
+            let table = profile.table_ids.first().and_then(|id| tables.get(*id));
+            let refs = info
+                .tables
+                .iter()
+                .find(|candidate| {
+                    candidate.preamble.as_ref().map(|preamble| preamble.id) == table.map(|table| table.id)
+                })
+                .map_or(&[][..], |table| &table.action_refs);
+            let entries: Vec<_> = refs
+                .iter()
+                .filter(|reference| reference.scope() != p4info::action_ref::Scope::DefaultOnly)
+                .cloned()
+                .collect();
+            let (size_counts_members, max_member_weight) = match &profile.selector_size_semantics {
+                Some(Semantics::SumOfMembers(members)) => (true, limit(members.max_member_weight)),
+                Some(Semantics::SumOfWeights(_)) | None => (false, 0),
+            };
+            Ok(ProfileBinding {
+                id: preamble.id,
+                name: preamble.name.clone(),
+                engine,
+                actions: bind_actions(&entries, actions, &place, |name| program.profile_action(engine, name))?,
+                with_selector: profile.with_selector,
+                max_group_size: limit(profile.max_group_size),
+                size_counts_members,
+                max_member_weight,
+                weights_disallowed: profile.weights_disallowed,
+            })
+        },
+    )
+}
+
+/// Indirect counters.
+pub fn counters(info: &p4info::P4Info, program: &Program) -> Bound<CounterBinding> {
+    Objects::bind(
+        &info.counters,
+        |counter| counter.preamble.as_ref(),
+        |counter, preamble| {
+            let engine = program.counter(&preamble.name).ok_or_else(|| missing("counter", preamble))?;
+            let size = program.counter_info(engine).size;
+            same_size("counter", &preamble.name, counter.size, size)?;
+            Ok(CounterBinding { id: preamble.id, name: preamble.name.clone(), engine, size })
+        },
+    )
+}
+
+/// Indirect meters.
+pub fn meters(info: &p4info::P4Info, program: &Program) -> Bound<MeterBinding> {
+    Objects::bind(
+        &info.meters,
+        |meter| meter.preamble.as_ref(),
+        |meter, preamble| {
+            let engine = program.meter(&preamble.name).ok_or_else(|| missing("meter", preamble))?;
+            let compiled = program.meter_info(engine);
+            same_size("meter", &preamble.name, meter.size, compiled.size)?;
+            let spec = meter.spec.unwrap_or_default();
+            if spec.r#type() != p4info::meter_spec::Type::TwoRateThreeColor {
+                return Err(BindError::Unsupported(format!(
+                    "the single-rate type of meter {} (v1model has two-rate meters)",
+                    preamble.name
+                )));
+            }
+            let bytes = spec.unit() == p4info::meter_spec::Unit::Bytes;
+            if bytes != compiled.bytes {
+                let unit = |bytes| if bytes { "bytes" } else { "packets" }.to_owned();
+                return Err(different(&format!("meter {}", preamble.name), unit(bytes), unit(compiled.bytes)));
+            }
+            Ok(MeterBinding { id: preamble.id, name: preamble.name.clone(), engine, size: compiled.size })
+        },
+    )
+}
+
+/// Registers.
+pub fn registers(info: &p4info::P4Info, program: &Program) -> Bound<RegisterBinding> {
+    Objects::bind(
+        &info.registers,
+        |register| register.preamble.as_ref(),
+        |register, preamble| {
+            let engine = program.register(&preamble.name).ok_or_else(|| missing("register", preamble))?;
+            let compiled = program.register_info(engine);
+            let place = format!("register {}", preamble.name);
+            same_size("register", &preamble.name, i64::from(register.size), compiled.size)?;
+            let data = DataType::resolve(register.type_spec.as_ref(), info.type_info.as_ref(), &place)?;
+            if data.width() != compiled.width {
+                return Err(different(
+                    &place,
+                    format!("{} bits a cell", data.width()),
+                    format!("{} bits a cell", compiled.width),
+                ));
+            }
+            Ok(RegisterBinding {
+                id: preamble.id,
+                name: preamble.name.clone(),
+                engine,
+                size: compiled.size,
+                data,
+                bytes: bytes_of(compiled.width),
+            })
+        },
+    )
+}
+
+/// Digests.
+pub fn digests(info: &p4info::P4Info, program: &Program) -> Bound<DigestBinding> {
+    Objects::bind(
+        &info.digests,
+        |digest| digest.preamble.as_ref(),
+        |digest, preamble| {
+            let engine = program.digest(&preamble.name).ok_or_else(|| missing("digest", preamble))?;
+            let place = format!("digest {}", preamble.name);
+            let data = DataType::resolve(digest.type_spec.as_ref(), info.type_info.as_ref(), &place)?;
+            let widths = |widths: &[u32]| format!("fields of {widths:?} bits");
+            let (ours, theirs) = (
+                data.leaf_widths(),
+                program.digest_info(engine).fields.iter().map(|field| field.width).collect::<Vec<_>>(),
+            );
+            if ours != theirs {
+                return Err(different(&place, widths(&ours), widths(&theirs)));
+            }
+            Ok(DigestBinding { id: preamble.id, name: preamble.name.clone(), engine, data })
+        },
+    )
+}
+
+/// Parser value sets.
+pub fn value_sets(info: &p4info::P4Info, program: &Program) -> Bound<ValueSetBinding> {
+    Objects::bind(
+        &info.value_sets,
+        |set| set.preamble.as_ref(),
+        |set, preamble| {
+            let engine = program.value_set(&preamble.name).ok_or_else(|| missing("value set", preamble))?;
+            let place = format!("value set {}", preamble.name);
+            let key = bind_key(&set.r#match, info.type_info.as_ref(), &place)?;
+            let width: u32 = key.iter().map(|field| field.width).sum();
+            let compiled = program.value_set_info(engine);
+            if width != compiled.width {
+                return Err(different(&place, format!("{width} bits"), format!("{} bits", compiled.width)));
+            }
+            let size = usize::try_from(set.size).unwrap_or(0);
+            Ok(ValueSetBinding { id: preamble.id, name: preamble.name.clone(), engine, key, size })
+        },
+    )
+}

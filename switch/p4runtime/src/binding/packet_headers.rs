@@ -1,0 +1,131 @@
+//! The headers that packets from and to the controller carry.
+
+use super::BindError;
+use super::table::width;
+use crate::bits::{self, BitWriter};
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::config::v1 as p4info;
+use crate::proto::p4::v1::PacketMetadata;
+
+/// One field of such a header.
+#[derive(Debug)]
+pub struct PacketField {
+    /// P4Info's metadata id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its width in bits.
+    pub width: u32,
+}
+
+/// A header marked `@controller_header`: fields without gaps, in order.
+#[derive(Debug)]
+pub struct PacketHeader {
+    /// Its fields.
+    pub fields: Vec<PacketField>,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+/// The headers called `packet_in` and `packet_out`.
+pub fn bind(info: &p4info::P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), BindError> {
+    let find = |wanted: &str| {
+        let header = info
+            .controller_packet_metadata
+            .iter()
+            .find(|header| header.preamble.as_ref().is_some_and(|preamble| preamble.name == wanted));
+        header.map(|header| bind_header(header, wanted)).transpose()
+    };
+    Ok((find("packet_in")?, find("packet_out")?))
+}
+
+fn bind_header(header: &p4info::ControllerPacketMetadata, name: &str) -> Result<PacketHeader, BindError> {
+    let place = format!("controller header {name}");
+    let fields = header.metadata.iter().map(|field| {
+        let width = width(field.bitwidth, &place, &field.name)?;
+        Ok(PacketField { id: field.id, name: field.name.clone(), width })
+    });
+    let fields: Vec<PacketField> = fields.collect::<Result<_, _>>()?;
+    let bits: u32 = fields.iter().map(|field| field.width).sum();
+    if bits % 8 != 0 {
+        return Err(BindError::Malformed(format!("{place} has {bits} bits, which are not whole bytes")));
+    }
+    Ok(PacketHeader { fields, bytes: bits::bytes_of(bits) })
+}
+
+impl PacketHeader {
+    /// The header's bytes, from a packet-out's metadata.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` unless every field is there once and fits.
+    pub fn serialise(&self, metadata: &[PacketMetadata]) -> Outcome<Vec<u8>> {
+        if let Some(unknown) =
+            metadata.iter().find(|given| self.fields.iter().all(|field| field.id != given.metadata_id))
+        {
+            return Err(Fault::invalid(format!("packet_out has no metadata field {}", unknown.metadata_id)));
+        }
+        let mut writer = BitWriter::default();
+        for field in &self.fields {
+            let mut given = metadata.iter().filter(|given| given.metadata_id == field.id);
+            let place = format!("packet_out field {} ({})", field.id, field.name);
+            let (Some(value), None) = (given.next(), given.next()) else {
+                return Err(Fault::invalid(format!("{place} must be given exactly once")));
+            };
+            let value = bits::unsigned(&value.value, field.width)
+                .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?;
+            writer.push(&value, field.width);
+        }
+        Ok(writer.finish().0)
+    }
+
+    /// A packet-in's metadata and payload, from a frame that begins with the header; `None` if it is too short.
+    pub fn parse<'f>(&self, frame: &'f [u8]) -> Option<(Vec<PacketMetadata>, &'f [u8])> {
+        let (header, payload) = frame.split_at_checked(self.bytes)?;
+        let mut offset = 0;
+        let metadata = self.fields.iter().map(|field| {
+            let value = bits::canonical(&bits::extract(header, offset, field.width));
+            offset += field.width;
+            PacketMetadata { metadata_id: field.id, value }
+        });
+        Some((metadata.collect(), payload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> PacketHeader {
+        let fields = [(1, "port", 9), (2, "reason", 4), (3, "pad", 3)];
+        let fields = fields.map(|(id, name, width)| PacketField { id, name: name.to_owned(), width });
+        PacketHeader { fields: fields.into(), bytes: 2 }
+    }
+
+    fn metadata(values: &[(u32, &[u8])]) -> Vec<PacketMetadata> {
+        values.iter().map(|(id, value)| PacketMetadata { metadata_id: *id, value: value.to_vec() }).collect()
+    }
+
+    #[test]
+    fn fields_are_concatenated() {
+        let given = metadata(&[(3, &[0]), (1, &[1, 3]), (2, &[0xa])]);
+        let bytes = header().serialise(&given).unwrap();
+        assert_eq!(bytes, [0x81, 0xd0]);
+        let (parsed, payload) = header().parse(&[0x81, 0xd0, 7, 8]).map(|(m, p)| (m, p.to_vec())).unwrap();
+        assert_eq!(parsed, metadata(&[(1, &[1, 3]), (2, &[0xa]), (3, &[0])]));
+        assert_eq!(payload, [7, 8]);
+        assert!(header().parse(&[0x81]).is_none());
+    }
+
+    #[test]
+    fn every_field_must_be_there_once_and_fit() {
+        for (given, text) in [
+            (metadata(&[(1, &[1]), (2, &[1])]), "packet_out field 3 (pad) must be given exactly once"),
+            (metadata(&[(1, &[1]), (1, &[1]), (2, &[1]), (3, &[0])]), "field 1 (port) must be given exactly once"),
+            (metadata(&[(1, &[2, 0]), (2, &[1]), (3, &[0])]), "packet_out field 1 (port): the value 0x0200 needs 10"),
+            (metadata(&[(1, &[1]), (2, &[1]), (3, &[0]), (9, &[0])]), "packet_out has no metadata field 9"),
+        ] {
+            let message = header().serialise(&given).unwrap_err().message;
+            assert!(message.contains(text), "{message}");
+        }
+    }
+}

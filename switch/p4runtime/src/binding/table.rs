@@ -1,0 +1,176 @@
+//! Tables and actions of P4Info, resolved.
+
+use sluice_engine::{ActionId, MatchKind, Program};
+
+use super::{
+    ActionBinding, ActionChoice, ActionSet, BindError, KeyBinding, Objects, ParamBinding, Scope, TableBinding,
+};
+use crate::proto::p4::config::v1 as p4info;
+use p4info::match_field::{Match, MatchType};
+
+/// An action with its parameters; that the program has it is checked where it is used.
+pub fn bind_action(
+    action: &p4info::Action,
+    preamble: &p4info::Preamble,
+    types: Option<&p4info::P4TypeInfo>,
+) -> Result<ActionBinding, BindError> {
+    let place = format!("action {}", preamble.name);
+    let params = action.params.iter().map(|param| {
+        refuse_strings(param.type_name.as_ref(), types, || format!("{place}, parameter {}", param.name))?;
+        Ok(ParamBinding {
+            id: param.id,
+            name: param.name.clone(),
+            width: width(param.bitwidth, &place, &param.name)?,
+        })
+    });
+    Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
+}
+
+/// A table with its key and actions, held against the program's.
+pub fn bind_table(
+    table: &p4info::Table,
+    preamble: &p4info::Preamble,
+    info: &p4info::P4Info,
+    program: &Program,
+    actions: &Objects<ActionBinding>,
+) -> Result<TableBinding, BindError> {
+    let name = preamble.name.clone();
+    let engine = program
+        .table(&name)
+        .ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
+    let compiled = program.table_info(engine);
+    let place = format!("table {name}");
+    let key = bind_key(&table.match_fields, info.type_info.as_ref(), &place)?;
+    if key.len() != compiled.keys.len() {
+        return Err(different(&place, count(key.len()), count(compiled.keys.len())));
+    }
+    for (field, compiled) in key.iter().zip(&compiled.keys) {
+        if (field.kind, field.width) != (compiled.kind, compiled.width) {
+            return Err(different(
+                &format!("{place}, key field {}", field.name),
+                describe(field.kind, field.width),
+                describe(compiled.kind, compiled.width),
+            ));
+        }
+    }
+    let profile = (table.implementation_id != 0).then_some(table.implementation_id);
+    if profile.is_some() != compiled.profile.is_some() {
+        let implementation = |has| if has { "an action profile" } else { "no action profile" }.to_owned();
+        return Err(different(&place, implementation(profile.is_some()), implementation(compiled.profile.is_some())));
+    }
+    let is_direct = |id: &u32| table.direct_resource_ids.contains(id);
+    let ids_of = |preambles: Vec<Option<&p4info::Preamble>>| {
+        preambles.into_iter().flatten().map(|preamble| preamble.id).find(is_direct)
+    };
+    Ok(TableBinding {
+        id: preamble.id,
+        engine,
+        actions: bind_actions(&table.action_refs, actions, &place, |name| program.action(engine, name))?,
+        key,
+        profile,
+        is_const: table.is_const_table,
+        const_default: table.const_default_action_id != 0 || compiled.const_default,
+        needs_priority: compiled.needs_priority,
+        idle_timeout: compiled.support_timeout,
+        counter: ids_of(info.direct_counters.iter().map(|direct| direct.preamble.as_ref()).collect()),
+        meter: ids_of(info.direct_meters.iter().map(|direct| direct.preamble.as_ref()).collect()),
+        name,
+    })
+}
+
+/// The actions a table refers to, each with the engine's copy that `find` knows by name.
+pub fn bind_actions(
+    refs: &[p4info::ActionRef],
+    actions: &Objects<ActionBinding>,
+    place: &str,
+    find: impl Fn(&str) -> Option<ActionId>,
+) -> Result<ActionSet, BindError> {
+    let mut set = ActionSet::default();
+    for reference in refs {
+        let action = actions.get(reference.id).ok_or_else(|| {
+            BindError::Malformed(format!("{place} refers to action {:#x}, which does not exist", reference.id))
+        })?;
+        let engine = find(&action.name).ok_or_else(|| BindError::Missing {
+            kind: "action",
+            name: format!("{} of {place}", action.name),
+        })?;
+        let scope = match reference.scope() {
+            p4info::action_ref::Scope::TableAndDefault => Scope::Any,
+            p4info::action_ref::Scope::TableOnly => Scope::EntriesOnly,
+            p4info::action_ref::Scope::DefaultOnly => Scope::DefaultOnly,
+        };
+        set.by_id.insert(reference.id, ActionChoice { engine, scope });
+        set.by_engine.insert(engine, reference.id);
+    }
+    Ok(set)
+}
+
+/// The fields of a table's key or of a value set.
+pub fn bind_key(
+    fields: &[p4info::MatchField],
+    types: Option<&p4info::P4TypeInfo>,
+    place: &str,
+) -> Result<Vec<KeyBinding>, BindError> {
+    let bind = |field: &p4info::MatchField| {
+        refuse_strings(field.type_name.as_ref(), types, || format!("{place}, key field {}", field.name))?;
+        let unsupported =
+            |kind: &str| BindError::Unsupported(format!("match kind {kind} of {place}, key field {}", field.name));
+        let kind = match &field.r#match {
+            Some(Match::MatchType(kind)) => match MatchType::try_from(*kind) {
+                Ok(MatchType::Exact) => MatchKind::Exact,
+                Ok(MatchType::Lpm) => MatchKind::Lpm,
+                Ok(MatchType::Ternary) => MatchKind::Ternary,
+                Ok(MatchType::Range) => MatchKind::Range,
+                Ok(MatchType::Optional) => MatchKind::Optional,
+                Ok(MatchType::Unspecified) | Err(_) => return Err(unsupported(&kind.to_string())),
+            },
+            Some(Match::OtherMatchType(name)) => return Err(unsupported(name)),
+            None => return Err(unsupported("(none)")),
+        };
+        Ok(KeyBinding {
+            id: field.id,
+            name: field.name.clone(),
+            kind,
+            width: width(field.bitwidth, place, &field.name)?,
+        })
+    };
+    fields.iter().map(bind).collect()
+}
+
+/// A width as a number of bits.
+pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
+    u32::try_from(bits)
+        .ok()
+        .filter(|bits| *bits > 0)
+        .ok_or_else(|| BindError::Malformed(format!("{place}, {field}: the width is {bits}")))
+}
+
+/// Refuses a type that the control plane sees as a string (`@p4runtime_translation` to `string`).
+fn refuse_strings(
+    name: Option<&p4info::P4NamedType>,
+    types: Option<&p4info::P4TypeInfo>,
+    place: impl Fn() -> String,
+) -> Result<(), BindError> {
+    use p4info::{p4_new_type_spec::Representation, p4_new_type_translation::SdnType};
+    let found = name.zip(types).and_then(|(name, types)| types.new_types.get(&name.name));
+    match found.and_then(|found| found.representation.as_ref()) {
+        Some(Representation::TranslatedType(translation))
+            if matches!(translation.sdn_type, Some(SdnType::SdnString(_))) =>
+        {
+            Err(BindError::Unsupported(format!("translation to strings ({})", place())))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn different(place: &str, p4info: String, json: String) -> BindError {
+    BindError::Different { place: place.to_owned(), p4info, json }
+}
+
+fn count(fields: usize) -> String {
+    format!("{fields} key fields")
+}
+
+fn describe(kind: MatchKind, width: u32) -> String {
+    format!("{kind:?} on {width} bits").to_lowercase()
+}

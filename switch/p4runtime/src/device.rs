@@ -1,0 +1,317 @@
+//! The switch as its parts share it: the engine behind one lock, the streams, and what waits between the threads.
+//!
+//! The data-plane thread calls [`Device::receive`] and [`Device::take_packet_outs`]; everything else belongs to the
+//! P4Runtime server. The engine is locked for one batch of packets or for one short request at a time, and never while
+//! anything is waited for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use sluice_engine::{Digest, Drops, Options, Sink, TraceEvent};
+use tokio::sync::Notify;
+
+use crate::digests::{Digests, List};
+use crate::fault::{Fault, Outcome};
+use crate::pipeline::{Pipeline, Running};
+use crate::proto::p4::v1 as p4;
+use crate::statistics::{Counters, sum};
+use crate::streams::{Delivery, Streams};
+use p4::stream_message_response::Update;
+
+/// Packets from controllers that may wait for the data plane.
+const PACKET_OUTS: usize = 1024;
+
+/// What is fixed when the switch starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// P4Runtime's device id.
+    pub device_id: u64,
+    /// The port that stands for the controller, if any.
+    pub cpu_port: Option<u32>,
+    /// Options of every engine that is started.
+    pub engine: Options,
+}
+
+/// The programs: at work, and saved for a later commit.
+#[derive(Default)]
+pub(crate) struct Programs {
+    pub running: Option<Running>,
+    /// Set by VERIFY_AND_SAVE; control requests go here until it is committed.
+    pub saved: Option<Running>,
+    /// Counts of the engines that ran before this one.
+    past: Drops,
+}
+
+impl Programs {
+    /// The program that control requests are about.
+    pub fn addressed(&mut self) -> Option<&mut Running> {
+        self.saved.as_mut().or(self.running.as_mut())
+    }
+}
+
+/// One switch.
+pub struct Device {
+    config: Config,
+    started: Instant,
+    pub(crate) programs: Mutex<Programs>,
+    pub(crate) streams: Streams,
+    /// Keeps control requests in an order; held across engine locks, never by the data plane.
+    pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) digests: Mutex<Digests>,
+    pub(crate) timer: Notify,
+    packet_outs: Mutex<VecDeque<Vec<u8>>>,
+    waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    counters: Counters,
+    trace: bool,
+}
+
+/// Receives the steps of each packet when the trace is on: the port it came by, and what happened.
+pub type Tracer<'t> = &'t mut dyn FnMut(u32, &[TraceEvent]);
+
+/// Takes aside what goes to the CPU port.
+struct CpuTap<'a, S> {
+    cpu_port: Option<u32>,
+    sink: &'a mut S,
+    packets: Vec<Vec<u8>>,
+}
+
+impl<S: Sink> Sink for CpuTap<'_, S> {
+    fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]) {
+        if Some(port) == self.cpu_port {
+            self.packets.push([head, payload].concat());
+        } else {
+            self.sink.emit(port, head, payload);
+        }
+    }
+}
+
+impl Device {
+    /// A switch without a program.
+    pub fn new(config: Config, trace: bool) -> Self {
+        Self {
+            started: Instant::now(),
+            programs: Mutex::default(),
+            streams: Streams::new(config.device_id),
+            gate: Arc::default(),
+            digests: Mutex::default(),
+            timer: Notify::new(),
+            packet_outs: Mutex::default(),
+            waker: OnceLock::new(),
+            counters: Counters::default(),
+            trace,
+            config,
+        }
+    }
+
+    /// What was fixed at the start.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Nanoseconds since the start.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Puts a program to work, with empty state, in place of the one there is.
+    pub fn start(&self, pipeline: Arc<Pipeline>) {
+        self.replace(self.fresh(pipeline));
+    }
+
+    /// A program with empty state.
+    pub(crate) fn fresh(&self, pipeline: Arc<Pipeline>) -> Running {
+        let mut running = Running::start(pipeline, self.config.engine.clone());
+        running.engine.set_trace(self.trace);
+        running
+    }
+
+    /// Puts a program to work with the state it has.
+    pub(crate) fn replace(&self, next: Running) {
+        let mut programs = self.programs.lock();
+        programs.saved = None;
+        let old = programs.running.replace(next);
+        if let Some(old) = &old {
+            programs.past = sum(&programs.past, &old.engine.drops());
+        }
+        drop(programs);
+        // Freeing large state takes its time; packets need not wait for it.
+        drop(old);
+        self.digests.lock().clear();
+        self.timer.notify_one();
+    }
+
+    /// Counts of all packets since the start, whatever program they met.
+    pub fn engine_counts(&self) -> Drops {
+        let programs = self.programs.lock();
+        let now = programs.running.as_ref().map(|running| running.engine.drops()).unwrap_or_default();
+        sum(&programs.past, &now)
+    }
+
+    /// Counts of everything between engine and controllers.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Runs frames that came in by `port` through the program, in order. What leaves by a port goes to `sink`; what
+    /// leaves by the CPU port goes to the controllers.
+    pub fn receive<'f>(
+        &self,
+        port: u32,
+        frames: impl ExactSizeIterator<Item = &'f [u8]>,
+        sink: &mut impl Sink,
+        tracer: Option<Tracer<'_>>,
+    ) {
+        let mut programs = self.programs.lock();
+        let Some(running) = &mut programs.running else {
+            drop(programs);
+            self.counters.no_program.add(frames.len() as u64);
+            return;
+        };
+        let mut tap = CpuTap { cpu_port: self.config.cpu_port, sink, packets: Vec::new() };
+        match tracer.filter(|_| self.trace) {
+            None => {
+                for frame in frames {
+                    running.engine.receive(self.now(), port, frame, &mut tap);
+                }
+            }
+            Some(tracer) => {
+                for frame in frames {
+                    running.engine.receive(self.now(), port, frame, &mut tap);
+                    tracer(port, &running.engine.take_trace());
+                }
+            }
+        }
+        let digests = running.engine.take_digests();
+        let packets = tap.packets;
+        if packets.is_empty() && digests.is_empty() {
+            return;
+        }
+        let pipeline = Arc::clone(&running.pipeline);
+        let lists = self.gather(running, digests);
+        drop(programs);
+        for packet in packets {
+            self.packet_in(&pipeline, &packet);
+        }
+        for list in lists {
+            self.send_list(&pipeline, list);
+        }
+    }
+
+    /// Adds digest messages to their buffers; the result is the lists that became full.
+    fn gather(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
+        if messages.is_empty() {
+            return Vec::new();
+        }
+        let now = self.now();
+        let mut digests = self.digests.lock();
+        let before = digests.deadline();
+        let lists = messages
+            .into_iter()
+            .filter_map(|message| {
+                let config = running.engine.digest_config(message.digest)?;
+                digests.add(now, config, message)
+            })
+            .collect();
+        if digests.deadline() != before {
+            self.timer.notify_one();
+        }
+        lists
+    }
+
+    fn packet_in(&self, pipeline: &Pipeline, frame: &[u8]) {
+        let parsed = pipeline.binding.as_ref().and_then(|binding| match &binding.packet_in {
+            Some(header) => header.parse(frame),
+            None => Some((Vec::new(), frame)),
+        });
+        let Some((metadata, payload)) = parsed else {
+            self.counters.packet_in_malformed.add(1);
+            return;
+        };
+        let packet = p4::PacketIn { payload: payload.to_vec(), metadata };
+        match self.streams.send_to_primaries(&Update::Packet(packet)) {
+            Delivery::Queued => self.counters.packet_in.add(1),
+            Delivery::QueueFull => self.counters.packet_in_queue_full.add(1),
+            Delivery::NoPrimary => self.counters.packet_in_no_primary.add(1),
+        }
+    }
+
+    pub(crate) fn send_list(&self, pipeline: &Pipeline, list: List) {
+        let Some(digest) = pipeline.binding.as_ref().and_then(|binding| binding.digest_of(list.digest)) else {
+            return;
+        };
+        let message = p4::DigestList {
+            digest_id: digest.id,
+            list_id: list.id,
+            data: list
+                .messages
+                .iter()
+                .map(|fields| digest.data.encode(&mut fields.iter().map(Vec::as_slice)))
+                .collect(),
+            timestamp: nanoseconds_since_1970(),
+        };
+        match self.streams.send_to_primaries(&Update::Digest(message)) {
+            Delivery::Queued => self.counters.digest_lists.add(1),
+            Delivery::QueueFull | Delivery::NoPrimary => self.counters.digest_lists_dropped.add(1),
+        }
+    }
+
+    pub(crate) fn send_idle(&self, notification: p4::IdleTimeoutNotification) {
+        match self.streams.send_to_primaries(&Update::IdleTimeoutNotification(notification)) {
+            Delivery::Queued => self.counters.idle_notifications.add(1),
+            Delivery::QueueFull | Delivery::NoPrimary => self.counters.idle_notifications_dropped.add(1),
+        }
+    }
+
+    /// Has `wake` called whenever a packet from a controller waits. Can be set once.
+    pub fn on_packet_out(&self, wake: impl Fn() + Send + Sync + 'static) {
+        let _ = self.waker.set(Box::new(wake));
+    }
+
+    /// Packets from controllers, headers included, oldest first; they enter by the CPU port.
+    pub fn take_packet_outs(&self) -> Vec<Vec<u8>> {
+        self.packet_outs.lock().drain(..).collect()
+    }
+
+    /// Queues a controller's packet for the data plane.
+    pub(crate) fn packet_out(&self, packet: &p4::PacketOut) -> Outcome {
+        let result = self.queue_packet_out(packet);
+        match result {
+            Ok(()) => self.counters.packet_out.add(1),
+            Err(_) => self.counters.packet_out_refused.add(1),
+        }
+        result
+    }
+
+    fn queue_packet_out(&self, packet: &p4::PacketOut) -> Outcome {
+        if self.config.cpu_port.is_none() {
+            return Err(Fault::precondition("the switch has no CPU port; start it with --cpu-port"));
+        }
+        let pipeline = self.programs.lock().running.as_ref().map(|running| Arc::clone(&running.pipeline));
+        let binding = pipeline.as_ref().and_then(|pipeline| pipeline.binding.as_ref());
+        let binding = binding.ok_or_else(crate::read::no_pipeline)?;
+        let mut frame = match &binding.packet_out {
+            Some(header) => header.serialise(&packet.metadata)?,
+            None if packet.metadata.is_empty() => Vec::new(),
+            None => return Err(Fault::invalid("the program has no packet_out header, hence no metadata")),
+        };
+        frame.extend_from_slice(&packet.payload);
+        let mut waiting = self.packet_outs.lock();
+        if waiting.len() >= PACKET_OUTS {
+            return Err(Fault::exhausted("too many packets wait for the data plane; this one is dropped"));
+        }
+        waiting.push_back(frame);
+        drop(waiting);
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+        Ok(())
+    }
+}
+
+/// The wall clock, as P4Runtime's timestamps have it.
+pub(crate) fn nanoseconds_since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,207 @@
+//! Digest messages gathered into lists: batching, filtering of duplicates and acknowledgement as the specification has
+//! them, as a pure machine.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use sluice_engine::{Digest, DigestConfig, DigestId};
+
+/// Messages in one list when the client sets no limit.
+const DEFAULT_LIST: usize = 1024;
+/// Messages remembered as sent and not acknowledged; older ones are forgotten first.
+const REMEMBERED: usize = 65_536;
+
+/// One digest message: its fields.
+type Message = Vec<Vec<u8>>;
+
+/// A list that is ready to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct List {
+    /// Which digest.
+    pub digest: DigestId,
+    /// The number to acknowledge.
+    pub id: u64,
+    /// The messages, oldest first, all different.
+    pub messages: Vec<Message>,
+}
+
+struct Sent {
+    id: u64,
+    forget_at: u64,
+    messages: Vec<Message>,
+}
+
+struct Buffer {
+    config: DigestConfig,
+    waiting: Vec<Message>,
+    /// When the first waiting message came.
+    since: u64,
+    sent: VecDeque<Sent>,
+    remembered: usize,
+    /// The waiting and the unacknowledged messages.
+    known: HashSet<Message>,
+}
+
+/// The buffers of all digests. Times are nanoseconds since the switch started.
+#[derive(Default)]
+pub struct Digests {
+    buffers: HashMap<DigestId, Buffer>,
+    last_list: u64,
+}
+
+impl Digests {
+    /// Adds a message; the result is a list that has become full.
+    pub fn add(&mut self, now: u64, config: DigestConfig, digest: Digest) -> Option<List> {
+        let buffer = self.buffers.entry(digest.digest).or_insert_with(|| Buffer {
+            config,
+            waiting: Vec::new(),
+            since: now,
+            sent: VecDeque::new(),
+            remembered: 0,
+            known: HashSet::new(),
+        });
+        buffer.config = config;
+        buffer.forget(now);
+        if !buffer.known.insert(digest.fields.clone()) {
+            return None;
+        }
+        if buffer.waiting.is_empty() {
+            buffer.since = now;
+        }
+        buffer.waiting.push(digest.fields);
+        let limit = match config.max_list_size {
+            0 => DEFAULT_LIST,
+            size => size as usize,
+        };
+        if buffer.waiting.len() < limit && config.max_timeout_ns > 0 {
+            return None;
+        }
+        self.last_list += 1;
+        Some(buffer.list(now, digest.digest, self.last_list))
+    }
+
+    /// The lists whose time has come.
+    pub fn due(&mut self, now: u64) -> Vec<List> {
+        let mut lists = Vec::new();
+        for (digest, buffer) in &mut self.buffers {
+            buffer.forget(now);
+            if buffer.deadline().is_some_and(|deadline| deadline <= now) {
+                self.last_list += 1;
+                lists.push(buffer.list(now, *digest, self.last_list));
+            }
+        }
+        lists
+    }
+
+    /// When the next list is due.
+    pub fn deadline(&self) -> Option<u64> {
+        self.buffers.values().filter_map(Buffer::deadline).min()
+    }
+
+    /// Handles an acknowledgement: the list's messages may be reported anew.
+    pub fn acknowledge(&mut self, digest: DigestId, list: u64) {
+        if let Some(buffer) = self.buffers.get_mut(&digest)
+            && let Some(place) = buffer.sent.iter().position(|sent| sent.id == list)
+            && let Some(sent) = buffer.sent.remove(place)
+        {
+            buffer.drop_sent(sent);
+        }
+    }
+
+    /// Forgets everything, because another program begins.
+    pub fn clear(&mut self) {
+        self.buffers.clear();
+    }
+}
+
+impl Buffer {
+    fn deadline(&self) -> Option<u64> {
+        (!self.waiting.is_empty()).then(|| self.since.saturating_add(self.config.max_timeout_ns))
+    }
+
+    fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
+        let messages = std::mem::take(&mut self.waiting);
+        if self.config.ack_timeout_ns == 0 {
+            for message in &messages {
+                self.known.remove(message);
+            }
+        } else {
+            self.remembered += messages.len();
+            let forget_at = now.saturating_add(self.config.ack_timeout_ns);
+            self.sent.push_back(Sent { id, forget_at, messages: messages.clone() });
+        }
+        List { digest, id, messages }
+    }
+
+    fn forget(&mut self, now: u64) {
+        let remembered = self.remembered;
+        let old = |sent: &Sent| sent.forget_at <= now || remembered > REMEMBERED;
+        if self.sent.front().is_some_and(old)
+            && let Some(sent) = self.sent.pop_front()
+        {
+            self.drop_sent(sent);
+            self.forget(now);
+        }
+    }
+
+    fn drop_sent(&mut self, sent: Sent) {
+        self.remembered -= sent.messages.len();
+        for message in &sent.messages {
+            self.known.remove(message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: DigestId = DigestId(0);
+
+    fn config(max_timeout_ns: u64, max_list_size: u32, ack_timeout_ns: u64) -> DigestConfig {
+        DigestConfig { max_timeout_ns, max_list_size, ack_timeout_ns }
+    }
+
+    fn digest(value: u8) -> Digest {
+        Digest { digest: ID, time: 0, fields: vec![vec![value]] }
+    }
+
+    fn values(list: &List) -> Vec<u8> {
+        list.messages.iter().map(|message| message[0][0]).collect()
+    }
+
+    #[test]
+    fn a_list_goes_when_full_or_when_its_time_has_come() {
+        let mut digests = Digests::default();
+        let config = config(100, 3, 0);
+        assert_eq!(digests.add(5, config, digest(1)), None);
+        assert_eq!(digests.add(6, config, digest(1)), None);
+        assert_eq!(digests.add(7, config, digest(2)), None);
+        assert_eq!(values(&digests.add(8, config, digest(3)).unwrap()), [1, 2, 3]);
+        assert_eq!(digests.deadline(), None);
+        assert_eq!(digests.add(20, config, digest(1)), None);
+        assert_eq!(digests.deadline(), Some(120));
+        assert_eq!(digests.due(119), []);
+        assert_eq!(values(&digests.due(120)[0]), [1]);
+    }
+
+    #[test]
+    fn no_timeout_or_a_size_of_one_sends_at_once() {
+        for config in [config(0, 10, 0), config(1000, 1, 0), config(0, 0, 0)] {
+            let mut digests = Digests::default();
+            assert_eq!(values(&digests.add(1, config, digest(7)).unwrap()), [7]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_not_repeated() {
+        let mut digests = Digests::default();
+        let config = config(0, 1, 1000);
+        let list = digests.add(0, config, digest(1)).unwrap();
+        assert_eq!(digests.add(1, config, digest(1)), None);
+        digests.acknowledge(ID, list.id);
+        let again = digests.add(2, config, digest(1)).unwrap();
+        assert_ne!(again.id, list.id);
+        assert_eq!(digests.add(1001, config, digest(1)), None);
+        assert!(digests.add(1002, config, digest(1)).is_some(), "forgotten after the acknowledgement timeout");
+    }
+}

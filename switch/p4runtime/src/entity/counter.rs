@@ -1,0 +1,85 @@
+//! Indirect counters.
+
+use sluice_engine::CounterData;
+
+use super::{Operation, Source, Target, amount, cell_index, unknown};
+use crate::binding::CounterBinding;
+use crate::fault::Outcome;
+use crate::proto::p4::v1 as p4;
+
+/// Counts from the wire.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for negative counts.
+pub fn decode_data(data: &p4::CounterData) -> Outcome<CounterData> {
+    Ok(CounterData {
+        packets: amount(data.packet_count, "packet_count")?,
+        bytes: amount(data.byte_count, "byte_count")?,
+    })
+}
+
+/// Counts for the wire.
+pub fn encode_data(data: CounterData) -> p4::CounterData {
+    let clamp = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    p4::CounterData { byte_count: clamp(data.bytes), packet_count: clamp(data.packets) }
+}
+
+/// Sets one cell or all of them.
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterEntry) -> Outcome {
+    let counter =
+        target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
+    let place = format!("counter {}", counter.name);
+    operation.must_modify(&place)?;
+    let index = cell_index(entry.index.as_ref(), counter.size, &place)?;
+    let Some(data) = &entry.data else { return Ok(()) };
+    let data = decode_data(data).map_err(|fault| fault.within(&place))?;
+    for cell in cells(index, counter.size) {
+        target.engine.counter_write(counter.engine, cell, data)?;
+    }
+    Ok(())
+}
+
+/// One cell, or the whole array.
+pub fn cells(index: Option<u64>, size: u64) -> std::ops::Range<u64> {
+    index.map_or(0..size, |index| index..index + 1)
+}
+
+/// A part of a counter array as read.
+#[derive(Debug)]
+pub struct Cells {
+    /// P4Info's id.
+    pub id: u32,
+    /// Index of the first cell.
+    pub start: u64,
+    /// The cells.
+    pub data: Vec<CounterData>,
+}
+
+impl Cells {
+    /// The entity for the cell at `place` of this part.
+    pub fn entity(&self, place: usize) -> p4::CounterEntry {
+        p4::CounterEntry {
+            counter_id: self.id,
+            index: Some(p4::Index { index: (self.start + place as u64) as i64 }),
+            data: Some(encode_data(self.data[place])),
+        }
+    }
+}
+
+/// Reads one cell, one array or all arrays.
+pub fn read(source: &Source<'_>, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
+    let read = |counter: &CounterBinding| {
+        let index = cell_index(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;
+        let range = cells(index, counter.size);
+        let start = range.start;
+        let data = range.map(|cell| source.engine.counter_read(counter.engine, cell).map_err(Into::into));
+        Ok(Cells { id: counter.id, start, data: data.collect::<Outcome<_>>()? })
+    };
+    match entry.counter_id {
+        0 => source.binding.counters.iter().map(read).collect(),
+        id => {
+            let counter = source.binding.counters.get(id).ok_or_else(|| unknown("counter", id))?;
+            Ok(vec![read(counter)?])
+        }
+    }
+}

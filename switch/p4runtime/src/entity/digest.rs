@@ -1,0 +1,58 @@
+//! Which digests are reported, and in what batches.
+
+use sluice_engine::DigestConfig;
+
+use super::{Operation, Source, Target, amount, unknown};
+use crate::binding::DigestBinding;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+
+/// Starts, changes or stops the reporting of a digest.
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
+    let digest = target.binding.digests.get(entry.digest_id).ok_or_else(|| unknown("digest", entry.digest_id))?;
+    let place = format!("digest {}", digest.name);
+    let enabled = target.engine.digest_config(digest.engine).is_some();
+    match (operation, enabled) {
+        (Operation::Insert, true) => return Err(Fault::exists(format!("{place} is enabled already"))),
+        (Operation::Modify | Operation::Delete, false) => {
+            return Err(Fault::not_found(format!("{place} is not enabled")));
+        }
+        _ => {}
+    }
+    let config = match operation {
+        Operation::Delete => None,
+        Operation::Insert | Operation::Modify => {
+            let config = entry.config.unwrap_or_default();
+            Some(DigestConfig {
+                max_timeout_ns: amount(config.max_timeout_ns, "max_timeout_ns")?,
+                max_list_size: u32::try_from(config.max_list_size)
+                    .map_err(|_| Fault::invalid(format!("{place}: max_list_size is negative")))?,
+                ack_timeout_ns: amount(config.ack_timeout_ns, "ack_timeout_ns")?,
+            })
+        }
+    };
+    target.engine.digest_configure(digest.engine, config);
+    Ok(())
+}
+
+/// Reads the configuration of one digest or of all that are enabled.
+pub fn read(source: &Source<'_>, entry: &p4::DigestEntry) -> Outcome<Vec<p4::DigestEntry>> {
+    let read = |digest: &DigestBinding| {
+        let config = source.engine.digest_config(digest.engine)?;
+        Some(p4::DigestEntry {
+            digest_id: digest.id,
+            config: Some(p4::digest_entry::Config {
+                max_timeout_ns: config.max_timeout_ns as i64,
+                max_list_size: config.max_list_size as i32,
+                ack_timeout_ns: config.ack_timeout_ns as i64,
+            }),
+        })
+    };
+    match entry.digest_id {
+        0 => Ok(source.binding.digests.iter().filter_map(read).collect()),
+        id => {
+            let digest = source.binding.digests.get(id).ok_or_else(|| unknown("digest", id))?;
+            Ok(read(digest).into_iter().collect())
+        }
+    }
+}

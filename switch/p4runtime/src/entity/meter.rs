@@ -1,0 +1,90 @@
+//! Indirect meters.
+
+use sluice_engine::MeterConfig;
+
+use super::counter::cells;
+use super::{Operation, Source, Target, amount, cell_index, unknown};
+use crate::binding::MeterBinding;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+
+/// A meter's configuration from the wire.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for negative amounts, for a committed rate above the peak rate and for an excess burst.
+pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
+    if config.eburst != 0 {
+        return Err(Fault::invalid("eburst is for single-rate meters; v1model's meters have two rates"));
+    }
+    let config = MeterConfig {
+        cir: amount(config.cir, "cir")?,
+        cburst: amount(config.cburst, "cburst")?,
+        pir: amount(config.pir, "pir")?,
+        pburst: amount(config.pburst, "pburst")?,
+    };
+    if config.cir > config.pir {
+        return Err(Fault::invalid(format!("cir ({}) is above pir ({})", config.cir, config.pir)));
+    }
+    Ok(config)
+}
+
+/// A meter's configuration for the wire.
+pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
+    let clamp = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+    p4::MeterConfig {
+        cir: clamp(config.cir),
+        cburst: clamp(config.cburst),
+        pir: clamp(config.pir),
+        pburst: clamp(config.pburst),
+        eburst: 0,
+    }
+}
+
+/// The refusal of per-colour counts.
+///
+/// # Errors
+/// `UNIMPLEMENTED` when they are asked for.
+pub fn no_colour_counts(counts: Option<&p4::MeterCounterData>) -> Outcome {
+    match counts {
+        None => Ok(()),
+        Some(_) => Err(Fault::unimplemented("meters do not count by colour; leave the counter data unset")),
+    }
+}
+
+/// Configures one cell or all of them.
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
+    let meter = target.binding.meters.get(entry.meter_id).ok_or_else(|| unknown("meter", entry.meter_id))?;
+    let place = format!("meter {}", meter.name);
+    operation.must_modify(&place)?;
+    no_colour_counts(entry.counter_data.as_ref())?;
+    let index = cell_index(entry.index.as_ref(), meter.size, &place)?;
+    let config = entry.config.as_ref().map(decode_config).transpose().map_err(|fault| fault.within(&place))?;
+    for cell in cells(index, meter.size) {
+        target.engine.meter_write(target.now, meter.engine, cell, config)?;
+    }
+    Ok(())
+}
+
+/// Reads one cell, one array or all arrays.
+pub fn read(source: &Source<'_>, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
+    no_colour_counts(entry.counter_data.as_ref())?;
+    let mut found = Vec::new();
+    let mut read = |meter: &MeterBinding| {
+        let index = cell_index(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
+        for cell in cells(index, meter.size) {
+            let config = source.engine.meter_read(meter.engine, cell)?;
+            found.push(p4::MeterEntry {
+                meter_id: meter.id,
+                index: Some(p4::Index { index: cell as i64 }),
+                config: config.map(encode_config),
+                counter_data: None,
+            });
+        }
+        Outcome::Ok(())
+    };
+    match entry.meter_id {
+        0 => source.binding.meters.iter().try_for_each(read)?,
+        id => read(source.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?)?,
+    }
+    Ok(found)
+}

@@ -1,0 +1,142 @@
+//! Members and groups of action profiles.
+
+use sluice_engine::{Group, GroupMember, Member};
+
+use super::{Operation, Source, Target, unknown};
+use crate::actions::{self, Role};
+use crate::binding::{Binding, ProfileBinding};
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+use p4::action_profile_group::member::WatchKind;
+
+fn find(binding: &Binding, id: u32) -> Outcome<&ProfileBinding> {
+    binding.profiles.get(id).ok_or_else(|| unknown("action profile", id))
+}
+
+fn place(profile: &ProfileBinding, what: &str, id: u32) -> String {
+    format!("action profile {}, {what} {id}", profile.name)
+}
+
+/// Inserts, modifies or deletes a member.
+pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::ActionProfileMember) -> Outcome {
+    let profile = find(target.binding, member.action_profile_id)?;
+    let place = place(profile, "member", member.member_id);
+    let within = |fault: Fault| fault.within(&place);
+    if member.member_id == 0 {
+        return Err(within(Fault::invalid("ids begin at 1")));
+    }
+    if operation == Operation::Delete {
+        return target.engine.member_delete(profile.engine, member.member_id).map_err(|error| within(error.into()));
+    }
+    let action = member.action.as_ref().ok_or_else(|| within(Fault::invalid("the action is missing")))?;
+    let call = actions::decode_action(target.binding, &profile.actions, action, Role::Entry).map_err(within)?;
+    let member = Member { id: member.member_id, call };
+    let result = match operation {
+        Operation::Insert => target.engine.member_insert(profile.engine, &member),
+        Operation::Modify | Operation::Delete => target.engine.member_modify(profile.engine, &member),
+    };
+    result.map_err(|error| within(error.into()))
+}
+
+/// Inserts, replaces or deletes a group. Packets see a replaced group as a whole.
+pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome {
+    let profile = find(target.binding, group.action_profile_id)?;
+    let place = place(profile, "group", group.group_id);
+    let within = |fault: Fault| fault.within(&place);
+    if !profile.with_selector {
+        return Err(within(Fault::invalid("the profile has no selector, hence no groups")));
+    }
+    if group.group_id == 0 {
+        return Err(within(Fault::invalid("ids begin at 1")));
+    }
+    if operation == Operation::Delete {
+        return target.engine.group_delete(profile.engine, group.group_id).map_err(|error| within(error.into()));
+    }
+    let decoded = decode_group(profile, group).map_err(within)?;
+    let result = match operation {
+        Operation::Insert => target.engine.group_insert(profile.engine, &decoded),
+        Operation::Modify | Operation::Delete => {
+            let old = target.engine.groups(profile.engine).into_iter().find(|old| old.id == decoded.id);
+            if let Some(old) = old.filter(|old| old.max_size != decoded.max_size) {
+                return Err(within(Fault::invalid(format!(
+                    "max_size cannot be changed from {} to {}",
+                    old.max_size, decoded.max_size
+                ))));
+            }
+            target.engine.group_modify(profile.engine, &decoded)
+        }
+    };
+    result.map_err(|error| within(error.into()))
+}
+
+fn decode_group(profile: &ProfileBinding, group: &p4::ActionProfileGroup) -> Outcome<Group> {
+    let max_size = u32::try_from(group.max_size).map_err(|_| Fault::invalid("max_size is negative"))?;
+    let limit = profile.max_group_size;
+    if limit > 0 && !(1..=limit).contains(&max_size) {
+        return Err(Fault::invalid(format!("max_size has to be between 1 and {limit}, not {max_size}")));
+    }
+    let mut members: Vec<GroupMember> = Vec::with_capacity(group.members.len());
+    for member in &group.members {
+        if members.iter().any(|earlier| earlier.member == member.member_id) {
+            return Err(Fault::invalid(format!("member {} is there twice; use its weight", member.member_id)));
+        }
+        members.push(GroupMember {
+            member: member.member_id,
+            weight: actions::decode_weight(profile, member.weight)?,
+            watch_port: match &member.watch_kind {
+                None => Vec::new(),
+                Some(WatchKind::WatchPort(port)) => port.clone(),
+                Some(WatchKind::Watch(_)) => return Err(actions::watch_is_deprecated()),
+            },
+        });
+    }
+    actions::check_group_size(profile, max_size, members.iter().map(|member| member.weight))?;
+    Ok(Group { id: group.group_id, members, max_size })
+}
+
+fn selected<'b>(binding: &'b Binding, id: u32) -> Outcome<Vec<&'b ProfileBinding>> {
+    match id {
+        0 => Ok(binding.profiles.iter().collect()),
+        id => Ok(vec![find(binding, id)?]),
+    }
+}
+
+/// Reads one member, a profile's members or all members.
+pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> Outcome<Vec<p4::ActionProfileMember>> {
+    let mut found = Vec::new();
+    for profile in selected(source.binding, pattern.action_profile_id)? {
+        let members = source.engine.members(profile.engine).into_iter();
+        found.extend(members.filter(|member| pattern.member_id == 0 || member.id == pattern.member_id).map(
+            |member| p4::ActionProfileMember {
+                action_profile_id: profile.id,
+                member_id: member.id,
+                action: Some(actions::encode_action(source.binding, &profile.actions, &member.call)),
+            },
+        ));
+    }
+    Ok(found)
+}
+
+/// Reads one group, a profile's groups or all groups.
+pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Outcome<Vec<p4::ActionProfileGroup>> {
+    let mut found = Vec::new();
+    for profile in selected(source.binding, pattern.action_profile_id)? {
+        let encode = |group: Group| p4::ActionProfileGroup {
+            action_profile_id: profile.id,
+            group_id: group.id,
+            members: group.members.iter().map(|member| encode_member(profile, member)).collect(),
+            max_size: group.max_size as i32,
+        };
+        let groups = source.engine.groups(profile.engine).into_iter();
+        found.extend(groups.filter(|group| pattern.group_id == 0 || group.id == pattern.group_id).map(encode));
+    }
+    Ok(found)
+}
+
+fn encode_member(profile: &ProfileBinding, member: &GroupMember) -> p4::action_profile_group::Member {
+    p4::action_profile_group::Member {
+        member_id: member.member,
+        weight: if profile.weights_disallowed { 0 } else { member.weight as i32 },
+        watch_kind: (!member.watch_port.is_empty()).then(|| WatchKind::WatchPort(member.watch_port.clone())),
+    }
+}

@@ -1,0 +1,376 @@
+//! Table entries, default actions, and the counters and meters that belong to entries.
+
+use sluice_engine::{Entry, EntryAction, EntryView, KeyField};
+
+use super::counter::{decode_data, encode_data};
+use super::meter::{decode_config, encode_config, no_colour_counts};
+use super::{Operation, Source, Target, amount, unknown};
+use crate::actions::{self, Role};
+use crate::binding::{Binding, TableBinding};
+use crate::fault::{Fault, Outcome};
+use crate::matches;
+use crate::proto::p4::v1 as p4;
+
+fn find_table(binding: &Binding, id: u32) -> Outcome<&TableBinding> {
+    binding.tables.get(id).ok_or_else(|| unknown("table", id))
+}
+
+fn place(table: &TableBinding) -> String {
+    format!("table {}", table.name)
+}
+
+/// Inserts, modifies or deletes an entry, or changes the default action.
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEntry) -> Outcome {
+    let table = find_table(target.binding, entry.table_id)?;
+    write_to(target, table, operation, entry).map_err(|fault| fault.within(&place(table)))
+}
+
+fn write_to(
+    target: &mut Target<'_>,
+    table: &TableBinding,
+    operation: Operation,
+    entry: &p4::TableEntry,
+) -> Outcome {
+    if entry.is_default_action {
+        return write_default(target, table, operation, entry);
+    }
+    if table.key.is_empty() {
+        return Err(Fault::invalid("the table has no key, so that it has a default action but no entries"));
+    }
+    let key = matches::decode_key(&table.key, &entry.r#match)?;
+    check_priority(table, entry.priority)?;
+    let priority = entry.priority;
+    if operation == Operation::Delete {
+        refuse_const(table)?;
+        return Ok(target.engine.table_delete(table.engine, &key, priority)?);
+    }
+    check_attributes(table, entry)?;
+    let action = entry
+        .action
+        .as_ref()
+        .map(|action| actions::decode_entry_action(target.binding, table, action, Role::Entry))
+        .transpose()?;
+    // Everything that can be wrong is found before the first change.
+    let counter = entry.counter_data.as_ref().map(decode_data).transpose()?;
+    let meter = entry.meter_config.as_ref().map(decode_config).transpose()?;
+    let (engine, now) = (&mut *target.engine, target.now);
+    match (operation, action) {
+        (Operation::Insert, None) => {
+            refuse_const(table)?;
+            return Err(Fault::invalid("the action is missing"));
+        }
+        (Operation::Insert, Some(action)) => {
+            refuse_const(table)?;
+            engine.table_insert(now, table.engine, &whole_entry(entry, key.clone(), action)?)?;
+        }
+        (_, Some(action)) => {
+            refuse_const(table)?;
+            engine.table_modify(now, table.engine, &whole_entry(entry, key.clone(), action)?)?;
+        }
+        (_, None) => {
+            let old = engine.table_get(table.engine, &key, priority)?;
+            if !old.is_const && !table.is_const {
+                let same = whole_entry(entry, key.clone(), old.entry.action)?;
+                engine.table_modify(now, table.engine, &same)?;
+            }
+        }
+    }
+    if let Some(counter) = counter {
+        engine.direct_counter_write(table.engine, &key, priority, counter)?;
+    }
+    if table.meter.is_some() {
+        engine.direct_meter_write(now, table.engine, &key, priority, meter)?;
+    }
+    Ok(())
+}
+
+fn whole_entry(entry: &p4::TableEntry, key: Vec<KeyField>, action: EntryAction) -> Outcome<Entry> {
+    Ok(Entry {
+        key,
+        priority: entry.priority,
+        action,
+        metadata: entry.metadata.clone(),
+        idle_timeout_ns: amount(entry.idle_timeout_ns, "idle_timeout_ns")?,
+        cookie: entry.controller_metadata,
+    })
+}
+
+fn refuse_const(table: &TableBinding) -> Outcome {
+    if table.is_const {
+        return Err(Fault::denied("the table's entries are const; only their counters and meters can be written"));
+    }
+    Ok(())
+}
+
+fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
+    match (table.needs_priority, priority) {
+        (true, ..=0) => Err(Fault::invalid(
+            "a priority above 0 is needed, because a key field is ternary, range or optional",
+        )),
+        (false, 1.. | ..=-1) => Err(Fault::invalid("the priority has to be 0 in a table with only exact and LPM keys")),
+        _ => Ok(()),
+    }
+}
+
+/// What can be refused without knowing the entry that is there.
+fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
+    no_colour_counts(entry.meter_counter_data.as_ref())?;
+    if entry.is_const {
+        return Err(Fault::invalid("is_const is for reading; entries of the program itself are const"));
+    }
+    if entry.time_since_last_hit.is_some() {
+        return Err(Fault::invalid("time_since_last_hit is for reading"));
+    }
+    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
+        return Err(Fault::invalid("the table has no idle timeouts (`support_timeout` in P4)"));
+    }
+    if entry.counter_data.is_some() && table.counter.is_none() {
+        return Err(Fault::invalid("the table has no direct counter"));
+    }
+    if entry.meter_config.is_some() && table.meter.is_none() {
+        return Err(Fault::invalid("the table has no direct meter"));
+    }
+    Ok(())
+}
+
+fn write_default(
+    target: &mut Target<'_>,
+    table: &TableBinding,
+    operation: Operation,
+    entry: &p4::TableEntry,
+) -> Outcome {
+    operation.must_modify("the default action")?;
+    if !entry.r#match.is_empty() || entry.priority != 0 {
+        return Err(Fault::invalid("the default action has neither match fields nor priority"));
+    }
+    check_attributes(table, entry)?;
+    if entry.idle_timeout_ns != 0 {
+        return Err(Fault::invalid("the default action has no idle timeout"));
+    }
+    if entry.counter_data.is_some() || entry.meter_config.is_some() {
+        return Err(Fault::unimplemented("counters and meters of the default action cannot be written"));
+    }
+    if table.const_default {
+        return Err(Fault::denied("the default action is const"));
+    }
+    let action = entry
+        .action
+        .as_ref()
+        .map(|action| actions::decode_entry_action(target.binding, table, action, Role::Default))
+        .transpose()?;
+    Ok(target.engine.table_set_default(table.engine, action.as_ref())?)
+}
+
+/// Reads the entries that fit the pattern, or default actions.
+pub fn read(source: &Source<'_>, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
+    let mut found = Vec::new();
+    if pattern.table_id == 0 {
+        if !pattern.r#match.is_empty() {
+            return Err(Fault::invalid("match fields mean nothing without a table id"));
+        }
+        for table in source.binding.tables.iter() {
+            read_from(source, table, pattern, &mut found)?;
+        }
+        return Ok(found);
+    }
+    let table = find_table(source.binding, pattern.table_id)?;
+    if pattern.time_since_last_hit.is_some() && !table.idle_timeout {
+        return Err(Fault::invalid("the table has no idle timeouts (`support_timeout` in P4)").within(&place(table)));
+    }
+    read_from(source, table, pattern, &mut found).map_err(|fault| fault.within(&place(table)))?;
+    Ok(found)
+}
+
+fn read_from(
+    source: &Source<'_>,
+    table: &TableBinding,
+    pattern: &p4::TableEntry,
+    found: &mut Vec<p4::TableEntry>,
+) -> Outcome {
+    no_colour_counts(pattern.meter_counter_data.as_ref())?;
+    if pattern.is_default_action {
+        let action = source.engine.table_default(table.engine);
+        found.push(p4::TableEntry {
+            table_id: table.id,
+            is_default_action: true,
+            is_const: table.const_default,
+            action: action.map(|action| actions::encode_entry_action(source.binding, table, &action)),
+            ..Default::default()
+        });
+        return Ok(());
+    }
+    for view in select(source, table, pattern)? {
+        found.push(encode_entry(source.binding, table, &view, pattern, source.now));
+    }
+    Ok(())
+}
+
+/// The entries of a table that fit the pattern.
+fn select(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<EntryView>> {
+    let action_id = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        None => None,
+        Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
+        Some(_) => return Err(Fault::unimplemented("entries can be selected by action id only")),
+    };
+    let key = match &pattern.r#match[..] {
+        [] => None,
+        fields => Some(matches::decode_key(&table.key, fields)?),
+    };
+    let fits = |view: &EntryView| {
+        let entry = &view.entry;
+        let action = |id: u32| match &entry.action {
+            EntryAction::Call(call) => table.actions.by_engine.get(&call.action) == Some(&id),
+            _ => false,
+        };
+        let cookie = pattern.controller_metadata;
+        (pattern.priority == 0 || entry.priority == pattern.priority)
+            && (cookie == 0 || entry.cookie == cookie)
+            && (pattern.metadata.is_empty() || entry.metadata == pattern.metadata)
+            && action_id.is_none_or(action)
+            && key.as_ref().is_none_or(|key| entry.key == *key)
+    };
+    // A whole key is looked up; only a pattern has to go through all entries.
+    if let Some(key) = &key
+        && (pattern.priority != 0 || !table.needs_priority)
+    {
+        let found = source.engine.table_get(table.engine, key, pattern.priority);
+        return Ok(found.into_iter().filter(fits).collect());
+    }
+    Ok(source.engine.table_entries(table.engine).into_iter().filter(fits).collect())
+}
+
+/// The message for an entry; counter, meter and idle time only when the pattern asks for them.
+fn encode_entry(
+    binding: &Binding,
+    table: &TableBinding,
+    view: &EntryView,
+    pattern: &p4::TableEntry,
+    now: u64,
+) -> p4::TableEntry {
+    let entry = &view.entry;
+    let idle = || p4::table_entry::IdleTimeout { elapsed_ns: now.saturating_sub(view.last_hit) as i64 };
+    p4::TableEntry {
+        action: Some(actions::encode_entry_action(binding, table, &entry.action)),
+        meter_config: pattern.meter_config.and(view.meter).flatten().map(encode_config),
+        counter_data: pattern.counter_data.and(view.counter).map(encode_data),
+        time_since_last_hit: pattern.time_since_last_hit.filter(|_| table.idle_timeout).map(|_| idle()),
+        ..encode_key_and_attributes(table, view)
+    }
+}
+
+/// The message that tells which entry is meant.
+pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::TableEntry {
+    let entry = &view.entry;
+    p4::TableEntry {
+        table_id: table.id,
+        r#match: matches::encode_key(&table.key, &entry.key),
+        priority: entry.priority,
+        controller_metadata: entry.cookie,
+        idle_timeout_ns: entry.idle_timeout_ns as i64,
+        metadata: entry.metadata.clone(),
+        is_const: view.is_const,
+        ..Default::default()
+    }
+}
+
+/// The entry that a direct counter or meter belongs to.
+fn find_entry<'b>(
+    binding: &'b Binding,
+    entry: Option<&p4::TableEntry>,
+) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
+    let entry = entry.ok_or_else(|| Fault::invalid("the table entry is missing"))?;
+    let table = find_table(binding, entry.table_id)?;
+    if entry.is_default_action {
+        return Err(Fault::unimplemented("counters and meters of the default action cannot be reached")
+            .within(&place(table)));
+    }
+    let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;
+    check_priority(table, entry.priority).map_err(|fault| fault.within(&place(table)))?;
+    Ok((table, key, entry.priority))
+}
+
+/// Sets the counter of an entry.
+pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
+    operation.must_modify("a direct counter")?;
+    let (table, key, priority) = find_entry(target.binding, entry.table_entry.as_ref())?;
+    if table.counter.is_none() {
+        return Err(Fault::invalid(format!("{} has no direct counter", place(table))));
+    }
+    let data = entry.data.as_ref().map(decode_data).transpose()?;
+    let result = match data {
+        Some(data) => target.engine.direct_counter_write(table.engine, &key, priority, data),
+        None => target.engine.table_get(table.engine, &key, priority).map(|_| ()),
+    };
+    result.map_err(|error| Fault::from(error).within(&place(table)))
+}
+
+/// Configures the meter of an entry.
+pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
+    operation.must_modify("a direct meter")?;
+    no_colour_counts(entry.counter_data.as_ref())?;
+    let (table, key, priority) = find_entry(target.binding, entry.table_entry.as_ref())?;
+    if table.meter.is_none() {
+        return Err(Fault::invalid(format!("{} has no direct meter", place(table))));
+    }
+    let config = entry.config.as_ref().map(decode_config).transpose()?;
+    target
+        .engine
+        .direct_meter_write(target.now, table.engine, &key, priority, config)
+        .map_err(|error| Fault::from(error).within(&place(table)))
+}
+
+/// Entries whose direct resource is asked for, with the message that names each.
+fn read_direct(
+    source: &Source<'_>,
+    entry: Option<&p4::TableEntry>,
+    has_resource: impl Fn(&TableBinding) -> bool,
+    what: &str,
+) -> Outcome<Vec<(p4::TableEntry, EntryView)>> {
+    let pattern = entry.cloned().unwrap_or_default();
+    if pattern.is_default_action {
+        return Err(Fault::unimplemented(format!("the {what} of the default action cannot be read")));
+    }
+    let tables: Vec<&TableBinding> = match pattern.table_id {
+        0 => source.binding.tables.iter().filter(|table| has_resource(table)).collect(),
+        id => {
+            let table = find_table(source.binding, id)?;
+            if !has_resource(table) {
+                return Err(Fault::invalid(format!("{} has no {what}", place(table))));
+            }
+            vec![table]
+        }
+    };
+    let mut found = Vec::new();
+    for table in tables {
+        for view in select(source, table, &pattern).map_err(|fault| fault.within(&place(table)))? {
+            found.push((encode_key_and_attributes(table, &view), view));
+        }
+        if found.is_empty() && !pattern.r#match.is_empty() {
+            return Err(Fault::not_found(format!("{} has no such entry", place(table))));
+        }
+    }
+    Ok(found)
+}
+
+/// Reads the counters of one entry, of a table's entries or of all tables' entries.
+pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
+    let found =
+        read_direct(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
+    let entity = |(entry, view): (p4::TableEntry, EntryView)| p4::DirectCounterEntry {
+        table_entry: Some(entry),
+        data: view.counter.map(encode_data),
+    };
+    Ok(found.into_iter().map(entity).collect())
+}
+
+/// Reads the meters of one entry, of a table's entries or of all tables' entries.
+pub fn read_meters(source: &Source<'_>, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
+    no_colour_counts(pattern.counter_data.as_ref())?;
+    let found = read_direct(source, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+    let entity = |(entry, view): (p4::TableEntry, EntryView)| p4::DirectMeterEntry {
+        table_entry: Some(entry),
+        config: view.meter.flatten().map(encode_config),
+        counter_data: None,
+    };
+    Ok(found.into_iter().map(entity).collect())
+}

@@ -1,0 +1,95 @@
+//! Parser value sets.
+
+use sluice_engine::{KeyField, MatchKind};
+
+use super::{Operation, Source, Target, unknown};
+use crate::binding::{KeyBinding, ValueSetBinding};
+use crate::bits::{self, BitWriter};
+use crate::fault::{Fault, Outcome};
+use crate::matches;
+use crate::proto::p4::v1 as p4;
+
+/// Replaces the members.
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
+    let id = entry.value_set_id;
+    let set = target.binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?;
+    let place = format!("value set {}", set.name);
+    operation.must_modify(&place)?;
+    if set.size > 0 && entry.members.len() > set.size {
+        return Err(Fault::exhausted(format!("{place} holds {} members, not {}", set.size, entry.members.len())));
+    }
+    let mut values = Vec::with_capacity(entry.members.len());
+    for member in &entry.members {
+        let value = pack(set, member).map_err(|fault| fault.within(&place))?;
+        if values.contains(&value) {
+            return Err(Fault::exists(format!("{place}: the same member twice")));
+        }
+        values.push(value);
+    }
+    Ok(target.engine.value_set_write(set.engine, &values)?)
+}
+
+/// Value and mask over all fields of the set, as one number each.
+fn pack(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<(Vec<u8>, Vec<u8>)> {
+    let fields = matches::decode_key(&set.key, &member.r#match)?;
+    let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
+    for (binding, field) in set.key.iter().zip(&fields) {
+        let width = binding.width;
+        let all = bits::ones(width);
+        let (value, mask) = match field {
+            KeyField::Exact(value) | KeyField::Optional(Some(value)) => (value.clone(), all),
+            KeyField::Lpm { value, prefix_len } => (value.clone(), bits::prefix_mask(*prefix_len, width)),
+            KeyField::Ternary { value, mask } => (value.clone(), mask.clone()),
+            KeyField::Optional(None) => (Vec::new(), Vec::new()),
+            KeyField::Range { low, high } if low == high => (low.clone(), all),
+            KeyField::Range { .. } => {
+                return Err(Fault::unimplemented(format!(
+                    "match field {} ({}): ranges in value sets are not supported",
+                    binding.id, binding.name
+                )));
+            }
+        };
+        values.push(&value, width);
+        masks.push(&mask, width);
+    }
+    let align = |writer: BitWriter| {
+        let (bytes, used) = writer.finish();
+        bits::extract(&bytes, 0, used)
+    };
+    Ok((align(values), align(masks)))
+}
+
+/// Reads one set or all of them.
+pub fn read(source: &Source<'_>, entry: &p4::ValueSetEntry) -> Outcome<Vec<p4::ValueSetEntry>> {
+    let read = |set: &ValueSetBinding| {
+        let members = source.engine.value_set_read(set.engine);
+        let members = members.iter().map(|(value, mask)| unpack(set, value, mask)).collect();
+        p4::ValueSetEntry { value_set_id: set.id, members }
+    };
+    match entry.value_set_id {
+        0 => Ok(source.binding.value_sets.iter().map(read).collect()),
+        id => Ok(vec![read(source.binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?)]),
+    }
+}
+
+fn unpack(set: &ValueSetBinding, value: &[u8], mask: &[u8]) -> p4::ValueSetMember {
+    let total: u32 = set.key.iter().map(|field| field.width).sum();
+    let spare = bits::bytes_of(total) as u32 * 8 - total;
+    let mut offset = spare;
+    let mut field = |binding: &KeyBinding| {
+        let take = |bytes: &[u8]| bits::extract(bytes, offset, binding.width);
+        let (value, mask) = (take(value), take(mask));
+        offset += binding.width;
+        let any = mask.iter().all(|byte| *byte == 0);
+        match binding.kind {
+            MatchKind::Exact => KeyField::Exact(value),
+            MatchKind::Lpm => KeyField::Lpm { value, prefix_len: mask.iter().map(|byte| byte.count_ones()).sum() },
+            MatchKind::Ternary => KeyField::Ternary { value, mask },
+            MatchKind::Range if any => KeyField::Range { low: value, high: bits::ones(binding.width) },
+            MatchKind::Range => KeyField::Range { low: value.clone(), high: value },
+            MatchKind::Optional => KeyField::Optional((!any).then_some(value)),
+        }
+    };
+    let fields: Vec<_> = set.key.iter().map(&mut field).collect();
+    p4::ValueSetMember { r#match: matches::encode_key(&set.key, &fields) }
+}

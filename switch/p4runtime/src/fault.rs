@@ -1,0 +1,126 @@
+//! Why one update or one read was refused.
+
+use prost::Message;
+use sluice_engine::ControlError;
+use tonic::{Code, Status};
+
+use crate::proto::google::rpc;
+use crate::proto::p4::v1 as p4;
+
+/// The type of the details of a refused batch.
+const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
+
+/// The refusal of one update or one read: a canonical code and a text that names the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The canonical code of the P4Runtime specification for this case.
+    pub code: Code,
+    /// What is wrong, where, and what would be right.
+    pub message: String,
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $code:ident),* $(,)?) => {
+        impl Fault { $(
+            $(#[$doc])*
+            pub fn $name(message: impl Into<String>) -> Self {
+                Self { code: Code::$code, message: message.into() }
+            }
+        )* }
+    };
+}
+
+constructors! {
+    /// The request contradicts itself, P4Info or the specification.
+    invalid => InvalidArgument,
+    /// A value has more bits than its field, or an index is beyond the end.
+    out_of_range => OutOfRange,
+    /// The id, key or index names nothing.
+    not_found => NotFound,
+    /// The program forbids it.
+    denied => PermissionDenied,
+    /// Not possible in the present state.
+    precondition => FailedPrecondition,
+    /// It is there already.
+    exists => AlreadyExists,
+    /// No room.
+    exhausted => ResourceExhausted,
+    /// This switch does not do that.
+    unimplemented => Unimplemented,
+}
+
+/// The result of one update or read.
+pub type Outcome<T = ()> = Result<T, Fault>;
+
+impl Fault {
+    /// The same refusal with the place put in front.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        Self { code: self.code, message: format!("{place}: {}", self.message) }
+    }
+}
+
+impl From<ControlError> for Fault {
+    fn from(error: ControlError) -> Self {
+        let (code, message) = match error {
+            ControlError::NotFound(text) => (Code::NotFound, text),
+            ControlError::AlreadyExists(text) => (Code::AlreadyExists, text),
+            ControlError::InvalidArgument(text) => (Code::InvalidArgument, text),
+            ControlError::OutOfRange(text) => (Code::OutOfRange, text),
+            ControlError::ResourceExhausted(text) => (Code::ResourceExhausted, text),
+            ControlError::FailedPrecondition(text) => (Code::FailedPrecondition, text),
+            ControlError::PermissionDenied(text) => (Code::PermissionDenied, text),
+            ControlError::Unimplemented(text) => (Code::Unimplemented, text),
+        };
+        Self { code, message }
+    }
+}
+
+impl From<Fault> for Status {
+    fn from(fault: Fault) -> Self {
+        Status::new(fault.code, fault.message)
+    }
+}
+
+/// The status of a batch in which something was refused: one `p4.v1.Error` per element, in order.
+pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
+    let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+    let first = outcomes.iter().find_map(|outcome| outcome.as_ref().err())?;
+    let message = match outcomes.len() {
+        1 => first.message.clone(),
+        all => format!("{failed} of {all} failed, first: {}", first.message),
+    };
+    let details = outcomes.iter().map(|outcome| {
+        let error = match outcome {
+            Ok(()) => p4::Error::default(),
+            Err(fault) => p4::Error {
+                canonical_code: fault.code as i32,
+                message: fault.message.clone(),
+                ..Default::default()
+            },
+        };
+        prost_types::Any { type_url: ERROR_TYPE.to_owned(), value: error.encode_to_vec() }
+    });
+    let status =
+        rpc::Status { code: Code::Unknown as i32, message: message.clone(), details: details.collect() };
+    Some(Status::with_details(Code::Unknown, message, status.encode_to_vec().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_of_a_failed_batch_has_its_error() {
+        assert!(batch_status(&[Ok(()), Ok(())]).is_none());
+        let status = batch_status(&[Ok(()), Err(Fault::not_found("table 7"))]).unwrap();
+        assert_eq!(status.code(), Code::Unknown);
+        let details = rpc::Status::decode(status.details()).unwrap();
+        assert_eq!(details.code, Code::Unknown as i32);
+        assert_eq!(details.details[0].type_url, "type.googleapis.com/p4.v1.Error");
+        let errors: Vec<_> =
+            details.details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
+        assert_eq!(errors[0], p4::Error::default());
+        assert_eq!((errors[1].canonical_code, errors[1].message.as_str()), (5, "table 7"));
+    }
+}

@@ -1,0 +1,215 @@
+//! Keys of entries: `FieldMatch` messages to and from the engine's key fields.
+
+use sluice_engine::{KeyField, MatchKind};
+
+use crate::binding::KeyBinding;
+use crate::bits;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1::{FieldMatch, field_match as wire};
+use wire::FieldMatchType;
+
+/// The engine's key, from the fields given; one left out matches everything.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for fields that are unknown, given twice, of another match kind, out of range, or written in
+/// another form than the specification's canonical one; and for exact fields left out.
+pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
+    for (place, field) in given.iter().enumerate() {
+        if key.iter().all(|known| known.id != field.field_id) {
+            return Err(Fault::invalid(format!("there is no match field {}", field.field_id)));
+        }
+        if given[..place].iter().any(|earlier| earlier.field_id == field.field_id) {
+            return Err(Fault::invalid(format!("match field {} is given twice", field.field_id)));
+        }
+    }
+    key.iter()
+        .map(|field| {
+            let matched = given.iter().find(|given| given.field_id == field.id);
+            decode_field(field, matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some())
+                .map_err(|fault| {
+                    Fault::invalid(format!("match field {} ({}): {}", field.id, field.name, fault.message))
+                })
+        })
+        .collect()
+}
+
+fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: bool) -> Outcome<KeyField> {
+    let width = field.width;
+    let value = |bytes: &[u8]| bits::unsigned(bytes, width);
+    Ok(match (field.kind, given) {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => KeyField::Exact(value(&given.value)?),
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(given))) => {
+            let prefix_len = u32::try_from(given.prefix_len)
+                .ok()
+                .filter(|length| (1..=width).contains(length))
+                .ok_or_else(|| {
+                    Fault::invalid(format!(
+                        "the prefix length {} is not between 1 and {width}; to match anything, leave the field out",
+                        given.prefix_len
+                    ))
+                })?;
+            let value = value(&given.value)?;
+            no_bits_outside(&value, &bits::prefix_mask(prefix_len, width), "prefix")?;
+            KeyField::Lpm { value, prefix_len }
+        }
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(given))) => {
+            let (value, mask) = (value(&given.value)?, value(&given.mask)?);
+            if mask.iter().all(|byte| *byte == 0) {
+                return Err(Fault::invalid("the mask is zero; to match anything, leave the field out"));
+            }
+            no_bits_outside(&value, &mask, "mask")?;
+            KeyField::Ternary { value, mask }
+        }
+        (MatchKind::Range, Some(FieldMatchType::Range(given))) => {
+            let (low, high) = (value(&given.low)?, value(&given.high)?);
+            if low > high {
+                return Err(Fault::invalid("the low bound is above the high bound"));
+            }
+            if low.iter().all(|byte| *byte == 0) && high == bits::ones(width) {
+                return Err(Fault::invalid("the range is everything; leave the field out"));
+            }
+            KeyField::Range { low, high }
+        }
+        (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => {
+            KeyField::Optional(Some(value(&given.value)?))
+        }
+        (MatchKind::Exact, None) if !present => {
+            return Err(Fault::invalid("is missing; an exact field cannot be left out"));
+        }
+        (kind, None) if !present => wildcard(kind, width),
+        (kind, _) => return Err(Fault::invalid(format!("needs a match of kind {kind:?}").to_lowercase())),
+    })
+}
+
+fn wildcard(kind: MatchKind, width: u32) -> KeyField {
+    let zero = || vec![0; bits::bytes_of(width)];
+    match kind {
+        MatchKind::Exact => KeyField::Exact(zero()),
+        MatchKind::Lpm => KeyField::Lpm { value: zero(), prefix_len: 0 },
+        MatchKind::Ternary => KeyField::Ternary { value: zero(), mask: zero() },
+        MatchKind::Range => KeyField::Range { low: zero(), high: bits::ones(width) },
+        MatchKind::Optional => KeyField::Optional(None),
+    }
+}
+
+fn no_bits_outside(value: &[u8], mask: &[u8], what: &str) -> Outcome {
+    if value.iter().zip(mask).any(|(value, mask)| value & !mask != 0) {
+        return Err(Fault::invalid(format!("the value 0x{} has bits outside its {what}", bits::hex(value))));
+    }
+    Ok(())
+}
+
+/// The fields of an entry's key; those that match everything are left out.
+pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
+    key.iter()
+        .zip(fields)
+        .filter_map(|(binding, field)| {
+            let matched = encode_field(field, binding.width)?;
+            Some(FieldMatch { field_id: binding.id, field_match_type: Some(matched) })
+        })
+        .collect()
+}
+
+fn encode_field(field: &KeyField, width: u32) -> Option<FieldMatchType> {
+    let value = |bytes: &[u8]| bits::canonical(bytes);
+    match field {
+        KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),
+        KeyField::Lpm { prefix_len: 0, .. } | KeyField::Optional(None) => None,
+        KeyField::Lpm { value: bytes, prefix_len } => {
+            Some(FieldMatchType::Lpm(wire::Lpm { value: value(bytes), prefix_len: *prefix_len as i32 }))
+        }
+        KeyField::Ternary { mask, .. } if mask.iter().all(|byte| *byte == 0) => None,
+        KeyField::Ternary { value: bytes, mask } => {
+            Some(FieldMatchType::Ternary(wire::Ternary { value: value(bytes), mask: value(mask) }))
+        }
+        KeyField::Range { low, high }
+            if low.iter().all(|byte| *byte == 0) && bits::canonical(high) == bits::canonical(&bits::ones(width)) =>
+        {
+            None
+        }
+        KeyField::Range { low, high } => {
+            Some(FieldMatchType::Range(wire::Range { low: value(low), high: value(high) }))
+        }
+        KeyField::Optional(Some(bytes)) => Some(FieldMatchType::Optional(wire::Optional { value: value(bytes) })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Vec<KeyBinding> {
+        use MatchKind::{Exact, Lpm, Optional, Range, Ternary};
+        [(1, Exact, 9), (2, Lpm, 32), (3, Ternary, 16), (4, Range, 8), (5, Optional, 3)]
+            .map(|(id, kind, width)| KeyBinding { id, name: format!("f{id}"), kind, width })
+            .into()
+    }
+
+    fn exact(value: &[u8]) -> FieldMatchType {
+        FieldMatchType::Exact(wire::Exact { value: value.to_vec() })
+    }
+
+    fn lpm(value: &[u8], prefix_len: i32) -> FieldMatchType {
+        FieldMatchType::Lpm(wire::Lpm { value: value.to_vec(), prefix_len })
+    }
+
+    fn ternary(value: &[u8], mask: &[u8]) -> FieldMatchType {
+        FieldMatchType::Ternary(wire::Ternary { value: value.to_vec(), mask: mask.to_vec() })
+    }
+
+    fn range(low: &[u8], high: &[u8]) -> FieldMatchType {
+        FieldMatchType::Range(wire::Range { low: low.to_vec(), high: high.to_vec() })
+    }
+
+    fn fields(given: Vec<(u32, FieldMatchType)>) -> Vec<FieldMatch> {
+        let field = |(field_id, matched)| FieldMatch { field_id, field_match_type: Some(matched) };
+        given.into_iter().map(field).collect()
+    }
+
+    #[test]
+    fn every_kind_survives_the_round_trip() {
+        let given = fields(vec![
+            (1, exact(&[1, 0xff])),
+            (2, lpm(&[10, 0, 0, 0], 8)),
+            (3, ternary(&[0x10], &[0xf0])),
+            (4, range(&[1], &[9])),
+            (5, FieldMatchType::Optional(wire::Optional { value: vec![5] })),
+        ]);
+        let decoded = decode_key(&key(), &given).unwrap();
+        assert_eq!(decoded[2], KeyField::Ternary { value: vec![0, 0x10], mask: vec![0, 0xf0] });
+        assert_eq!(encode_key(&key(), &decoded), given);
+        let wildcards = fields(vec![(1, exact(&[0]))]);
+        let decoded = decode_key(&key(), &wildcards).unwrap();
+        assert_eq!(decoded[3], KeyField::Range { low: vec![0], high: vec![0xff] });
+        assert_eq!(encode_key(&key(), &decoded), wildcards);
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        for (id, matched, text) in [
+            (1, exact(&[2, 0]), "match field 1 (f1): the value 0x0200 needs 10 bits, the field has 9"),
+            (1, exact(&[]), "match field 1 (f1): the value is empty"),
+            (2, lpm(&[10, 0, 0, 1], 8), "match field 2 (f2): the value 0x0a000001 has bits outside its prefix"),
+            (2, lpm(&[0], 0), "the prefix length 0 is not between 1 and 32"),
+            (2, lpm(&[0], 33), "the prefix length 33 is not between 1 and 32"),
+            (2, exact(&[1]), "match field 2 (f2): needs a match of kind lpm"),
+            (3, ternary(&[0x11], &[0xf0]), "has bits outside its mask"),
+            (3, ternary(&[0], &[0]), "the mask is zero"),
+            (4, range(&[9], &[1]), "the low bound is above the high bound"),
+            (4, range(&[0], &[255]), "the range is everything"),
+            (7, exact(&[1]), "there is no match field 7"),
+        ] {
+            let mut given = fields(vec![(id, matched)]);
+            if id != 1 {
+                given.extend(fields(vec![(1, exact(&[1]))]));
+            }
+            let fault = decode_key(&key(), &given).unwrap_err();
+            assert_eq!(fault.code, tonic::Code::InvalidArgument);
+            assert!(fault.message.contains(text), "{} does not contain {text}", fault.message);
+        }
+        let missing = decode_key(&key(), &[]).unwrap_err().message;
+        assert!(missing.contains("match field 1 (f1): is missing"), "{missing}");
+        let twice = fields(vec![(1, exact(&[1])), (1, exact(&[1]))]);
+        assert_eq!(decode_key(&key(), &twice).unwrap_err().message, "match field 1 is given twice");
+    }
+}

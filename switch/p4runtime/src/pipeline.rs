@@ -1,0 +1,87 @@
+//! A program with its P4Info: what a client pushes, checked and compiled.
+
+use std::sync::Arc;
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use sluice_engine::{Engine, LoadError, Options, Program};
+use thiserror::Error;
+
+use crate::binding::{BindError, Binding};
+use crate::entity::ReplicationEntries;
+use crate::proto::DESCRIPTORS;
+use crate::proto::p4::config::v1::P4Info;
+use crate::proto::p4::v1 as p4;
+
+/// Why a program was refused.
+#[derive(Debug, Error)]
+pub enum PipelineError {
+    /// The program itself.
+    #[error("program (p4_device_config): {0}")]
+    Program(#[from] LoadError),
+    /// P4Info, or its fit with the program.
+    #[error("{0}")]
+    Binding(#[from] BindError),
+    /// P4Info's text form.
+    #[error("P4Info text: {0}")]
+    Text(String),
+    /// Half of a pipeline.
+    #[error("{0} is missing from the pipeline config")]
+    Missing(&'static str),
+}
+
+/// A program and, when known, what the control plane may say to it.
+pub struct Pipeline {
+    /// The compiled program.
+    pub program: Arc<Program>,
+    /// P4Info resolved; `None` when the switch was started with a program and without P4Info.
+    pub binding: Option<Binding>,
+    /// The config as it came, for reading back.
+    pub config: p4::ForwardingPipelineConfig,
+}
+
+impl Pipeline {
+    /// Compiles the program and holds P4Info against it.
+    ///
+    /// # Errors
+    /// When a part is missing, wrong, or not supported.
+    pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
+        if config.p4_device_config.is_empty() {
+            return Err(PipelineError::Missing("p4_device_config (p4c's BMv2 JSON)"));
+        }
+        let program = Arc::new(Program::load(&config.p4_device_config)?);
+        let binding = config.p4info.as_ref().map(|info| Binding::new(info, &program)).transpose()?;
+        Ok(Self { program, binding, config })
+    }
+}
+
+/// Reads P4Info in protobuf's text form, as p4c writes it.
+///
+/// # Errors
+/// When the text is malformed, with line and column.
+pub fn parse_p4info(text: &str) -> Result<P4Info, PipelineError> {
+    let error = |error: &dyn std::fmt::Display| PipelineError::Text(error.to_string());
+    let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|cause| error(&cause))?;
+    let descriptor =
+        pool.get_message_by_name("p4.config.v1.P4Info").ok_or_else(|| error(&"the message P4Info is not built in"))?;
+    let message = DynamicMessage::parse_text_format(descriptor, text).map_err(|cause| error(&cause))?;
+    P4Info::decode(&message.encode_to_vec()[..]).map_err(|cause| error(&cause))
+}
+
+/// A pipeline at work.
+pub struct Running {
+    /// What runs.
+    pub pipeline: Arc<Pipeline>,
+    /// Its state.
+    pub engine: Engine,
+    /// The part of the state that the engine does not need.
+    pub replication: ReplicationEntries,
+}
+
+impl Running {
+    /// The pipeline with empty state.
+    pub fn start(pipeline: Arc<Pipeline>, options: Options) -> Self {
+        let engine = Engine::new(Arc::clone(&pipeline.program), options);
+        Self { pipeline, engine, replication: ReplicationEntries::default() }
+    }
+}

@@ -1,0 +1,149 @@
+//! Reads: a snapshot taken while packets wait, turned into messages while they do not.
+
+use prost::Message;
+
+use crate::entity::{Source, counter, digest, meter, profile, register, replication, table, value_set};
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+use p4::entity::Entity;
+
+/// Size in bytes above which a response is sent and the next one begun; clients refuse more than 4 MB by default.
+const RESPONSE_BYTES: usize = 1 << 20;
+
+/// Part of what a read found.
+#[derive(Debug)]
+pub enum Part {
+    /// Entities of any kind.
+    Entities(Vec<Entity>),
+    /// Cells of a counter.
+    Counters(counter::Cells),
+    /// Cells of a register.
+    Registers(register::Cells),
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        match self {
+            Self::Entities(entities) => entities.len(),
+            Self::Counters(cells) => cells.data.len(),
+            Self::Registers(cells) => cells.count,
+        }
+    }
+
+    fn entity(&self, place: usize) -> p4::Entity {
+        let entity = match self {
+            Self::Entities(entities) => entities[place].clone(),
+            Self::Counters(cells) => Entity::CounterEntry(cells.entity(place)),
+            Self::Registers(cells) => Entity::RegisterEntry(cells.entity(place)),
+        };
+        p4::Entity { entity: Some(entity) }
+    }
+}
+
+fn entities<T>(found: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Part> {
+    vec![Part::Entities(found.into_iter().map(kind).collect())]
+}
+
+/// Everything that fits one pattern.
+///
+/// # Errors
+/// When the pattern is wrong or names nothing.
+pub fn snapshot(source: &Source<'_>, pattern: &p4::Entity) -> Outcome<Vec<Part>> {
+    let pattern = pattern.entity.as_ref().ok_or_else(|| Fault::invalid("the entity to read is empty"))?;
+    Ok(match pattern {
+        Entity::TableEntry(entry) => entities(table::read(source, entry)?, Entity::TableEntry),
+        Entity::ActionProfileMember(member) => {
+            entities(profile::read_members(source, member)?, Entity::ActionProfileMember)
+        }
+        Entity::ActionProfileGroup(group) => {
+            entities(profile::read_groups(source, group)?, Entity::ActionProfileGroup)
+        }
+        Entity::MeterEntry(entry) => entities(meter::read(source, entry)?, Entity::MeterEntry),
+        Entity::DirectMeterEntry(entry) => entities(table::read_meters(source, entry)?, Entity::DirectMeterEntry),
+        Entity::CounterEntry(entry) => counter::read(source, entry)?.into_iter().map(Part::Counters).collect(),
+        Entity::DirectCounterEntry(entry) => {
+            entities(table::read_counters(source, entry)?, Entity::DirectCounterEntry)
+        }
+        Entity::PacketReplicationEngineEntry(entry) => {
+            entities(replication::read(source, entry)?, Entity::PacketReplicationEngineEntry)
+        }
+        Entity::ValueSetEntry(entry) => entities(value_set::read(source, entry)?, Entity::ValueSetEntry),
+        Entity::RegisterEntry(entry) => register::read(source, entry)?.into_iter().map(Part::Registers).collect(),
+        Entity::DigestEntry(entry) => entities(digest::read(source, entry)?, Entity::DigestEntry),
+        // "Read all extern instances" of a program that has none.
+        Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Vec::new(),
+        Entity::ExternEntry(_) => {
+            return Err(Fault::unimplemented("v1model has no externs with entries of their own"));
+        }
+    })
+}
+
+/// The responses for what was found, each well below the size that clients refuse.
+pub struct Responses {
+    parts: std::vec::IntoIter<Part>,
+    current: Option<(Part, usize)>,
+}
+
+impl Responses {
+    /// Responses for these parts, in order.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts: parts.into_iter(), current: None }
+    }
+
+    fn next_entity(&mut self) -> Option<p4::Entity> {
+        loop {
+            if let Some((part, place)) = &mut self.current
+                && *place < part.len()
+            {
+                *place += 1;
+                return Some(part.entity(*place - 1));
+            }
+            self.current = Some((self.parts.next()?, 0));
+        }
+    }
+}
+
+impl Iterator for Responses {
+    type Item = p4::ReadResponse;
+
+    fn next(&mut self) -> Option<p4::ReadResponse> {
+        let mut response = p4::ReadResponse::default();
+        let mut bytes = 0;
+        while bytes < RESPONSE_BYTES {
+            let Some(entity) = self.next_entity() else { break };
+            // A length prefix and a tag go with each entity.
+            bytes += entity.encoded_len() + 6;
+            response.entities.push(entity);
+        }
+        (!response.entities.is_empty()).then_some(response)
+    }
+}
+
+/// Refuses what the whole read needs and the switch has not.
+pub fn no_pipeline() -> Fault {
+    Fault::precondition(
+        "there is no pipeline yet: push one with SetForwardingPipelineConfig, or start the switch with --p4info",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typespec::DataType;
+
+    #[test]
+    fn large_arrays_come_in_pieces_below_the_limit_of_clients() {
+        let count = 262_144;
+        let raw = (0..count as u32).flat_map(|cell| u64::from(cell).to_be_bytes()).collect();
+        let cells = register::Cells { id: 7, start: 0, count, bytes: 8, raw, data: DataType::Bit(64) };
+        let empty = Part::Entities(Vec::new());
+        let responses: Vec<_> = Responses::new(vec![empty, Part::Registers(cells)]).collect();
+        assert!(responses.len() > 1);
+        assert!(responses.iter().all(|response| response.encoded_len() < 2 << 20));
+        let indices = responses.iter().flat_map(|response| &response.entities).map(|entity| match &entity.entity {
+            Some(Entity::RegisterEntry(entry)) => entry.index.unwrap().index,
+            other => panic!("{other:?}"),
+        });
+        assert!(indices.eq(0..count as i64));
+    }
+}

@@ -1,0 +1,350 @@
+//! The P4Runtime service: checks who may, finds what is meant, and does it.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio_stream::Stream;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::arbitration::StreamId;
+use crate::device::Device;
+use crate::entity::{Source, Target};
+use crate::fault::{Fault, Outcome, batch_status};
+use crate::pipeline::Pipeline;
+use crate::proto::p4::v1 as p4;
+use crate::read::{Responses, no_pipeline, snapshot};
+use crate::reconcile::carry_over;
+use crate::{streams, write};
+use p4::p4_runtime_server::P4Runtime;
+use p4::set_forwarding_pipeline_config_request::Action;
+use p4::stream_message_request::Update as StreamRequest;
+use p4::stream_message_response::Update as StreamResponse;
+
+/// The version of the API that is spoken.
+pub const API_VERSION: &str = "1.5.0";
+
+/// Updates made before packets get their turn.
+const UPDATES_AT_ONCE: usize = 64;
+
+/// The service for one device.
+#[derive(Clone)]
+pub struct Service {
+    device: Arc<Device>,
+}
+
+#[allow(clippy::result_large_err)]
+impl Service {
+    /// Serves this device.
+    pub fn new(device: Arc<Device>) -> Self {
+        Self { device }
+    }
+
+    fn check_device(&self, id: u64) -> Result<(), Status> {
+        let own = self.device.config().device_id;
+        if id == own {
+            return Ok(());
+        }
+        Err(Status::not_found(format!("there is no device {id}; this is device {own}")))
+    }
+
+    /// Makes updates in order, each on its own.
+    fn apply(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
+        let mut outcomes = Vec::with_capacity(updates.len());
+        for updates in updates.chunks(UPDATES_AT_ONCE) {
+            let mut programs = self.device.programs.lock();
+            let running = programs.addressed().ok_or_else(no_pipeline)?;
+            let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
+            let mut target = Target {
+                engine: &mut running.engine,
+                binding,
+                replication: &mut running.replication,
+                now: self.device.now(),
+            };
+            outcomes.extend(updates.iter().map(|update| write::apply(&mut target, update)));
+        }
+        Ok(outcomes)
+    }
+
+    /// Everything a read finds, and what went wrong with each of its patterns.
+    fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<crate::read::Part>, Vec<Outcome>), Status> {
+        let (mut parts, mut outcomes) = (Vec::new(), Vec::with_capacity(patterns.len()));
+        for pattern in patterns {
+            let mut programs = self.device.programs.lock();
+            let running = programs.addressed().ok_or_else(no_pipeline)?;
+            let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
+            let source = Source {
+                engine: &running.engine,
+                binding,
+                replication: &running.replication,
+                now: self.device.now(),
+            };
+            outcomes.push(snapshot(&source, pattern).map(|found| parts.extend(found)));
+        }
+        Ok((parts, outcomes))
+    }
+
+    /// Does what a pipeline request asks for; compiling takes its time.
+    fn set_pipeline(&self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<(), Status> {
+        let device = &self.device;
+        if action == Action::Commit {
+            if config.is_some() {
+                return Err(Status::invalid_argument("COMMIT takes no config; it commits the saved one"));
+            }
+            let saved = device.programs.lock().saved.take();
+            let saved = saved.ok_or_else(|| {
+                Status::not_found("no config is saved; VERIFY_AND_SAVE has to come before COMMIT")
+            })?;
+            device.replace(saved);
+            tracing::info!("committed the saved pipeline");
+            return Ok(());
+        }
+        let config = config.ok_or_else(|| Status::invalid_argument("the config is missing"))?;
+        if config.p4info.is_none() {
+            return Err(Status::invalid_argument("P4Info is missing from the config"));
+        }
+        let pipeline = Pipeline::new(config).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let pipeline = Arc::new(pipeline);
+        match action {
+            Action::Verify => return Ok(()),
+            Action::VerifyAndSave => {
+                let next = device.fresh(pipeline);
+                let old = device.programs.lock().saved.replace(next);
+                drop(old);
+            }
+            Action::VerifyAndCommit => device.start(pipeline),
+            Action::ReconcileAndCommit => self.reconcile(pipeline)?,
+            Action::Commit | Action::Unspecified => {
+                return Err(Status::invalid_argument("the action is not specified"));
+            }
+        }
+        tracing::info!(?action, "pipeline accepted");
+        Ok(())
+    }
+
+    fn reconcile(&self, pipeline: Arc<Pipeline>) -> Result<(), Status> {
+        let mut next = self.device.fresh(Arc::clone(&pipeline));
+        let mut programs = self.device.programs.lock();
+        if let Some(old) = programs.addressed() {
+            let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
+                && old.pipeline.config.p4info == pipeline.config.p4info;
+            if same {
+                // Nothing but the cookie can differ, and the state stays where it is.
+                old.pipeline = pipeline;
+                return Ok(());
+            }
+            carry_over(old, &mut next, self.device.now())?;
+        }
+        drop(programs);
+        self.device.replace(next);
+        Ok(())
+    }
+
+    /// Handles one message of a stream; an error ends the stream.
+    async fn stream_message(&self, stream: StreamId, message: p4::StreamMessageRequest) -> Result<(), Status> {
+        match message.update {
+            Some(StreamRequest::Arbitration(bid)) => {
+                // No write is under way while the primary changes.
+                let _gate = self.device.gate.lock().await;
+                self.device.streams.arbitrate(stream, &bid)
+            }
+            Some(StreamRequest::Packet(packet)) => {
+                let outcome = self.primary_only(stream).and_then(|()| self.device.packet_out(&packet));
+                if let Err(fault) = outcome {
+                    let details = p4::PacketOutError { packet_out: Some(packet) };
+                    self.stream_error(stream, fault, p4::stream_error::Details::PacketOut(details));
+                }
+                Ok(())
+            }
+            Some(StreamRequest::DigestAck(ack)) => {
+                let outcome = self.primary_only(stream).and_then(|()| self.acknowledge(&ack));
+                if let Err(fault) = outcome {
+                    let details = p4::DigestListAckError { digest_list_ack: Some(ack) };
+                    self.stream_error(stream, fault, p4::stream_error::Details::DigestListAck(details));
+                }
+                Ok(())
+            }
+            Some(StreamRequest::Other(other)) => {
+                let fault = Fault::unimplemented("stream messages of other types are not supported");
+                let details = p4::StreamOtherError { other: Some(other) };
+                self.stream_error(stream, fault, p4::stream_error::Details::Other(details));
+                Ok(())
+            }
+            None => Err(Status::invalid_argument("the stream message is empty")),
+        }
+    }
+
+    fn primary_only(&self, stream: StreamId) -> Outcome {
+        if self.device.streams.is_primary(stream) {
+            return Ok(());
+        }
+        Err(Fault::denied("only the primary controller may send this"))
+    }
+
+    fn acknowledge(&self, ack: &p4::DigestListAck) -> Outcome {
+        let programs = self.device.programs.lock();
+        let binding = programs.running.as_ref().and_then(|running| running.pipeline.binding.as_ref());
+        let digest = binding
+            .ok_or_else(no_pipeline)?
+            .digests
+            .get(ack.digest_id)
+            .ok_or_else(|| Fault::invalid(format!("there is no digest with id {:#x}", ack.digest_id)))?;
+        self.device.digests.lock().acknowledge(digest.engine, ack.list_id);
+        Ok(())
+    }
+
+    fn stream_error(&self, stream: StreamId, fault: Fault, details: p4::stream_error::Details) {
+        let error = p4::StreamError {
+            canonical_code: fault.code as i32,
+            message: fault.message,
+            details: Some(details),
+            ..Default::default()
+        };
+        self.device.streams.send(stream, StreamResponse::Error(error));
+    }
+}
+
+/// Refuses the field that P4Runtime 1.4 replaced by `role`.
+#[allow(clippy::result_large_err)]
+fn check_role_id(role_id: u64) -> Result<(), Status> {
+    if role_id == 0 {
+        return Ok(());
+    }
+    Err(Status::invalid_argument("role_id is deprecated; use role"))
+}
+
+fn internal(error: &tokio::task::JoinError) -> Status {
+    tracing::error!(%error, "a request failed inside the switch");
+    Status::internal("the request failed inside the switch; its log says more")
+}
+
+type Boxed<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    async fn write(&self, request: Request<p4::WriteRequest>) -> Result<Response<p4::WriteResponse>, Status> {
+        let request = request.into_inner();
+        self.check_device(request.device_id)?;
+        check_role_id(request.role_id)?;
+        let _gate = self.device.gate.lock().await;
+        self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
+        if request.atomicity() != p4::write_request::Atomicity::ContinueOnError {
+            return Err(Status::unimplemented(
+                "only CONTINUE_ON_ERROR is supported; each update by itself is atomic to packets",
+            ));
+        }
+        let outcomes = self.apply(&request.updates)?;
+        match batch_status(&outcomes) {
+            None => Ok(Response::new(p4::WriteResponse {})),
+            Some(status) => {
+                tracing::debug!(message = status.message(), "write refused");
+                Err(status)
+            }
+        }
+    }
+
+    type ReadStream = Boxed<p4::ReadResponse>;
+
+    async fn read(&self, request: Request<p4::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let request = request.into_inner();
+        self.check_device(request.device_id)?;
+        let gate = Arc::clone(&self.device.gate).lock_owned().await;
+        let service = self.clone();
+        let collect = move || {
+            let _gate = gate;
+            service.collect(&request.entities)
+        };
+        let (parts, outcomes) = tokio::task::spawn_blocking(collect).await.map_err(|error| internal(&error))??;
+        let end = batch_status(&outcomes).map(Err);
+        let responses = Responses::new(parts).map(Ok).chain(end);
+        Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<p4::SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<p4::SetForwardingPipelineConfigResponse>, Status> {
+        let request = request.into_inner();
+        self.check_device(request.device_id)?;
+        check_role_id(request.role_id)?;
+        let gate = Arc::clone(&self.device.gate).lock_owned().await;
+        self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
+        let service = self.clone();
+        let set = move || {
+            let _gate = gate;
+            service.set_pipeline(request.action(), request.config)
+        };
+        tokio::task::spawn_blocking(set).await.map_err(|error| internal(&error))??;
+        Ok(Response::new(p4::SetForwardingPipelineConfigResponse {}))
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<p4::GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<p4::GetForwardingPipelineConfigResponse>, Status> {
+        use p4::get_forwarding_pipeline_config_request::ResponseType;
+        let request = request.into_inner();
+        self.check_device(request.device_id)?;
+        let pipeline = self.device.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
+        let config = pipeline.map(|pipeline| {
+            let stored = &pipeline.config;
+            let wanted = request.response_type();
+            let all = wanted == ResponseType::All;
+            p4::ForwardingPipelineConfig {
+                p4info: (all || wanted == ResponseType::P4infoAndCookie)
+                    .then(|| stored.p4info.clone())
+                    .flatten(),
+                p4_device_config: if all || wanted == ResponseType::DeviceConfigAndCookie {
+                    stored.p4_device_config.clone()
+                } else {
+                    Vec::new()
+                },
+                cookie: stored.cookie,
+            }
+        });
+        Ok(Response::new(p4::GetForwardingPipelineConfigResponse { config }))
+    }
+
+    type StreamChannelStream = Boxed<p4::StreamMessageResponse>;
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<p4::StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let mut requests = request.into_inner();
+        let (stream, outbox) = self.device.streams.open();
+        let service = self.clone();
+        tokio::spawn(async move {
+            tracing::debug!(stream = stream.0, "stream opened");
+            while let Ok(Some(message)) = requests.message().await {
+                tracing::trace!(stream = stream.0, bytes = message.encoded_len(), "stream message");
+                if let Err(status) = service.stream_message(stream, message).await {
+                    tracing::info!(stream = stream.0, message = status.message(), "stream ended");
+                    service.device.streams.abort(stream, status);
+                    return;
+                }
+            }
+            let _gate = service.device.gate.lock().await;
+            service.device.streams.close(stream);
+            tracing::debug!(stream = stream.0, "stream closed");
+        });
+        let streams::Outbox { notices, events } = outbox;
+        let responses = ReceiverStream::new(notices).merge(ReceiverStream::new(events));
+        Ok(Response::new(Box::pin(responses)))
+    }
+
+    async fn capabilities(
+        &self,
+        request: Request<p4::CapabilitiesRequest>,
+    ) -> Result<Response<p4::CapabilitiesResponse>, Status> {
+        let id = request.into_inner().device_id;
+        if id != 0 {
+            self.check_device(id)?;
+        }
+        Ok(Response::new(p4::CapabilitiesResponse {
+            p4runtime_api_version: API_VERSION.to_owned(),
+            experimental: None,
+        }))
+    }
+}

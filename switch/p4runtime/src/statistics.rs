@@ -1,0 +1,102 @@
+//! What the switch has carried and lost, outside of the engine.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use sluice_engine::Drops;
+
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counters of the control side; never reset.
+        #[derive(Debug, Default)]
+        pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
+
+        impl Counters {
+            /// Names and values, in order of declaration.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get()),)*]
+            }
+        }
+    };
+}
+
+statistics! {
+    /// Packets handed to a controller's queue.
+    packet_in,
+    /// Packets for a controller that had too many waiting, dropped.
+    packet_in_queue_full,
+    /// Packets for the controller while there was none, dropped.
+    packet_in_no_primary,
+    /// Packets for the controller without a whole packet_in header, or without P4Info to read it by, dropped.
+    packet_in_malformed,
+    /// Packets from controllers, accepted.
+    packet_out,
+    /// Packets from controllers, refused.
+    packet_out_refused,
+    /// Digest lists handed to a controller's queue.
+    digest_lists,
+    /// Digest lists that found no controller, or one that had too much waiting, dropped.
+    digest_lists_dropped,
+    /// Idle timeout notifications handed to a controller's queue.
+    idle_notifications,
+    /// Idle timeout notifications that found no controller, or one that had too much waiting, dropped.
+    idle_notifications_dropped,
+    /// Packets that came before there was a program, dropped.
+    no_program,
+}
+
+/// A counter that any thread may add to.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Relaxed);
+    }
+
+    /// The current value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The engine's counts by name, for output.
+pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
+    let Drops {
+        received,
+        emitted,
+        ingress,
+        egress,
+        empty_multicast,
+        unknown_clone_session,
+        too_many_passes,
+        digests_lost,
+        assertions,
+    } = *drops;
+    vec![
+        ("received", received),
+        ("emitted", emitted),
+        ("dropped_in_ingress", ingress),
+        ("dropped_in_egress", egress),
+        ("empty_multicast", empty_multicast),
+        ("unknown_clone_session", unknown_clone_session),
+        ("too_many_passes", too_many_passes),
+        ("digests_lost", digests_lost),
+        ("assertions", assertions),
+    ]
+}
+
+/// The sum of two engines' counts, the second one having replaced the first.
+pub fn sum(past: &Drops, now: &Drops) -> Drops {
+    Drops {
+        received: past.received + now.received,
+        emitted: past.emitted + now.emitted,
+        ingress: past.ingress + now.ingress,
+        egress: past.egress + now.egress,
+        empty_multicast: past.empty_multicast + now.empty_multicast,
+        unknown_clone_session: past.unknown_clone_session + now.unknown_clone_session,
+        too_many_passes: past.too_many_passes + now.too_many_passes,
+        digests_lost: past.digests_lost + now.digests_lost,
+        assertions: past.assertions + now.assertions,
+    }
+}

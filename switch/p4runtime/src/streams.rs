@@ -1,0 +1,151 @@
+//! The open streams: what goes to whom, without ever waiting for a client.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::arbitration::{Arbiter, Notice, StreamId};
+use crate::proto::p4::v1 as p4;
+use p4::stream_message_response::Update;
+
+/// What a stream's client receives; an error ends the stream.
+pub type Response = Result<p4::StreamMessageResponse, Status>;
+
+/// Arbitration messages that a client may leave unread before its stream is ended.
+const NOTICES: usize = 64;
+/// Packets, digests and other events that wait for a client before further ones are dropped.
+const EVENTS: usize = 1024;
+
+/// The two queues of a stream, for the task that feeds the client.
+pub struct Outbox {
+    /// Arbitration and what ends the stream.
+    pub notices: mpsc::Receiver<Response>,
+    /// Everything else.
+    pub events: mpsc::Receiver<Response>,
+}
+
+struct Inbox {
+    notices: mpsc::Sender<Response>,
+    events: mpsc::Sender<Response>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// At least one primary has it in its queue.
+    Queued,
+    /// Every primary's queue is full.
+    QueueFull,
+    /// There is no primary.
+    NoPrimary,
+}
+
+struct State {
+    arbiter: Arbiter,
+    inboxes: HashMap<StreamId, Inbox>,
+}
+
+/// All open streams of the device.
+pub struct Streams {
+    state: Mutex<State>,
+    next: AtomicU64,
+}
+
+impl Streams {
+    /// No streams yet.
+    pub fn new(device_id: u64) -> Self {
+        let state = State { arbiter: Arbiter::new(device_id), inboxes: HashMap::new() };
+        Self { state: Mutex::new(state), next: AtomicU64::new(1) }
+    }
+
+    /// Adds a stream, which takes no part in arbitration until it bids.
+    pub fn open(&self) -> (StreamId, Outbox) {
+        let id = StreamId(self.next.fetch_add(1, Relaxed));
+        let (notices, notices_out) = mpsc::channel(NOTICES);
+        let (events, events_out) = mpsc::channel(EVENTS);
+        self.state.lock().inboxes.insert(id, Inbox { notices, events });
+        (id, Outbox { notices: notices_out, events: events_out })
+    }
+
+    /// Forgets a stream and tells the others.
+    pub fn close(&self, stream: StreamId) {
+        let mut state = self.state.lock();
+        state.inboxes.remove(&stream);
+        let notices = state.arbiter.close(stream);
+        state.deliver(notices);
+    }
+
+    /// Ends a stream with an error.
+    pub fn abort(&self, stream: StreamId, status: Status) {
+        if let Some(inbox) = self.state.lock().inboxes.get(&stream) {
+            // A full queue ends the stream as well, when it is dropped.
+            let _ = inbox.notices.try_send(Err(status));
+        }
+        self.close(stream);
+    }
+
+    /// Handles a bid.
+    ///
+    /// # Errors
+    /// The status that has to end the stream.
+    #[allow(clippy::result_large_err)]
+    pub fn arbitrate(&self, stream: StreamId, bid: &p4::MasterArbitrationUpdate) -> Result<(), Status> {
+        let mut state = self.state.lock();
+        let notices = state.arbiter.update(stream, bid)?;
+        state.deliver(notices);
+        Ok(())
+    }
+
+    /// Lets a request pass that only the primary of a role may make.
+    ///
+    /// # Errors
+    /// As the specification has it.
+    #[allow(clippy::result_large_err)]
+    pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
+        self.state.lock().arbiter.check_primary(role, election_id)
+    }
+
+    /// Whether the stream is the primary of its role.
+    pub fn is_primary(&self, stream: StreamId) -> bool {
+        self.state.lock().arbiter.is_primary(stream)
+    }
+
+    /// Sends an event to one stream, if its queue has room.
+    pub fn send(&self, stream: StreamId, update: Update) {
+        if let Some(inbox) = self.state.lock().inboxes.get(&stream) {
+            let _ = inbox.events.try_send(Ok(p4::StreamMessageResponse { update: Some(update) }));
+        }
+    }
+
+    /// Sends an event to the primaries of all roles, as far as their queues have room. Never waits.
+    pub fn send_to_primaries(&self, update: &Update) -> Delivery {
+        let state = self.state.lock();
+        let mut delivery = Delivery::NoPrimary;
+        for stream in state.arbiter.primaries() {
+            let Some(inbox) = state.inboxes.get(&stream) else { continue };
+            let message = p4::StreamMessageResponse { update: Some(update.clone()) };
+            match inbox.events.try_send(Ok(message)) {
+                Ok(()) => delivery = Delivery::Queued,
+                Err(_) if delivery == Delivery::NoPrimary => delivery = Delivery::QueueFull,
+                Err(_) => {}
+            }
+        }
+        delivery
+    }
+}
+
+impl State {
+    fn deliver(&mut self, notices: Vec<Notice>) {
+        for Notice { to, message } in notices {
+            let Some(inbox) = self.inboxes.get(&to) else { continue };
+            let message = p4::StreamMessageResponse { update: Some(Update::Arbitration(message)) };
+            if inbox.notices.try_send(Ok(message)).is_err() {
+                tracing::warn!(stream = to.0, "a controller does not read its stream; ending it");
+                self.inboxes.remove(&to);
+            }
+        }
+    }
+}

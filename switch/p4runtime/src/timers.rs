@@ -1,0 +1,72 @@
+//! What the switch does by the clock: digest lists that have waited long enough, entries that have been idle.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::device::{Device, nanoseconds_since_1970};
+use crate::entity::table::encode_key_and_attributes;
+use crate::proto::p4::v1 as p4;
+
+/// How often idle entries are looked for, in programs that have tables with idle timeouts.
+const IDLE_SCAN: Duration = Duration::from_millis(250);
+
+/// Runs until the future is dropped; sleeps for as long as nothing is due.
+pub async fn run(device: Arc<Device>) {
+    let mut next_scan = Instant::now() + IDLE_SCAN;
+    loop {
+        let lists = device.digests.lock().deadline().map(|deadline| {
+            Instant::now() + Duration::from_nanos(deadline.saturating_sub(device.now()))
+        });
+        let scan = has_idle_timeouts(&device).then_some(next_scan);
+        let due = [lists, scan].into_iter().flatten().min();
+        tokio::select! {
+            () = device.timer.notified() => continue,
+            () = async { sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => {}
+        }
+        send_due_lists(&device);
+        if Instant::now() >= next_scan {
+            next_scan = Instant::now() + IDLE_SCAN;
+            report_idle_entries(&device);
+        }
+    }
+}
+
+fn has_idle_timeouts(device: &Device) -> bool {
+    let programs = device.programs.lock();
+    let binding = programs.running.as_ref().and_then(|running| running.pipeline.binding.as_ref());
+    binding.is_some_and(|binding| binding.tables.iter().any(|table| table.idle_timeout))
+}
+
+fn send_due_lists(device: &Device) {
+    let lists = device.digests.lock().due(device.now());
+    if lists.is_empty() {
+        return;
+    }
+    let pipeline = device.programs.lock().running.as_ref().map(|running| Arc::clone(&running.pipeline));
+    if let Some(pipeline) = pipeline {
+        for list in lists {
+            device.send_list(&pipeline, list);
+        }
+    }
+}
+
+fn report_idle_entries(device: &Device) {
+    let mut programs = device.programs.lock();
+    let Some(running) = &mut programs.running else { return };
+    let idle = running.engine.take_idle(device.now());
+    if idle.is_empty() {
+        return;
+    }
+    let pipeline = Arc::clone(&running.pipeline);
+    drop(programs);
+    let Some(binding) = &pipeline.binding else { return };
+    let entries = idle.iter().filter_map(|(table, view)| {
+        binding.table_of(*table).map(|table| encode_key_and_attributes(table, view))
+    });
+    let table_entry: Vec<_> = entries.collect();
+    if !table_entry.is_empty() {
+        device.send_idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });
+    }
+}

@@ -1,0 +1,213 @@
+//! Types of registers and digests, and their values on the wire.
+
+use crate::binding::BindError;
+use crate::bits;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::config::v1 as p4info;
+use crate::proto::p4::v1::{P4Data, P4Header, P4StructLike, p4_data::Data};
+use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
+use p4info::p4_data_type_spec::TypeSpec;
+
+/// A type as far as registers and digests need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataType {
+    /// `bit<W>`
+    Bit(u32),
+    /// `int<W>`
+    Int(u32),
+    /// `bool`
+    Bool,
+    /// A serializable enum, by its bits.
+    EnumValue(u32),
+    /// A struct's fields.
+    Struct(Vec<DataType>),
+    /// A tuple's fields.
+    Tuple(Vec<DataType>),
+    /// A header's fields; always valid.
+    Header(Vec<DataType>),
+}
+
+impl DataType {
+    /// Looks the type up.
+    ///
+    /// # Errors
+    /// For types that do not exist, and for those that neither registers nor digests of v1model have.
+    pub fn resolve(
+        spec: Option<&p4info::P4DataTypeSpec>,
+        types: Option<&p4info::P4TypeInfo>,
+        place: &str,
+    ) -> Result<Self, BindError> {
+        let unsupported = |what: &str| BindError::Unsupported(format!("{what} as type of {place}"));
+        let unknown = |name: &str| BindError::Malformed(format!("{place} has the unknown type {name}"));
+        let find = |name: &str| types.ok_or_else(|| unknown(name));
+        match spec.and_then(|spec| spec.type_spec.as_ref()) {
+            Some(TypeSpec::Bitstring(bits)) => Self::bitstring(bits, place),
+            Some(TypeSpec::Bool(_)) => Ok(Self::Bool),
+            Some(TypeSpec::Tuple(tuple)) => Ok(Self::Tuple(
+                tuple
+                    .members
+                    .iter()
+                    .map(|member| Self::resolve(Some(member), types, place))
+                    .collect::<Result<_, _>>()?,
+            )),
+            Some(TypeSpec::Struct(named)) => {
+                let found = find(&named.name)?.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let members = found.members.iter();
+                Ok(Self::Struct(
+                    members
+                        .map(|member| Self::resolve(member.type_spec.as_ref(), types, place))
+                        .collect::<Result<_, _>>()?,
+                ))
+            }
+            Some(TypeSpec::Header(named)) => {
+                let found = find(&named.name)?.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
+                Ok(Self::Header(
+                    fields.map(|bits| Self::bitstring(bits, place)).collect::<Result<_, _>>()?,
+                ))
+            }
+            Some(TypeSpec::SerializableEnum(named)) => {
+                let found = find(&named.name)?
+                    .serializable_enums
+                    .get(&named.name)
+                    .ok_or_else(|| unknown(&named.name))?;
+                let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
+                Ok(Self::EnumValue(width(bits, place)?))
+            }
+            Some(TypeSpec::NewType(named)) => {
+                use p4info::p4_new_type_spec::Representation;
+                let found = find(&named.name)?.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                match &found.representation {
+                    Some(Representation::OriginalType(original)) => Self::resolve(Some(original), types, place),
+                    Some(Representation::TranslatedType(_)) | None => Err(unsupported("a translated type")),
+                }
+            }
+            Some(TypeSpec::HeaderUnion(_)) => Err(unsupported("a header union")),
+            Some(TypeSpec::HeaderStack(_)) => Err(unsupported("a header stack")),
+            Some(TypeSpec::HeaderUnionStack(_)) => Err(unsupported("a stack of header unions")),
+            Some(TypeSpec::Enum(_)) => Err(unsupported("an enum without values")),
+            Some(TypeSpec::Error(_)) => Err(unsupported("error")),
+            None => Err(BindError::Malformed(format!("{place} has no type"))),
+        }
+    }
+
+    fn bitstring(spec: &p4info::P4BitstringLikeTypeSpec, place: &str) -> Result<Self, BindError> {
+        match &spec.type_spec {
+            Some(Bitstring::Bit(bits)) => Ok(Self::Bit(width(bits.bitwidth, place)?)),
+            Some(Bitstring::Int(bits)) => Ok(Self::Int(width(bits.bitwidth, place)?)),
+            Some(Bitstring::Varbit(_)) => Err(BindError::Unsupported(format!("varbit as type of {place}"))),
+            None => Err(BindError::Malformed(format!("{place} has a type without width"))),
+        }
+    }
+
+    /// Bits of all fields together.
+    pub fn width(&self) -> u32 {
+        self.leaf_widths().iter().sum()
+    }
+
+    /// Bits of each field, in order.
+    pub fn leaf_widths(&self) -> Vec<u32> {
+        match self {
+            Self::Bit(width) | Self::Int(width) | Self::EnumValue(width) => vec![*width],
+            Self::Bool => vec![1],
+            Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
+                members.iter().flat_map(Self::leaf_widths).collect()
+            }
+        }
+    }
+
+    /// The value on the wire, from the fields in order, each in `ceil(width / 8)` bytes.
+    pub fn encode<'v>(&self, fields: &mut impl Iterator<Item = &'v [u8]>) -> P4Data {
+        let mut next = || fields.next().unwrap_or(&[]);
+        let data = match self {
+            Self::Bit(_) => Data::Bitstring(bits::canonical(next())),
+            Self::Int(width) => Data::Bitstring(bits::canonical_signed(next(), *width)),
+            Self::Bool => Data::Bool(next().iter().any(|byte| *byte != 0)),
+            Self::EnumValue(_) => Data::EnumValue(bits::canonical(next())),
+            Self::Struct(members) => Data::Struct(Self::encode_members(members, fields)),
+            Self::Tuple(members) => Data::Tuple(Self::encode_members(members, fields)),
+            Self::Header(members) => Data::Header(P4Header {
+                is_valid: true,
+                bitstrings: members
+                    .iter()
+                    .map(|member| {
+                        let value = fields.next().unwrap_or(&[]);
+                        match member {
+                            Self::Int(width) => bits::canonical_signed(value, *width),
+                            _ => bits::canonical(value),
+                        }
+                    })
+                    .collect(),
+            }),
+        };
+        P4Data { data: Some(data) }
+    }
+
+    fn encode_members<'v>(members: &[Self], fields: &mut impl Iterator<Item = &'v [u8]>) -> P4StructLike {
+        // The iterator is behind a `dyn`, so that nesting does not nest types.
+        let mut fields: &mut dyn Iterator<Item = &'v [u8]> = fields;
+        P4StructLike { members: members.iter().map(|member| member.encode(&mut fields)).collect() }
+    }
+
+    /// A register cell's bytes from the wire.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the form is another one, `OUT_OF_RANGE` when the value does not fit.
+    pub fn decode_cell(&self, data: &P4Data) -> Outcome<Vec<u8>> {
+        match (self, &data.data) {
+            (Self::Bit(width), Some(Data::Bitstring(value))) => bits::unsigned(value, *width),
+            (Self::Int(width), Some(Data::Bitstring(value))) => bits::signed(value, *width),
+            (Self::Bool, Some(Data::Bool(value))) => Ok(vec![u8::from(*value)]),
+            (Self::EnumValue(width), Some(Data::EnumValue(value))) => bits::unsigned(value, *width),
+            _ => Err(Fault::invalid(format!("data has to be {}", self.wire_form()))),
+        }
+    }
+
+    fn wire_form(&self) -> String {
+        match self {
+            Self::Bit(width) => format!("a bitstring of at most {width} bits"),
+            Self::Int(width) => format!("a signed bitstring of at most {width} bits"),
+            Self::Bool => "a bool".to_owned(),
+            Self::EnumValue(width) => format!("an enum_value of at most {width} bits"),
+            Self::Struct(_) | Self::Tuple(_) | Self::Header(_) => {
+                "written field by field, which v1model registers do not have".to_owned()
+            }
+        }
+    }
+}
+
+fn width(bits: i32, place: &str) -> Result<u32, BindError> {
+    u32::try_from(bits)
+        .ok()
+        .filter(|bits| *bits > 0)
+        .ok_or_else(|| BindError::Malformed(format!("{place} has a width of {bits} bits")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(value: &[u8]) -> P4Data {
+        P4Data { data: Some(Data::Bitstring(value.to_vec())) }
+    }
+
+    #[test]
+    fn structs_take_fields_in_order() {
+        let inner = DataType::Tuple(vec![DataType::Bool, DataType::Int(8)]);
+        let data = DataType::Struct(vec![DataType::Bit(9), inner, DataType::Bit(32)]);
+        assert_eq!(data.leaf_widths(), [9, 1, 8, 32]);
+        let fields: [&[u8]; 4] = [&[0, 7], &[1], &[0xfe], &[0, 0, 0, 0]];
+        let wire = data.encode(&mut fields.into_iter());
+        let tuple = P4StructLike { members: vec![P4Data { data: Some(Data::Bool(true)) }, bits(&[0xfe])] };
+        let members = vec![bits(&[7]), P4Data { data: Some(Data::Tuple(tuple)) }, bits(&[0])];
+        assert_eq!(wire, P4Data { data: Some(Data::Struct(P4StructLike { members })) });
+    }
+
+    #[test]
+    fn cells_are_checked() {
+        assert_eq!(DataType::Bit(9).decode_cell(&bits(&[1, 2])).unwrap(), [1, 2]);
+        assert_eq!(DataType::Bit(9).decode_cell(&bits(&[2, 2])).unwrap_err().code, tonic::Code::OutOfRange);
+        let wrong = DataType::Bool.decode_cell(&bits(&[1])).unwrap_err();
+        assert_eq!((wrong.code, wrong.message.as_str()), (tonic::Code::InvalidArgument, "data has to be a bool"));
+    }
+}
