@@ -1,0 +1,312 @@
+//! The command line: flags mean what they mean on `simple_switch_grpc`, and those it does not have are this switch's own.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::{Arg, Parser, ValueExt};
+use thiserror::Error;
+use tracing::level_filters::LevelFilter;
+
+/// The port of P4Runtime.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
+const DEFAULT_DROP_PORT: u32 = 511;
+/// Ports of v1model have 9 bits.
+const HIGHEST_PORT: u32 = 511;
+
+/// What `--help` says.
+pub const HELP: &str = "\
+usage: sluice-switch [flags] PROGRAM.json     a program compiled by p4c for BMv2
+       sluice-switch [flags] --no-p4          wait for a program over P4Runtime
+
+as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
+  -i, --interface PORT@IFACE   use network interface IFACE as port PORT; may be repeated
+      --device-id N            P4Runtime device id [0]
+      --no-p4                  start without a program
+      --grpc-server-addr A     address to serve P4Runtime on [127.0.0.1:9559; simple_switch_grpc: 0.0.0.0:9559]
+      --cpu-port N             port number that stands for the controller; without it no packet-in and packet-out
+      --drop-port N            egress_spec that drops [511]
+      --log-console            log to standard output
+      --log-file FILE          log to FILE
+  -L, --log-level LEVEL        trace, debug, info, warn, error or off [info; simple_switch_grpc: trace]
+      --log-flush              accepted; every line is flushed
+      --pcap[=DIR]             write IFACE_in.pcap and IFACE_out.pcap into DIR [.]
+      --max-port-count N       accepted; there is no limit
+      --version, --json-version, -h, --help
+
+this switch's own:
+      --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
+      --trace                  log what happens to each packet (also with --log-level trace)
+      --stats-file FILE        write statistics as JSON into FILE every second and at the end
+";
+
+/// Flags of `simple_switch_grpc` that this switch does not have, and why.
+const REFUSED: &[(&str, &str)] = &[
+    ("thrift-port", "there is no Thrift server; registers are read and written over P4Runtime"),
+    ("nanolog", "there are no nanomsg events; use --trace"),
+    ("notifications-addr", "there are no nanomsg notifications; they go to the P4Runtime stream"),
+    ("packet-in", "there is no nanomsg packet input; use -i"),
+    ("debugger", "there is no debugger; use --trace"),
+    ("debugger-addr", "there is no debugger; use --trace"),
+    ("restore-state", "state cannot be restored from a file"),
+    ("use-files", "packets cannot be read from files yet; use -i with a veth pair"),
+    ("dump-packet-data", "use --pcap or --trace"),
+    ("log-file-max-size", "log files are not rotated; use logrotate with copytruncate"),
+    ("log-file-max-files", "log files are not rotated; use logrotate with copytruncate"),
+    ("disable-swap", "a program can always be replaced over P4Runtime"),
+    ("grpc-server-ssl", "TLS is not offered yet; keep the server on a loopback address"),
+    ("grpc-server-cacert", "TLS is not offered yet; keep the server on a loopback address"),
+    ("grpc-server-cert", "TLS is not offered yet; keep the server on a loopback address"),
+    ("grpc-server-key", "TLS is not offered yet; keep the server on a loopback address"),
+    ("grpc-server-with-client-auth", "TLS is not offered yet; keep the server on a loopback address"),
+    ("dp-grpc-server-addr", "packets cannot be injected over gRPC; use -i with a veth pair"),
+    ("priority-queues", "there are no priority queues; the link's queueing discipline queues"),
+    ("max-mc-groups", "the number of multicast groups is not limited"),
+    ("max-l1-entries", "the number of multicast entries is not limited"),
+    ("max-l2-entries", "the number of multicast entries is not limited"),
+];
+
+/// A port of the switch and the interface behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortSpec {
+    /// The number the program sees.
+    pub number: u32,
+    /// The interface's name.
+    pub interface: String,
+}
+
+/// Everything the command line decides.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Args {
+    /// The program to start with.
+    pub program: Option<PathBuf>,
+    /// Its P4Info.
+    pub p4info: Option<PathBuf>,
+    /// The ports, in order of the command line.
+    pub ports: Vec<PortSpec>,
+    /// P4Runtime's device id.
+    pub device_id: u64,
+    /// Where P4Runtime is served.
+    pub address: String,
+    /// The port that stands for the controller.
+    pub cpu_port: Option<u32>,
+    /// The `egress_spec` that drops.
+    pub drop_port: u32,
+    /// Log to standard output.
+    pub log_console: bool,
+    /// Log to this file.
+    pub log_file: Option<PathBuf>,
+    /// How much to log; `None` when neither a level nor a place was asked for.
+    pub log_level: Option<LevelFilter>,
+    /// Where captures go, if any.
+    pub pcap: Option<PathBuf>,
+    /// Log what happens to each packet.
+    pub trace: bool,
+    /// Where statistics go, if anywhere but the end of standard error.
+    pub stats_file: Option<PathBuf>,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Run the switch.
+    Run(Box<Args>),
+    /// Say something and end.
+    Print(String),
+}
+
+/// What is wrong with the command line.
+#[derive(Debug, Error)]
+#[error("{0} (sluice-switch --help lists the flags)")]
+pub struct UsageError(String);
+
+impl From<lexopt::Error> for UsageError {
+    fn from(error: lexopt::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn usage(text: impl Into<String>) -> UsageError {
+    UsageError(text.into())
+}
+
+/// Reads the command line, without the program's own name.
+///
+/// # Errors
+/// Names the flag that is unknown, incomplete or contradictory.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+    // simple_switch_grpc wants its target's flags behind `--`; here they may stand anywhere.
+    let mut parser = Parser::from_args(arguments.into_iter().filter(|argument| argument != "--"));
+    let mut args = Args {
+        program: None,
+        p4info: None,
+        ports: Vec::new(),
+        device_id: 0,
+        address: DEFAULT_ADDRESS.to_owned(),
+        cpu_port: None,
+        drop_port: DEFAULT_DROP_PORT,
+        log_console: false,
+        log_file: None,
+        log_level: None,
+        pcap: None,
+        trace: false,
+        stats_file: None,
+    };
+    let mut no_p4 = false;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
+            Arg::Short('v') | Arg::Long("version") => {
+                return Ok(Command::Print(format!("sluice-switch {}\n", env!("CARGO_PKG_VERSION"))));
+            }
+            Arg::Long("json-version") => return Ok(Command::Print("2.23\n".to_owned())),
+            Arg::Short('i') | Arg::Long("interface") => args.ports.push(port(&parser.value()?.string()?)?),
+            Arg::Long("device-id") => args.device_id = parser.value()?.parse()?,
+            Arg::Long("no-p4") => no_p4 = true,
+            Arg::Long("grpc-server-addr") => args.address = parser.value()?.string()?,
+            Arg::Long("cpu-port") => args.cpu_port = Some(port_number(parser.value()?, "--cpu-port")?),
+            Arg::Long("drop-port") => args.drop_port = port_number(parser.value()?, "--drop-port")?,
+            Arg::Long("log-console") => args.log_console = true,
+            Arg::Long("log-file") => args.log_file = Some(parser.value()?.into()),
+            Arg::Short('L') | Arg::Long("log-level") => args.log_level = Some(level(&parser.value()?.string()?)?),
+            Arg::Long("log-flush") => {}
+            Arg::Long("max-port-count") => drop(parser.value()?.parse::<u32>()?),
+            Arg::Long("pcap") => args.pcap = Some(parser.optional_value().map_or_else(|| ".".into(), Into::into)),
+            Arg::Long("p4info") => args.p4info = Some(parser.value()?.into()),
+            Arg::Long("trace") => args.trace = true,
+            Arg::Long("stats-file") => args.stats_file = Some(parser.value()?.into()),
+            Arg::Long(flag) => {
+                if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == flag) {
+                    return Err(usage(format!("--{flag}: {why}")));
+                }
+                return Err(usage(format!("unknown flag --{flag}")));
+            }
+            Arg::Short(flag) => return Err(usage(format!("unknown flag -{flag}"))),
+            Arg::Value(value) if args.program.is_none() => args.program = Some(value.into()),
+            Arg::Value(value) => {
+                return Err(usage(format!("there is a program already, what is {}?", value.to_string_lossy())));
+            }
+        }
+    }
+    check(&args, no_p4)?;
+    Ok(Command::Run(Box::new(args)))
+}
+
+fn port(text: &str) -> Result<PortSpec, UsageError> {
+    let parts = text.split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
+    match parts {
+        Some((number, interface)) if !interface.is_empty() => {
+            Ok(PortSpec { number, interface: interface.to_owned() })
+        }
+        _ => Err(usage(format!("-i {text}: it has to be PORT@IFACE, for example 1@veth1"))),
+    }
+}
+
+fn port_number(value: OsString, flag: &str) -> Result<u32, UsageError> {
+    let text = value.string()?;
+    text.parse()
+        .ok()
+        .filter(|number| (1..=HIGHEST_PORT).contains(number))
+        .ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and {HIGHEST_PORT}")))
+}
+
+fn level(text: &str) -> Result<LevelFilter, UsageError> {
+    match text {
+        "trace" | "debug" | "info" | "warn" | "error" | "off" => text.parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| usage(format!("--log-level {text}: it has to be trace, debug, info, warn, error or off")))
+}
+
+fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
+    match (&args.program, no_p4) {
+        (None, false) => return Err(usage("a program is missing: give PROGRAM.json, or --no-p4")),
+        (Some(program), true) => {
+            return Err(usage(format!("--no-p4 and the program {} contradict each other", program.display())));
+        }
+        (None, true) if args.p4info.is_some() => {
+            return Err(usage("--p4info belongs to a program on the command line"));
+        }
+        _ => {}
+    }
+    for (place, port) in args.ports.iter().enumerate() {
+        let PortSpec { number, interface } = port;
+        if *number > HIGHEST_PORT {
+            return Err(usage(format!("-i {number}@{interface}: ports end at {HIGHEST_PORT}")));
+        }
+        if Some(*number) == args.cpu_port {
+            return Err(usage(format!("-i {number}@{interface}: {number} is the CPU port")));
+        }
+        if *number == args.drop_port {
+            return Err(usage(format!("-i {number}@{interface}: {number} is the drop port")));
+        }
+        for earlier in &args.ports[..place] {
+            if earlier.number == *number {
+                return Err(usage(format!("port {number} is given twice")));
+            }
+            if earlier.interface == *interface {
+                return Err(usage(format!("interface {interface} is given twice")));
+            }
+        }
+    }
+    if args.cpu_port == Some(args.drop_port) {
+        return Err(usage("the CPU port and the drop port are the same; choose another --cpu-port"));
+    }
+    if args.log_console && args.log_file.is_some() {
+        return Err(usage("--log-console and --log-file exclude each other"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Args {
+        match parse(line.split_whitespace().map(OsString::from)) {
+            Ok(Command::Run(args)) => *args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn refusal(line: &str) -> String {
+        parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_command_lines_of_simple_switch_grpc() {
+        let args = run("-i 1@veth1 -i 2@veth2 --device-id 3 --log-console -L debug prog.json -- \
+                        --grpc-server-addr 127.0.0.1:50051 --cpu-port 510");
+        let port = |number, name: &str| PortSpec { number, interface: name.to_owned() };
+        assert_eq!(args.ports, [port(1, "veth1"), port(2, "veth2")]);
+        assert_eq!((args.device_id, args.cpu_port, args.drop_port), (3, Some(510), 511));
+        assert_eq!(args.address, "127.0.0.1:50051");
+        assert_eq!(args.program, Some("prog.json".into()));
+        assert_eq!(args.log_level, Some(LevelFilter::DEBUG));
+        let args = run("--no-p4 --interface=7@s1-eth7 -- --drop-port 100");
+        assert_eq!((args.program, args.drop_port), (None, 100));
+        assert_eq!(args.address, "127.0.0.1:9559");
+        assert_eq!(run("p.json --pcap").pcap, Some(".".into()));
+        assert_eq!(run("--pcap=/x p.json").pcap, Some("/x".into()));
+    }
+
+    #[test]
+    fn refusals_name_the_flag() {
+        for (line, text) in [
+            ("p.json --frobnicate", "unknown flag --frobnicate"),
+            ("p.json --thrift-port 9090", "--thrift-port: there is no Thrift server"),
+            ("", "a program is missing"),
+            ("--no-p4 p.json", "contradict"),
+            ("p.json -i veth1", "-i veth1: it has to be PORT@IFACE"),
+            ("p.json -i 1@a -i 1@b", "port 1 is given twice"),
+            ("p.json -i 1@a -i 2@a", "interface a is given twice"),
+            ("p.json -i 510@a --cpu-port 510", "510 is the CPU port"),
+            ("p.json --cpu-port 0", "--cpu-port 0: it has to be between 1 and 511"),
+            ("p.json --cpu-port 511", "the CPU port and the drop port are the same"),
+            ("p.json -L loud", "--log-level loud"),
+            ("p.json --device-id", "missing argument"),
+        ] {
+            let refusal = refusal(line);
+            assert!(refusal.contains(text), "{line}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The data-plane thread: frames from the interfaces through the program to the interfaces, in order.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use sluice_engine::{Sink, TraceEvent};
+use sluice_p4runtime::Device;
+use sluice_ports::{Event, Interface, Poller, Received, RxBatch, TxBatch, Waker};
+
+use crate::captures::Captures;
+use crate::statistics::PortStatistics;
+use crate::trace;
+
+/// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
+/// something of the kind to do.
+const CHORES: Duration = Duration::from_millis(250);
+/// Ports of v1model have 9 bits.
+const PORT_NUMBERS: usize = 512;
+
+/// One port at work.
+struct Port {
+    number: u32,
+    interface: Interface,
+    present: Arc<AtomicBool>,
+    out: TxBatch,
+    captures: Option<Captures>,
+}
+
+/// The thread's state.
+pub struct DataPlane {
+    device: Arc<Device>,
+    poller: Poller,
+    ports: Vec<Port>,
+    /// Place in `ports` by port number.
+    by_number: Vec<Option<usize>>,
+    no_such_port: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    /// Someone reads the statistics while the switch runs.
+    watched: bool,
+    traced: Option<u64>,
+}
+
+/// Takes what the program sends, port by port.
+struct Outputs<'a> {
+    ports: &'a mut [Port],
+    by_number: &'a [Option<usize>],
+    no_such_port: &'a AtomicU64,
+}
+
+impl Sink for Outputs<'_> {
+    fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]) {
+        match self.by_number.get(port as usize).copied().flatten() {
+            Some(place) => self.ports[place].out.push(head, payload),
+            None => {
+                self.no_such_port.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Ends the thread.
+#[derive(Clone)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Stop {
+    /// Has the thread finish the batch at hand and end.
+    pub fn stop(&self) {
+        self.flag.store(true, Relaxed);
+        self.waker.wake();
+    }
+}
+
+/// How the thread is to work.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// Log what happens to each packet.
+    pub trace: bool,
+    /// Keep the statistics fresh, because someone reads them.
+    pub watched: bool,
+}
+
+impl DataPlane {
+    /// A data plane over these ports: number, interface, captures.
+    ///
+    /// # Errors
+    /// When the kernel refuses what waiting needs.
+    pub fn new(
+        device: Arc<Device>,
+        ports: Vec<(u32, Interface, Option<Captures>)>,
+        habits: Habits,
+    ) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let mut by_number = vec![None; PORT_NUMBERS];
+        let mut running = Vec::with_capacity(ports.len());
+        for (place, (number, interface, captures)) in ports.into_iter().enumerate() {
+            if let Some(socket) = interface.raw_fd() {
+                poller.add(socket, place)?;
+            }
+            if let Some(slot) = by_number.get_mut(number as usize) {
+                *slot = Some(place);
+            }
+            let present = Arc::new(AtomicBool::new(true));
+            running.push(Port { number, interface, present, out: TxBatch::default(), captures });
+        }
+        let waker = poller.waker();
+        device.on_packet_out(move || waker.wake());
+        Ok(Self {
+            device,
+            poller,
+            ports: running,
+            by_number,
+            no_such_port: Arc::default(),
+            stop: Arc::default(),
+            watched: habits.watched,
+            traced: habits.trace.then_some(0),
+        })
+    }
+
+    /// A handle that ends the thread.
+    pub fn stop_handle(&self) -> Stop {
+        Stop { flag: Arc::clone(&self.stop), waker: self.poller.waker() }
+    }
+
+    /// The ports' counters.
+    pub fn port_statistics(&self) -> Vec<PortStatistics> {
+        let port = |port: &Port| PortStatistics {
+            number: port.number,
+            interface: port.interface.name().to_owned(),
+            present: Arc::clone(&port.present),
+            counters: Arc::clone(port.interface.counters()),
+        };
+        self.ports.iter().map(port).collect()
+    }
+
+    /// Counts packets that the program sent to a port without interface.
+    pub fn no_such_port(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.no_such_port)
+    }
+
+    /// Works until stopped.
+    ///
+    /// # Errors
+    /// When the kernel refuses to let it wait.
+    pub fn run(&mut self) -> io::Result<()> {
+        let (mut rx, mut events) = (RxBatch::default(), Vec::new());
+        let mut chores_due = Instant::now() + CHORES;
+        while !self.stop.load(Relaxed) {
+            let timeout = self.has_chores().then(|| chores_due.saturating_duration_since(Instant::now()));
+            self.poller.wait(&mut events, timeout)?;
+            for event in &events {
+                match *event {
+                    Event::Ready(place) => self.receive(place, &mut rx),
+                    Event::Woken => self.inject_packet_outs(),
+                }
+            }
+            // The clock is asked only where the answer matters.
+            if timeout.is_some() && Instant::now() >= chores_due {
+                self.do_chores();
+                chores_due = Instant::now() + CHORES;
+            }
+        }
+        self.do_chores();
+        Ok(())
+    }
+
+    fn receive(&mut self, place: usize, rx: &mut RxBatch) {
+        let port = &mut self.ports[place];
+        match port.interface.receive(rx) {
+            Received::Frames => {}
+            Received::Down => tracing::info!(interface = port.interface.name(), "interface is down"),
+            Received::Lost => {
+                tracing::warn!(interface = port.interface.name(), "interface is gone; waiting for it to come back");
+                port.present.store(false, Relaxed);
+            }
+        }
+        if rx.is_empty() {
+            return;
+        }
+        if let Some(captures) = &mut port.captures {
+            captures.received(rx.frames());
+        }
+        let number = port.number;
+        self.forward(number, rx.frames());
+    }
+
+    fn inject_packet_outs(&mut self) {
+        let Some(cpu_port) = self.device.config().cpu_port else { return };
+        let packets = self.device.take_packet_outs();
+        if !packets.is_empty() {
+            self.forward(cpu_port, packets.iter().map(Vec::as_slice));
+        }
+    }
+
+    /// Runs frames through the program and sends what comes out.
+    fn forward<'f>(&mut self, number: u32, frames: impl ExactSizeIterator<Item = &'f [u8]>) {
+        let mut outputs =
+            Outputs { ports: &mut self.ports, by_number: &self.by_number, no_such_port: &self.no_such_port };
+        match &mut self.traced {
+            None => self.device.receive(number, frames, &mut outputs, None),
+            Some(count) => {
+                let mut tracer = |port: u32, events: &[TraceEvent]| {
+                    *count += 1;
+                    trace::log(*count, port, events);
+                };
+                self.device.receive(number, frames, &mut outputs, Some(&mut tracer));
+            }
+        }
+        for port in &mut self.ports {
+            if port.out.is_empty() {
+                continue;
+            }
+            if let Some(captures) = &mut port.captures {
+                captures.sent(port.out.frames());
+            }
+            port.interface.send(&mut port.out);
+        }
+    }
+
+    fn has_chores(&self) -> bool {
+        let has_chore = |port: &Port| {
+            !port.interface.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed)
+        };
+        self.watched || self.ports.iter().any(has_chore)
+    }
+
+    fn do_chores(&mut self) {
+        for (place, port) in self.ports.iter_mut().enumerate() {
+            if let Some(captures) = &mut port.captures {
+                captures.flush();
+            }
+            port.interface.update_kernel_drops();
+            if port.interface.is_open() || port.interface.reopen().is_err() {
+                continue;
+            }
+            let added = port.interface.raw_fd().map(|socket| self.poller.add(socket, place));
+            if let Some(Ok(())) = added {
+                tracing::warn!(interface = port.interface.name(), "interface is back");
+                port.present.store(true, Relaxed);
+            }
+        }
+    }
+}

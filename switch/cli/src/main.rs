@@ -1,0 +1,195 @@
+//! `sluice-switch`: a P4 software switch with the flags of `simple_switch_grpc`.
+
+mod args;
+mod captures;
+mod dataplane;
+mod logging;
+mod statistics;
+mod trace;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_engine::Options;
+use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
+use sluice_p4runtime::{Config, Device, Pipeline, parse_p4info, serve};
+use sluice_ports::Interface;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use args::{Args, Command};
+use captures::Captures;
+use dataplane::{DataPlane, Habits};
+use statistics::Statistics;
+
+/// How often the statistics file is rewritten.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run(args)) => args,
+        Ok(Command::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("sluice-switch: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sluice-switch: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), String> {
+    logging::start(args).map_err(|error| match &args.log_file {
+        Some(path) => format!("cannot write the log file {}: {error}", path.display()),
+        None => format!("cannot log: {error}"),
+    })?;
+    let trace = logging::traces_packets(args);
+    let config = Config {
+        device_id: args.device_id,
+        cpu_port: args.cpu_port,
+        engine: Options { drop_port: args.drop_port, ..Options::default() },
+    };
+    let device = Arc::new(Device::new(config, trace));
+    if let Some(program) = &args.program {
+        device.start(Arc::new(load(program, args.p4info.as_deref())?));
+    }
+    let habits = Habits { trace, watched: args.stats_file.is_some() };
+    let mut data_plane = DataPlane::new(Arc::clone(&device), open_ports(args)?, habits)
+        .map_err(|error| format!("cannot wait for packets: {error}"))?;
+    let statistics = Statistics {
+        ports: data_plane.port_statistics(),
+        device: Arc::clone(&device),
+        no_such_port: data_plane.no_such_port(),
+    };
+    let stop = data_plane.stop_handle();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let listener = runtime
+        .block_on(TcpListener::bind(&args.address))
+        .map_err(|error| format!("cannot serve P4Runtime on {}: {error}", args.address))?;
+    let (ended, data_plane_end) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("data-plane".to_owned())
+        .spawn(move || {
+            // Dropped without a message when the thread panics, which the receiver notices as well.
+            let _ = ended.send(data_plane.run());
+        })
+        .map_err(|error| format!("cannot start the data plane: {error}"))?;
+    let result = runtime.block_on(control(args, device, &statistics, listener, data_plane_end));
+    stop.stop();
+    let joined = thread.join();
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    finish(args, &statistics)?;
+    result?;
+    joined.map_err(|_| "the data plane has failed".to_owned())
+}
+
+/// Loads the program given on the command line.
+fn load(program: &Path, p4info: Option<&Path>) -> Result<Pipeline, String> {
+    let json = std::fs::read(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?;
+    let p4info = p4info.map(|path| {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        text.and_then(|text| parse_p4info(&text).map_err(|error| error.to_string()))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    });
+    let config =
+        ForwardingPipelineConfig { p4info: p4info.transpose()?, p4_device_config: json, cookie: None };
+    Pipeline::new(config).map_err(|error| format!("{}: {error}", program.display()))
+}
+
+fn open_ports(args: &Args) -> Result<Vec<(u32, Interface, Option<Captures>)>, String> {
+    let open = |port: &args::PortSpec| {
+        let interface =
+            Interface::open(&port.interface).map_err(|error| format!("port {}: {error}", port.number))?;
+        let captures = args.pcap.as_deref().map(|directory| {
+            Captures::create(directory, &port.interface)
+                .map_err(|error| format!("cannot write captures into {}: {error}", directory.display()))
+        });
+        Ok((port.number, interface, captures.transpose()?))
+    };
+    args.ports.iter().map(open).collect()
+}
+
+/// Serves controllers until a signal or a failure.
+async fn control(
+    args: &Args,
+    device: Arc<Device>,
+    statistics: &Statistics,
+    listener: TcpListener,
+    data_plane_end: oneshot::Receiver<std::io::Result<()>>,
+) -> Result<(), String> {
+    let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let (mut interrupt, mut terminate) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    announce(args, &address.to_string());
+    let shutdown = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    tokio::select! {
+        result = serve(device, listener, shutdown) => {
+            result.map_err(|error| format!("the P4Runtime server has failed: {error}"))
+        }
+        end = data_plane_end => match end {
+            Ok(Err(error)) => Err(format!("the data plane cannot go on: {error}")),
+            Ok(Ok(())) | Err(_) => Err("the data plane has failed".to_owned()),
+        },
+        never = write_statistics(args.stats_file.as_deref(), statistics) => match never {},
+    }
+}
+
+/// Says on standard output, in one line, that the switch is ready. Others wait for it.
+fn announce(args: &Args, address: &str) {
+    let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
+    let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
+    let mut out = std::io::stdout();
+    let id = args.device_id;
+    let line = writeln!(out, "sluice-switch: serving P4Runtime on {address}, device {id}, ports {ports}");
+    if let Err(error) = line.and_then(|()| out.flush()) {
+        tracing::warn!(%error, "nobody reads standard output");
+    }
+}
+
+async fn write_statistics(path: Option<&Path>, statistics: &Statistics) -> std::convert::Infallible {
+    let Some(path) = path else { return std::future::pending().await };
+    let mut interval = tokio::time::interval(STATISTICS_INTERVAL);
+    let mut complained = false;
+    loop {
+        interval.tick().await;
+        let result = statistics.write(path);
+        if let (Err(error), false) = (&result, complained) {
+            tracing::error!(file = %path.display(), %error, "cannot write the statistics");
+        }
+        complained = result.is_err();
+    }
+}
+
+/// Writes the last statistics.
+fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
+    match &args.stats_file {
+        Some(path) => statistics
+            .write(path)
+            .map_err(|error| format!("cannot write the statistics file {}: {error}", path.display())),
+        None => {
+            eprintln!("{}", statistics.to_json());
+            Ok(())
+        }
+    }
+}
