@@ -64,7 +64,9 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
         config = Config.model_validate(document)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        complaints = [_complaint(name, detail, lines) for detail in details]
+        # pydantic calls a list empty when all of its items are wrong; those speak for themselves.
+        real = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
+        complaints = [_complaint(name, detail, lines) for detail in real]
         raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field))) from error
     problems = [_from_finding(name, finding, lines) for finding in findings(config)]
     if problems:

@@ -58,6 +58,7 @@ def _service(
 ) -> dict[str, Any]:
     view = controller.world.views[service.id]
     decision, balancer = view.decision, view.balancer
+    windows = decision.windows if decision else {}
     counts = traffic.services[service.id]
     names = controller.world.names(service)
     return {
@@ -74,9 +75,7 @@ def _service(
         "unpinned_new": counts.unpinned_new,
         "unpinned_mid": counts.unpinned_mid,
         "unpinned_share": counts.unpinned_share,
-        "servers": [
-            _server(server, balancer, ledger[server.id], view_of(decision), pins) for server in service.servers
-        ],
+        "servers": [_server(server, balancer, ledger[server.id], windows, pins) for server in service.servers],
     }
 
 

@@ -48,6 +48,8 @@ class Controller:
         """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
         at = self.world.config.switch
         switch_name.set(at.address)
+        if (task := asyncio.current_task()) is not None:
+            task.set_name("lead")
         pause, led, quiet = _FIRST_PAUSE_S, False, False
         while True:
             try:

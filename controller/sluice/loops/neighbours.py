@@ -68,7 +68,8 @@ class Neighbours:
 
     async def listen(self) -> None:
         """Take in the switch's packets. Never returns; raises SwitchError."""
-        async for packet in self._link.session.packets():
+        while True:
+            packet = await self._link.session.next_packet()
             match packet["reason"]:
                 case PuntReason.ARP:
                     await self._learn(packet)

@@ -151,12 +151,15 @@ class World:
         self.neighbours.want(self.plan.wanted_neighbours)
 
     def _numbered(self, config: Config, numbers: Numbers, found: Found | None) -> Plan:
-        gone = {r.endpoint: r for r in self.plan.retired}
+        """Number a configuration by what the switch holds or, without that, by the present plan."""
         if found is not None:
-            gone |= found.origins
-        for service in self.plan.services:
-            for server in service.servers:
-                gone.setdefault(server.endpoint, server.retired(service.id))
+            gone = found.origins
+        else:
+            gone = {r.endpoint: r for r in self.plan.retired} | {
+                server.endpoint: server.retired(service.id)
+                for service in self.plan.services
+                for server in service.servers
+            }
         return make_plan(config, numbers, gone.values(), services=SERVICES, servers=SERVERS)
 
     def set_mode(self, name: str, mode: Mode, now_s: float) -> Service:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,6 +13,9 @@ from ..names import REGISTER_SIZES, Register
 from .errors import SwitchError
 from .session import Session
 from .thriftregisters import ThriftRegisters
+
+
+_SLICE = 8192
 
 
 class Registers(Protocol):
@@ -45,9 +49,11 @@ class P4RuntimeRegisters:
             else [P4RegisterEntry(register, index=index) for index in indices]
         )
         cells: dict[int, int] = {}
-        for entity in await self._session.read(wanted):
+        for count, entity in enumerate(await self._session.read(wanted), 1):
             entry = entity.register_entry
             cells[entry.index.index] = int.from_bytes(entry.data.bitstring, "big")
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)  # other tasks are not to wait for a whole table
         try:
             return [cells[index] for index in (range(size) if indices is None else indices)]
         except KeyError as missing:

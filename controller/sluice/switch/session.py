@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 
@@ -191,10 +191,9 @@ class Session:
             self._role.set_exception(error or SwitchLost(f"switch {self.address}: the stream ended"))
             self._role.exception()
 
-    async def packets(self) -> AsyncIterator[entity.P4PacketIn]:
-        """Packets from the switch, for as long as the session lasts."""
-        while True:
-            yield await self._packets.get()
+    async def next_packet(self) -> entity.P4PacketIn:
+        """The next packet from the switch."""
+        return await self._packets.get()
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
         """Have the switch send a frame as it is. Raises SwitchError."""

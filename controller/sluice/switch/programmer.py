@@ -1,0 +1,226 @@
+"""A switch programmed from a configuration and driven step by step, without an event loop: for tests and tools.
+
+    with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
+        switch.apply(weights={"web": {"s1": 192, "s2": 64}})
+        before = switch.ledger("web", "s1")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from ipaddress import IPv4Address
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from finsy import P4CounterEntry, P4PacketIn
+
+from sluice.balance import Counts, fair_shares, largest_remainder, weight_sum
+from sluice.balance.ratios import Member
+from sluice.config import Config
+from sluice.names import SERVERS, SERVICES, Counter, DropReason, Register
+
+from . import pipeline
+from .errors import SwitchError
+from .ledger import read_ledger
+from .plan import Plan, Server, Service, make_plan
+from .reconcile import Found, read_back, reconcile
+from .registers import Registers, open_registers
+from .session import Session
+from .state import Neighbour, State
+from .verdict import Traffic, read_traffic
+
+_T = TypeVar("_T")
+_PATIENCE_S = 30.0
+
+
+def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | None = None) -> State:
+    """The state of a fresh switch: ratios at the capacities, and the neighbours given as address: (port, MAC)."""
+    plan = make_plan(config, services=SERVICES, servers=SERVERS)
+    weights: dict[int, dict[int, int]] = {}
+    for service in plan.services:
+        members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
+        weights[service.id] = largest_remainder(fair_shares(members), weight_sum(len(members)))
+    known = {IPv4Address(address): Neighbour(*place) for address, place in (neighbours or {}).items()}
+    return State(plan=plan, weights=weights, neighbours=known)
+
+
+class Programmer:
+    """A switch, programmed on entry. Every call blocks and raises SwitchError."""
+
+    def __init__(
+        self,
+        config: Config,
+        neighbours: Mapping[str, tuple[int, str]] | None = None,
+        *,
+        fresh: bool = True,
+        election_id: int | None = None,
+    ) -> None:
+        """``fresh`` loads the program even when the switch already runs it, so that its registers are empty."""
+        self._config = config
+        self._fresh = fresh
+        self._election_id = election_id
+        self.state = initial_state(config, neighbours)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="sluice-programmer", daemon=True)
+        self._stack = AsyncExitStack()
+        self._session: Session | None = None
+        self._registers: Registers | None = None
+        self._found: Found | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._do(self._open())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the switch as it is."""
+        self._do(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _do(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_PATIENCE_S)
+
+    async def _open(self) -> None:
+        at = self._config.switch
+        election = self._election_id if self._election_id is not None else at.election_id
+        code = pipeline.load(at.pipeline)
+        session = await self._stack.enter_async_context(Session(at.address, at.device_id, code, election))
+        if not session.is_primary:
+            raise SwitchError(f"switch {at.address}: another controller leads it; stop it first")
+        if self._fresh or not await session.runs_pipeline():
+            await session.push_pipeline()
+        self._session = session
+        self._found = await read_back(session)
+        await reconcile(session, self._found, self.state)
+        self._registers = await open_registers(session, at.thrift)
+        self._stack.push_async_callback(self._registers.close)
+
+    @property
+    def session(self) -> Session:
+        """The open session, for what this class has no method for (run its coroutines with ``run``)."""
+        if self._session is None:
+            raise SwitchError("the programmer is not open; use it in a `with` statement")
+        return self._session
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine of the session and wait for it."""
+        return self._do(coroutine)
+
+    # -- names to numbers
+
+    @property
+    def plan(self) -> Plan:
+        """The configuration with its numbers."""
+        return self.state.plan
+
+    def service(self, name: str) -> Service:
+        """A service by name."""
+        found = self.plan.service(name)
+        if found is None:
+            raise SwitchError(f"no service {name!r} in the configuration")
+        return found
+
+    def server(self, service: str, name: str) -> Server:
+        """A server by name."""
+        for server in self.service(service).servers:
+            if server.name == name:
+                return server
+        raise SwitchError(f"no server {service}/{name} in the configuration")
+
+    # -- changes
+
+    def apply(
+        self,
+        *,
+        weights: Mapping[str, Mapping[str, int]] | None = None,
+        ejected: Collection[tuple[str, str]] | None = None,
+        neighbours: Mapping[str, tuple[int, str]] | None = None,
+    ) -> int:
+        """Change selector weights, the ejected servers or the neighbours; the number of updates written."""
+        state = self.state
+        if weights is not None:
+            numbered = {
+                self.service(service).id: {self.server(service, name).id: weight for name, weight in members.items()}
+                for service, members in weights.items()
+            }
+            state = replace(state, weights={**state.weights, **numbered})
+        if ejected is not None:
+            state = replace(state, ejected=frozenset(self.server(*pair).id for pair in ejected))
+        if neighbours is not None:
+            known = {IPv4Address(address): Neighbour(*place) for address, place in neighbours.items()}
+            state = replace(state, neighbours=known)
+        self.state = state
+        return self._reconcile()
+
+    def reconfigure(self, config: Config) -> int:
+        """Take over another configuration as it stands; weights go to the capacities. The updates written."""
+        self._config = config
+        self.state = replace(initial_state(config), neighbours=self.state.neighbours)
+        return self._reconcile()
+
+    def _reconcile(self) -> int:
+        assert self._found is not None
+        return self._do(reconcile(self.session, self._found, self.state))
+
+    # -- registers, counters, packets
+
+    @property
+    def registers(self) -> Registers:
+        """Register access, as a coroutine interface."""
+        if self._registers is None:
+            raise SwitchError("the programmer is not open; use it in a `with` statement")
+        return self._registers
+
+    def read_register(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        """Cells of a register; all of them without ``indices``."""
+        return self._do(self.registers.read(register, indices))
+
+    def write_register(self, register: Register, index: int, value: int) -> None:
+        """Set one cell."""
+        self._do(self.registers.write(register, index, value))
+
+    def ledger(self, service: str, server: str) -> Counts:
+        """The cumulative counts of a server."""
+        number = self.server(service, server).id
+        return self._do(read_ledger(self.registers, [number]))[number]
+
+    def traffic(self) -> Traffic:
+        """Every counter that ``sluice status`` shows."""
+        return self._do(read_traffic(self.session, [service.id for service in self.plan.services]))
+
+    def counter(self, counter: Counter, index: int) -> int:
+        """Packets of one counter cell."""
+        found = self._do(self.session.read([P4CounterEntry(counter, index=index)]))
+        return found[0].counter_entry.data.packet_count
+
+    def drops(self, reason: DropReason) -> int:
+        """Packets dropped for a reason."""
+        return self.counter(Counter.VERDICTS, int(reason))
+
+    def packet_in(self, timeout_s: float = 2.0) -> P4PacketIn | None:
+        """The next packet from the switch; None when none comes in time."""
+        return self._do(self._next_packet(timeout_s))
+
+    async def _next_packet(self, timeout_s: float) -> P4PacketIn | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.session.next_packet()
+        except TimeoutError:
+            return None
+
+    def packet_out(self, payload: bytes, port: int) -> None:
+        """Have the switch send a frame as it is."""
+        self._do(self.session.send_packet(payload, port))

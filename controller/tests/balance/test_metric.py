@@ -1,0 +1,33 @@
+"""R: equation 5, no evidence, infinity, and what repeated SYN-ACKs would make of it."""
+
+import math
+
+from sluice.balance.counts import Counts
+from sluice.balance.metric import ratio_of_unanswered, ratio_with_every_synack, smoothed
+
+
+def test_equation_5() -> None:
+    assert ratio_of_unanswered(Counts(syn=150, synack=100)) == 0.5
+
+
+def test_too_few_syns_are_no_evidence_rather_than_zero() -> None:
+    assert ratio_of_unanswered(Counts(syn=9, synack=9), minimum_syn=10) is None
+    assert ratio_of_unanswered(Counts()) is None
+
+
+def test_no_answer_to_enough_syns_is_infinity() -> None:
+    assert ratio_of_unanswered(Counts(syn=10), minimum_syn=10) == math.inf
+
+
+def test_repeated_synacks_do_not_enter_r_but_are_shown() -> None:
+    """The measurement of algorithms.md: 2,718 SYNs, 1,072 SYN-ACKs, of which 1,040 were first ones."""
+    window = Counts(syn=2718, synack=1040, synack_again=32)
+    r, every = ratio_of_unanswered(window), ratio_with_every_synack(window)
+    assert r is not None and every is not None
+    assert round(r, 3) == 1.613
+    assert round(every, 3) == 1.535
+
+
+def test_smoothed_is_finite_and_small_without_evidence() -> None:
+    assert smoothed(Counts(), 0.5, 10) == 0.05
+    assert smoothed(Counts(syn=100), 0.5, 10) == 10.05

@@ -1,0 +1,129 @@
+"""What production mode adds: confidence, recovery, ejection, panic, flood freeze, slow start."""
+
+import math
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model import Pool
+from sluice.balance import BalanceOptions, Condition, Member, ProductionOptions
+from sluice.balance.confidence import deviation, proportional_step
+from sluice.balance.counts import Counts
+
+PRODUCTION = BalanceOptions(window_s=40)
+
+
+def test_worst_server_loses_traffic() -> None:
+    pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PRODUCTION)
+    assert pool.intervals(40).ratios[3] < 1 / 6
+
+
+def test_differences_within_chance_move_nothing() -> None:
+    windows = {1: Counts(syn=100, synack=97), 2: Counts(syn=100, synack=99)}
+    z = deviation(1, windows)
+    assert 0 < z < 3
+    assert proportional_step(z, 3.0, 0.1) == 0
+
+
+def test_step_grows_with_the_evidence_up_to_delta() -> None:
+    assert proportional_step(3.0, 3.0, 0.1) == 0
+    assert math.isclose(proportional_step(4.5, 3.0, 0.1), 0.05)
+    assert proportional_step(60.0, 3.0, 0.1) == 0.1
+
+
+def test_mended_server_comes_back() -> None:
+    pool = Pool({1: 400, 2: 400, 3: 60}, offered=500, options=PRODUCTION)
+    starved = pool.intervals(40).ratios[3]
+    pool.capacity[3] = 400
+    pool.waiting[3] = 0
+    assert starved < 0.2
+    assert math.isclose(pool.intervals(200).ratios[3], 1 / 3, abs_tol=0.01)
+
+
+def test_starved_server_is_still_measured() -> None:
+    pool = Pool({1: 400, 2: 400, 3: 1}, offered=600, options=PRODUCTION)
+    decision = pool.intervals(200)
+    assert decision.ratios[3] >= 0.05 / 3 - 1e-9
+    assert decision.weights[3] >= 1
+
+
+def test_silent_server_is_ejected_at_once_and_returns_slowly() -> None:
+    options = replace(PRODUCTION, production=ProductionOptions(slow_start_s=100))
+    pool = Pool({1: 400, 2: 400, 3: 400}, offered=300, options=options)
+    pool.intervals(3)
+    pool.capacity[3] = 0
+    decision = pool.interval()
+    assert decision.diagnosis.condition is Condition.SILENT
+    assert decision.ejected == {3}
+    assert math.isclose(decision.ratios[3], 0.05 / 3)
+    pool.capacity[3] = 400
+    back = pool.interval()
+    assert back.ejected == frozenset()
+    assert back.ratios[3] < 0.05
+    ten_s_later = pool.interval()
+    assert ten_s_later.ratios[3] <= 0.1 / 3 + 1e-9
+    assert math.isclose(pool.intervals(100).ratios[3], 1 / 3, abs_tol=0.02)
+
+
+def test_pool_is_never_ejected_as_a_whole() -> None:
+    pool = Pool({1: 0, 2: 0, 3: 400}, offered=300, options=PRODUCTION)
+    decision = pool.intervals(3)
+    assert decision.diagnosis.condition is Condition.PANIC
+    assert decision.ejected == frozenset()
+    assert decision.ratios == {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
+
+
+def test_answered_flood_freezes_the_weights() -> None:
+    pool = Pool({1: 4000, 2: 4000, 3: 60}, offered=300, options=PRODUCTION)
+    pool.intervals(5)
+    pool.completing, pool.offered = 0.02, 3000
+    frozen = pool.intervals(6).weights
+    decision = pool.intervals(5)
+    assert decision.diagnosis.condition is Condition.FLOOD
+    assert decision.weights == frozen
+    assert "flood" in decision.diagnosis.sentence({})
+
+
+def test_losses_everywhere_at_once_freeze_the_weights() -> None:
+    pool = Pool({1: 100, 2: 90, 3: 110}, offered=900, options=PRODUCTION)
+    decision = pool.intervals(3)
+    assert decision.diagnosis.condition is Condition.OVERLOAD
+    assert decision.reason == "frozen"
+
+
+def test_new_server_ramps_up() -> None:
+    pool = Pool({1: 400, 2: 400}, offered=300, options=PRODUCTION)
+    pool.intervals(3)
+    pool.capacity[3] = 400
+    pool.counts[3], pool.waiting[3] = Counts(), 0
+    pool.balancer.configure([Member(1), Member(2), Member(3)], PRODUCTION, pool.now)
+    assert pool.balancer.ratios[3] < 0.02
+    shares = [pool.interval().ratios[3] for _ in range(6)]
+    assert shares == sorted(shares)
+    assert shares[2] <= 0.5 / 3 + 1e-9
+
+
+def test_capacities_are_what_recovery_leads_back_to() -> None:
+    members = [Member(1, 1.0), Member(2, 3.0)]
+    pool = Pool({1: 400, 2: 400}, offered=100, options=PRODUCTION, members=members)
+    pool.balancer.adopt({1: 0.9, 2: 0.1})
+    assert math.isclose(pool.intervals(200).ratios[2], 0.75, abs_tol=0.01)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 9), st.integers(0, 500), min_size=1, max_size=6),
+    st.integers(0, 1500),
+    st.floats(0, 1),
+    st.sampled_from(["paper", "production", "fixed"]),
+)
+def test_ratios_sum_to_one_and_groups_are_never_empty(
+    capacity: dict[int, int], offered: int, completing: float, mode: str
+) -> None:
+    options = BalanceOptions(mode=type(PRODUCTION.mode)(mode), window_s=40)
+    pool = Pool(capacity, offered=offered, options=options, completing=completing)
+    for _ in range(12):
+        decision = pool.interval()
+        assert math.isclose(sum(decision.ratios.values()), 1.0)
+        assert all(0 <= ratio <= 1 for ratio in decision.ratios.values())
+        assert sum(decision.weights.values()) == 256

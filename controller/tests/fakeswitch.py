@@ -1,0 +1,330 @@
+"""A P4Runtime switch in this process: tables, registers, meters, counters, packets, arbitration; no packet processing.
+
+It keeps what it is told as protobuf messages and behaves as the specification has it, so that a test sees what a
+controller does at the boundary: which requests, in which order, and what it makes of the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc.aio
+from finsy import P4Schema
+from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
+from google.protobuf import any_pb2
+from sluice.switch.reconcile import Key, key_of
+
+Stream = asyncio.Queue[p4r.StreamMessageResponse]
+
+
+@dataclass(eq=False)
+class Client:
+    """An open stream."""
+
+    outbox: Stream = field(default_factory=asyncio.Queue)
+    election_id: int = 0
+
+
+class FakeSwitch(p4r_grpc.P4RuntimeServicer):
+    """Listens on a loopback port of its own. ``start``, ``stop`` and ``restart`` as a process would."""
+
+    def __init__(self, *, device_id: int = 1, registers_over_p4runtime: bool = True) -> None:
+        self.device_id = device_id
+        self.registers_over_p4runtime = registers_over_p4runtime
+        self.port = 0
+        self.writes: list[p4r.WriteRequest] = []
+        """Every request that was carried out."""
+        self.pushes = 0
+        self.packets_out: asyncio.Queue[p4r.PacketOut] = asyncio.Queue()
+        self.refuse_table: str | None = None
+        """Updates of this table (by alias) fail."""
+        self._server: grpc.aio.Server | None = None
+        self._clients: list[Client] = []
+        self._highest = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.config: p4r.ForwardingPipelineConfig | None = None
+        self.schema = P4Schema()
+        self.tables: dict[Key, p4r.TableEntry] = {}
+        self.registers: dict[tuple[int, int], int] = {}
+        self.meters: dict[tuple[int, int], p4r.MeterConfig] = {}
+        self.counters: dict[tuple[int, int], int] = {}
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> FakeSwitch:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to listen; on the same port as before, if there was a before."""
+        self._server = grpc.aio.server()
+        p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
+        bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        assert bound, f"port {self.port} cannot be had"
+        self.port = bound
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """End all streams."""
+        assert self._server is not None
+        await self._server.stop(None)
+        self._clients.clear()
+        self._highest = 0
+
+    async def restart(self) -> None:
+        """As a process that was killed and started again: everything is forgotten."""
+        await self.stop()
+        self._forget()
+        await self.start()
+
+    # -- what tests ask and set
+
+    def entries(self, alias: str) -> list[p4r.TableEntry]:
+        """The entries of a table."""
+        number = self.schema.tables[alias].id
+        return [entry for key, entry in self.tables.items() if key[0] == number and not key[1]]
+
+    def weights(self, service_id: int, alias: str = "choose") -> dict[int, int]:
+        """The weights of a service's group."""
+        for entry in self.entries(alias):
+            if int.from_bytes(entry.match[0].exact.value, "big") == service_id:
+                members = entry.action.action_profile_action_set.action_profile_actions
+                return {int.from_bytes(m.action.params[0].value, "big"): m.weight for m in members}
+        return {}
+
+    def count(self, register: str, index: int, more: int) -> None:
+        """Let a cumulative 32-bit register cell count."""
+        cell = (self.schema.registers[register].id, index)
+        self.registers[cell] = (self.registers.get(cell, 0) + more) % (1 << 32)
+
+    def packet_in(self, payload: bytes, **metadata: int) -> None:
+        """Send a packet to the primary controller."""
+        header = self.schema.controller_packet_metadata["packet_in"]
+        packet = p4r.PacketIn(payload=payload, metadata=header.encode(dict[str, Any](metadata)))
+        primary = self._primary()
+        assert primary is not None
+        primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=packet))
+
+    # -- arbitration
+
+    def _primary(self) -> Client | None:
+        candidates = [c for c in self._clients if c.election_id == self._highest]
+        return candidates[0] if candidates else None
+
+    def _notify(self, clients: list[Client]) -> None:
+        primary = self._primary()
+        for client in clients:
+            code = (
+                rpc_code.OK
+                if client is primary
+                else rpc_code.ALREADY_EXISTS
+                if primary is not None
+                else rpc_code.NOT_FOUND
+            )
+            update = p4r.MasterArbitrationUpdate(
+                device_id=self.device_id,
+                election_id=U128.encode(self._highest),
+                status=rpc_status.Status(code=code),
+            )
+            client.outbox.put_nowait(p4r.StreamMessageResponse(arbitration=update))
+
+    async def StreamChannel(
+        self, request_iterator: AsyncIterator[p4r.StreamMessageRequest], context: Any
+    ) -> AsyncIterator[p4r.StreamMessageResponse]:
+        client = Client()
+        reading = asyncio.create_task(self._read_stream(client, request_iterator, context))
+        try:
+            while not reading.done():
+                getting = asyncio.create_task(client.outbox.get())
+                await asyncio.wait({getting, reading}, return_when=asyncio.FIRST_COMPLETED)
+                if not getting.done():
+                    getting.cancel()
+                    break
+                yield getting.result()
+            if (error := reading.exception()) is not None:
+                raise error
+        finally:
+            reading.cancel()
+            if client in self._clients:
+                was_primary = client is self._primary()
+                self._clients.remove(client)
+                if was_primary:
+                    self._notify(self._clients)
+
+    async def _read_stream(
+        self, client: Client, requests: AsyncIterator[p4r.StreamMessageRequest], context: Any
+    ) -> None:
+        async for request in requests:
+            match request.WhichOneof("update"):
+                case "arbitration":
+                    bid = U128.decode(request.arbitration.election_id)
+                    if any(c.election_id == bid and c is not client for c in self._clients):
+                        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "Election id already exists")
+                    before = self._primary()
+                    client.election_id = bid
+                    if client not in self._clients:
+                        self._clients.append(client)
+                    self._highest = max(self._highest, bid)
+                    changed = self._primary() is not before
+                    self._notify(self._clients if changed else [client])
+                case "packet":
+                    if client is self._primary():
+                        self.packets_out.put_nowait(request.packet)
+                case _:
+                    pass
+
+    # -- unary calls
+
+    async def Capabilities(self, request: Any, context: Any) -> p4r.CapabilitiesResponse:
+        return p4r.CapabilitiesResponse(p4runtime_api_version="1.5.0")
+
+    async def _check_primary(self, request: Any, context: Any) -> None:
+        primary = self._primary()
+        if primary is None or U128.decode(request.election_id) != primary.election_id:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
+
+    async def _check_pipeline(self, context: Any) -> None:
+        if self.config is None:
+            text = "No forwarding pipeline config set for this device"
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
+
+    async def SetForwardingPipelineConfig(
+        self, request: p4r.SetForwardingPipelineConfigRequest, context: Any
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        await self._check_primary(request, context)
+        assert request.action == p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+        self._forget()
+        self.config = request.config
+        self.schema = P4Schema(request.config.p4info)
+        self.pushes += 1
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    async def GetForwardingPipelineConfig(
+        self, request: p4r.GetForwardingPipelineConfigRequest, context: Any
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        await self._check_pipeline(context)
+        assert self.config is not None
+        config = p4r.ForwardingPipelineConfig()
+        config.CopyFrom(self.config)
+        if request.response_type == p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY:
+            config.ClearField("p4info")
+            config.ClearField("p4_device_config")
+        return p4r.GetForwardingPipelineConfigResponse(config=config)
+
+    async def Write(self, request: p4r.WriteRequest, context: Any) -> p4r.WriteResponse:
+        await self._check_pipeline(context)
+        await self._check_primary(request, context)
+        errors = [self._update(update) for update in request.updates]
+        if any(error.canonical_code for error in errors):
+            status = rpc_status.Status(code=rpc_code.UNKNOWN, message="Write failed")
+            for error in errors:
+                detail = any_pb2.Any()
+                detail.Pack(error)
+                status.details.append(detail)
+            metadata = (("grpc-status-details-bin", status.SerializeToString()),)
+            await context.abort(grpc.StatusCode.UNKNOWN, "Write failed", metadata)
+        self.writes.append(request)
+        return p4r.WriteResponse()
+
+    def _update(self, update: p4r.Update) -> p4r.Error:
+        entity = update.entity
+        match entity.WhichOneof("entity"):
+            case "table_entry":
+                return self._update_table(update.type, entity.table_entry)
+            case "meter_entry":
+                cell = (entity.meter_entry.meter_id, entity.meter_entry.index.index)
+                self.meters.pop(cell, None)
+                if entity.meter_entry.HasField("config"):
+                    self.meters[cell] = entity.meter_entry.config
+            case "register_entry":
+                entry = entity.register_entry
+                cell = (entry.register_id, entry.index.index)
+                self.registers[cell] = int.from_bytes(entry.data.bitstring, "big")
+            case other:
+                return p4r.Error(canonical_code=rpc_code.UNIMPLEMENTED, message=f"no {other}")
+        return p4r.Error()
+
+    def _update_table(self, kind: int, entry: p4r.TableEntry) -> p4r.Error:
+        table = self.schema.tables[entry.table_id]
+        if table.alias == self.refuse_table:
+            return p4r.Error(canonical_code=rpc_code.RESOURCE_EXHAUSTED, message=f"table {table.alias} is full")
+        key = key_of(entry)
+        if kind == p4r.Update.INSERT and key in self.tables:
+            return p4r.Error(canonical_code=rpc_code.ALREADY_EXISTS, message="entry exists")
+        if kind != p4r.Update.INSERT and key not in self.tables and not entry.is_default_action:
+            return p4r.Error(canonical_code=rpc_code.NOT_FOUND, message="no such entry")
+        if kind == p4r.Update.DELETE:
+            del self.tables[key]
+        else:
+            self.tables[key] = entry
+        return p4r.Error()
+
+    async def Read(self, request: p4r.ReadRequest, context: Any) -> AsyncIterator[p4r.ReadResponse]:
+        await self._check_pipeline(context)
+        for wanted in request.entities:
+            kind = wanted.WhichOneof("entity")
+            if kind == "register_entry" and not self.registers_over_p4runtime:
+                await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
+            yield p4r.ReadResponse(entities=self._read(wanted))
+
+    def _read(self, wanted: p4r.Entity) -> list[p4r.Entity]:
+        match wanted.WhichOneof("entity"):
+            case "table_entry":
+                entry = wanted.table_entry
+                return [
+                    p4r.Entity(table_entry=found)
+                    for key, found in self.tables.items()
+                    if entry.table_id in (0, key[0]) and key[1] == entry.is_default_action
+                ]
+            case "register_entry":
+                entry = wanted.register_entry
+                size = self.schema.registers[entry.register_id].size
+                return [self._register(entry.register_id, i) for i in _indices(entry, size)]
+            case "meter_entry":
+                entry = wanted.meter_entry
+                size = self.schema.meters[entry.meter_id].size
+                return [
+                    p4r.Entity(
+                        meter_entry=p4r.MeterEntry(
+                            meter_id=entry.meter_id,
+                            index=p4r.Index(index=i),
+                            config=self.meters.get((entry.meter_id, i)),
+                        )
+                    )
+                    for i in _indices(entry, size)
+                ]
+            case "counter_entry":
+                entry = wanted.counter_entry
+                size = self.schema.counters[entry.counter_id].size
+                return [
+                    p4r.Entity(
+                        counter_entry=p4r.CounterEntry(
+                            counter_id=entry.counter_id,
+                            index=p4r.Index(index=i),
+                            data=p4r.CounterData(packet_count=self.counters.get((entry.counter_id, i), 0)),
+                        )
+                    )
+                    for i in _indices(entry, size)
+                ]
+            case other:
+                raise AssertionError(f"the controller reads {other}")
+
+    def _register(self, number: int, index: int) -> p4r.Entity:
+        value = self.registers.get((number, index), 0)
+        data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
+        return p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data))
+
+
+def _indices(entry: Any, size: int) -> range:
+    return range(entry.index.index, entry.index.index + 1) if entry.HasField("index") else range(size)

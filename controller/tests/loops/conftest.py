@@ -1,0 +1,30 @@
+"""A fake switch and a configuration that points at it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from configs import web
+from fakeswitch import FakeSwitch
+from harness import WriteConfig
+
+
+@pytest.fixture
+async def switch() -> AsyncGenerator[FakeSwitch]:
+    async with FakeSwitch() as fake:
+        yield fake
+
+
+@pytest.fixture
+def write_config(switch: FakeSwitch, tmp_path: Path, pipeline_dir: Path) -> WriteConfig:
+    """Writes a configuration for the fake switch; the keywords are those of configs.web."""
+
+    def write(name: str = "sluice.yaml", **options: object) -> Path:
+        path = tmp_path / name
+        control = str(options.pop("control", tmp_path / f"{path.stem}.sock"))
+        path.write_text(web(switch.address, str(pipeline_dir), control=control, **options))  # type: ignore[arg-type]
+        return path
+
+    return write

@@ -1,0 +1,76 @@
+"""A controller in this process, driven against the fake switch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fakeswitch import FakeSwitch
+from sluice.configload import load
+from sluice.loops.controller import Controller
+from sluice.loops.trace import Trace
+
+PATIENCE_S = 10.0
+
+WriteConfig = Callable[..., Path]
+"""Writes a configuration for the fake switch; the keywords are those of configs.web."""
+
+
+async def until(condition: Callable[[], object], what: str = "condition") -> None:
+    """Wait for something to become true; fail with its name when it does not."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():  # noqa: ASYNC110 - what is waited for is another process's state in real life
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited {PATIENCE_S:g} s in vain for: {what}") from None
+
+
+class Running:
+    """A controller that runs, and what it has said."""
+
+    def __init__(self, config: Path) -> None:
+        self.config_path = config
+        self.said: list[str] = []
+        self._trace_path = config.with_suffix(f".{id(self)}.jsonl")
+        self.trace = Trace(self._trace_path)
+        self.controller = Controller(load(config), str(config), self.trace, self.said.append)
+
+    def ready(self, times: int = 1) -> bool:
+        """True once it has announced so often that the switch is programmed."""
+        return sum(line.startswith("sluice: ready") for line in self.said) >= times
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """The trace so far."""
+        return [json.loads(line) for line in self._trace_path.read_text().splitlines()]
+
+
+@asynccontextmanager
+async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running]:
+    """Run a controller for the length of a block; ends it as Ctrl-C would."""
+    it = Running(config)
+    task = asyncio.create_task(it.controller.run())
+    try:
+        if ready:
+            await until(lambda: it.ready() or task.done(), "the ready line")
+            if task.done():
+                task.result()
+            # What is counted before the first reading belongs to the base.
+            await until(it.decisions, "the first decision")
+        yield it
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+        it.trace.close()
+
+
+def feed(switch: FakeSwitch, server: int, syn: int, synack: int, completed: int | None = None) -> None:
+    """Let a server be asked and answer."""
+    switch.count("ledger_syn", server, syn)
+    switch.count("ledger_synack", server, synack)
+    switch.count("ledger_completed", server, synack if completed is None else completed)

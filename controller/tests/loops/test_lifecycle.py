@@ -1,0 +1,200 @@
+"""Start, adoption, restart of either side, and the stand-by controller, against a switch in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from fakeswitch import FakeSwitch
+from finsy.proto import p4r
+from harness import WriteConfig, feed, running, until
+from sluice.switch.errors import SwitchError
+
+
+async def test_programs_an_empty_switch_and_says_so(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        assert it.said == [f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=25"]
+    assert switch.pushes == 1
+    assert switch.weights(1) == {1: 128, 2: 128}
+    assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}
+    assert len(switch.entries("ports")) == 3
+    assert len(switch.entries("owned")) == 4
+    assert len(switch.entries("routes")) == 4
+    assert len(switch.entries("services")) == 3
+    assert len(switch.entries("egress_vlan")) == 1
+
+
+async def test_loaded_server_loses_share_in_single_writes(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        before = len(switch.writes)
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        for request in switch.writes[before:]:
+            assert len(request.updates) == 1, "a change of weights is one update in one request"
+            assert request.updates[0].type == p4r.Update.MODIFY
+        moved = [d for d in it.decisions() if d["wrote"]]
+        assert moved[0]["servers"]["s1"]["r"] == 1.0
+        assert moved[0]["servers"]["s1"]["ratio"] == 0.45
+
+
+async def test_writes_nothing_while_nothing_changes(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        before = len(switch.writes)
+        await until(lambda: len(it.decisions()) >= 5, "five decisions")
+        assert len(switch.writes) == before
+
+
+async def test_controller_restart_changes_nothing_in_the_switch(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config):
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+    left, writes = switch.weights(1), len(switch.writes)
+    async with running(config) as again:
+        assert again.said == [
+            f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=yes updates=0"
+        ]
+        await until(lambda: len(again.decisions()) >= 2, "two decisions")
+        assert switch.weights(1) == left
+    assert switch.pushes == 1
+    assert len(switch.writes) == writes
+
+
+async def test_switch_restart_restores_everything_with_the_ratios_reached(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(write_config()) as it:
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        before = switch.weights(1)
+        await switch.restart()
+        await until(lambda: it.ready(2), "the second ready line")
+        assert switch.weights(1)[1] <= before[1]
+        assert len(switch.entries("services")) == 3
+    assert switch.pushes == 2
+
+
+async def test_program_without_a_cookie_is_recognised(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config):
+        pass
+    assert switch.config is not None
+    switch.config.ClearField("cookie")
+    async with running(config) as again:
+        assert "adopted=yes" in again.said[0]
+    assert switch.pushes == 1
+
+
+async def test_other_program_is_replaced(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config):
+        pass
+    assert switch.config is not None
+    switch.config.cookie.cookie += 1
+    async with running(config) as again:
+        assert "adopted=no" in again.said[0]
+    assert switch.pushes == 2
+
+
+async def test_surplus_entries_of_an_adopted_switch_go(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config):
+        pass
+    text = config.read_text().replace("routes: [{to: 0.0.0.0/0, via: 10.0.1.9}]", "routes: []")
+    config.write_text(text)
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=1")
+    assert len(switch.entries("routes")) == 3
+
+
+async def test_server_added_while_the_controller_was_away_is_new_and_numbers_stay(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    config = write_config()
+    async with running(config):
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+    left = switch.weights(1)
+    added = "  - {name: s0, address: 10.0.2.3, port: 80}\n  - {name: s1, address: 10.0.2.2"
+    config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2", added))
+    async with running(config):
+        weights = switch.weights(1)
+        assert set(weights) == {1, 2, 3}, "the first server of the file got the free number 3"
+        assert weights[1] / weights[2] == pytest.approx(left[1] / left[2], rel=0.05)
+        assert weights[3] == pytest.approx(256 / 3, abs=1)
+
+
+async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    first_config, second_config = write_config("first.yaml"), write_config("second.yaml")
+    async with running(first_config):
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        second = running(second_config, ready=False)
+        it = await second.__aenter__()
+        await until(lambda: it.said, "the second controller to say something")
+        assert it.said == [f"sluice: standby switch={switch.address} device=1"]
+        await asyncio.sleep(0.2)
+        assert it.decisions() == []
+    left = switch.weights(1)
+    try:
+        await until(it.ready, "the second controller to take over")
+        assert "adopted=yes updates=0" in it.said[1]
+        assert switch.weights(1) == left
+        assert switch.pushes == 1
+        feed(switch, 1, syn=100, synack=10)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < left[1], "the second controller to move weights")
+    finally:
+        await second.__aexit__(None, None, None)
+
+
+async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    low, high = write_config("low.yaml"), write_config("high.yaml")
+    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
+    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
+    async with running(low) as loser:
+        async with running(high) as winner:
+            assert "adopted=yes" in winner.said[0]
+            await until(lambda: loser.said[-1].startswith("sluice: standby"), "the other to stand by")
+        await until(lambda: loser.ready(2), "the other to lead again")
+
+
+async def test_waits_for_a_switch_that_is_not_there_yet(
+    switch: FakeSwitch, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_config()
+    await switch.stop()
+    async with running(config, ready=False) as it:
+        await asyncio.sleep(0.5)
+        assert it.said == []
+        await switch.start()
+        await until(it.ready, "the ready line")
+
+
+async def test_refusal_quotes_the_update(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    switch.refuse_table = "servers"
+    with pytest.raises(SwitchError) as caught:
+        async with running(write_config()):
+            pass
+    text = str(caught.value)
+    assert f"switch {switch.address}: write: RESOURCE_EXHAUSTED: table servers is full in update" in text
+    assert "type: INSERT" in text
+
+
+async def test_missing_registers_name_the_remedy(tmp_path: Path, pipeline_dir: Path) -> None:
+    from configs import web
+
+    async with FakeSwitch(registers_over_p4runtime=False) as bmv2:
+        config = tmp_path / "sluice.yaml"
+        config.write_text(web(bmv2.address, str(pipeline_dir)))
+        with pytest.raises(SwitchError, match=r"set switch\.thrift"):
+            async with running(config):
+                pass
