@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::layout::Slots;
+use crate::machine::Machine;
+use crate::pipeline::Pass;
 use crate::program::Program;
 use crate::trace::TraceEvent;
 
@@ -57,38 +60,78 @@ pub struct Drops {
     pub digests_lost: u64,
     /// `assert` or `assume` did not hold: the packet is dropped (BMv2 aborts).
     pub assertions: u64,
+    /// A loop in the parser or in an action that would not end.
+    pub endless_loops: u64,
 }
 
 /// A program and all its state.
-pub struct Engine {}
+pub struct Engine {
+    pub(crate) program: Arc<Program>,
+    slots: Box<Slots>,
+    pub(crate) machine: Machine,
+    /// Deparsed headers.
+    head: Vec<u8>,
+}
 
 impl Engine {
     /// A fresh engine: const entries in place, everything else empty or zero.
     #[must_use]
-    pub fn new(_program: Arc<Program>, _options: Options) -> Engine {
-        todo!()
+    pub fn new(program: Arc<Program>, options: Options) -> Engine {
+        let mut slots = fresh_slots();
+        for &(slot, value) in &program.init {
+            slots[usize::from(slot)] = value;
+        }
+        slots[usize::from(program.standard.drop_port)] = options.drop_port.into();
+        let machine = Machine::new(&program, options);
+        let mut engine = Engine { program, slots, machine, head: Vec::with_capacity(512) };
+        engine.install_const_entries();
+        engine
     }
+
     /// The program it runs.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
-        todo!()
+        &self.program
     }
+
     /// Runs one frame to its end. `now`: nanoseconds since the caller's origin, never decreasing.
     /// `ingress_global_timestamp` is `now / 1000`.
-    pub fn receive(&mut self, _now: u64, _port: u32, _frame: &[u8], _out: &mut impl Sink) {
-        todo!()
+    pub fn receive(&mut self, now: u64, port: u32, frame: &[u8], out: &mut impl Sink) {
+        self.machine.now = now;
+        self.machine.drops.received += 1;
+        let code = if self.machine.trace.is_some() { &self.program.traced } else { &self.program.code };
+        let mut pass = Pass {
+            p: &self.program,
+            code,
+            s: &mut self.slots,
+            m: &mut self.machine,
+            head: &mut self.head,
+            port,
+            budget: 0,
+        };
+        pass.frame(frame, out);
     }
+
     /// Totals and drops by cause.
     #[must_use]
     pub fn drops(&self) -> Drops {
-        todo!()
+        self.machine.drops
     }
+
     /// Turns the per-packet trace on or off (off at first; costs nothing while off).
-    pub fn set_trace(&mut self, _on: bool) {
-        todo!()
+    pub fn set_trace(&mut self, on: bool) {
+        self.machine.trace = on.then(Vec::new);
     }
+
     /// The trace since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
-        todo!()
+        self.machine.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
+}
+
+/// An array of zeros that never was on the stack.
+fn fresh_slots() -> Box<Slots> {
+    let zeros: Box<[u64]> = vec![0; std::mem::size_of::<Slots>() / 8].into_boxed_slice();
+    // the length is the array's by construction
+    zeros.try_into().unwrap_or_else(|_| unreachable!("the length is the array's"))
 }

@@ -8,20 +8,40 @@
 //!
 //! Semantics are those of BMv2's `simple_switch`; differences are listed in `docs/switch-differences.md`.
 
+mod bits;
+mod calc;
+mod code;
+mod codegen;
 pub mod control;
 pub mod engine;
 pub mod error;
+mod expr;
+
+mod hash;
+mod layout;
+mod load;
+mod machine;
+mod machine_ext;
+mod meter;
+mod phv;
+mod pipeline;
+mod profile;
 pub mod program;
+mod rng;
+mod state;
+mod table;
 pub mod trace;
+mod wide;
 
 pub use control::{
-    ActionCall, CloneSession, CounterData, Digest, DigestConfig, Entry, EntryAction, EntryView, Group, GroupMember, KeyField,
-    Member, MeterConfig, OneShotMember, Replica,
+    ActionCall, CloneSession, CounterData, Digest, DigestConfig, Entry, EntryAction, EntryView, Group, GroupMember,
+    KeyField, Member, MeterConfig, OneShotMember, Replica,
 };
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};
 pub use program::{
-    ActionId, ActionInfo, CounterId, DigestId, DigestInfo, FieldInfo, KeyInfo, MatchKind, MeterId, MeterInfo, ParamInfo, ProfileId,
-    ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo, CounterInfo,
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, KeyInfo, MatchKind, MeterId,
+    MeterInfo, ParamInfo, ProfileId, ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId,
+    ValueSetInfo,
 };
 pub use trace::TraceEvent;

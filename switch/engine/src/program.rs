@@ -1,6 +1,15 @@
 //! The compiled program and what can be asked about it.
 
+use std::collections::HashMap;
+
+use crate::code::Code;
 use crate::error::LoadError;
+use crate::expr::Expr;
+use crate::layout::{FieldRef, Slot};
+use crate::load::load;
+use crate::load::objects::Objects;
+use crate::load::table::{Action, Profile, Table};
+use crate::phv::Phv;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
@@ -182,104 +191,182 @@ pub struct ValueSetInfo {
     pub width: u32,
 }
 
+/// Fields that the architecture reads and writes.
+pub(crate) struct Standard {
+    /// Slot that holds the drop port.
+    pub drop_port: Slot,
+    pub ingress_port: FieldRef,
+    pub packet_length: FieldRef,
+    pub instance_type: FieldRef,
+    pub egress_spec: FieldRef,
+    pub egress_port: FieldRef,
+    pub parser_error: Option<FieldRef>,
+    pub checksum_error: Option<FieldRef>,
+    pub ingress_timestamp: Option<FieldRef>,
+    pub egress_timestamp: Option<FieldRef>,
+    pub mcast_grp: Option<FieldRef>,
+    pub egress_rid: Option<FieldRef>,
+    pub enq_timestamp: Option<FieldRef>,
+    pub enq_qdepth: Option<FieldRef>,
+    pub deq_timedelta: Option<FieldRef>,
+    pub deq_qdepth: Option<FieldRef>,
+}
+
+/// Numbers of the errors that the parser itself raises.
+pub(crate) struct CoreErrors {
+    pub no_error: u64,
+    pub packet_too_short: u64,
+    pub stack_out_of_bounds: u64,
+    pub header_too_short: u64,
+    pub parser_timeout: u64,
+    pub parser_invalid_argument: u64,
+    /// For the trace.
+    pub names: HashMap<u64, String>,
+}
+
+/// A checksum.
+pub(crate) struct Checksum {
+    pub name: String,
+    pub field: FieldRef,
+    /// Slot of the validity of the field's header; `None`: metadata.
+    pub valid: Option<Slot>,
+    pub calculation: usize,
+    pub condition: Expr,
+}
+
 /// A checked and compiled program. Immutable; share it by `Arc`.
-pub struct Program {}
+pub struct Program {
+    pub(crate) phv: Phv,
+    /// Constants.
+    pub(crate) init: Vec<(Slot, u64)>,
+    pub(crate) code: Code,
+    pub(crate) traced: Code,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) table_by_name: HashMap<String, u32>,
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) profile_by_name: HashMap<String, u32>,
+    pub(crate) objects: Objects,
+    pub(crate) standard: Standard,
+    pub(crate) errors: CoreErrors,
+    pub(crate) checksums: Vec<Checksum>,
+    /// Indices of checksums.
+    pub(crate) verify: Vec<usize>,
+    pub(crate) update: Vec<usize>,
+    /// Headers, in the deparser's order.
+    pub(crate) order: Vec<u16>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Program({} tables, {} actions, {} instructions)",
+            self.tables.len(),
+            self.actions.len(),
+            self.code.ops.len()
+        )
+    }
+}
 
 impl Program {
     /// Reads, checks and compiles p4c's BMv2 JSON.
     ///
     /// # Errors
     /// Malformed JSON, or anything the engine does not support, with the place.
-    pub fn load(_json: &[u8]) -> Result<Program, LoadError> {
-        todo!()
+    pub fn load(json: &[u8]) -> Result<Program, LoadError> {
+        load(json)
     }
-    /// All tables that the control plane can see come with a key or a changeable default; compiler-made ones are listed too.
+    /// All tables, those that the compiler made for statements between tables included.
     pub fn tables(&self) -> impl Iterator<Item = (TableId, &TableInfo)> {
-        todo!() as std::iter::Empty<_>
+        self.tables.iter().enumerate().map(|(i, t)| (TableId(i as u32), &t.info))
     }
     /// By name as in P4Info.
     #[must_use]
-    pub fn table(&self, _name: &str) -> Option<TableId> {
-        todo!()
+    pub fn table(&self, name: &str) -> Option<TableId> {
+        self.table_by_name.get(name).copied().map(TableId)
     }
     /// About a table.
     #[must_use]
-    pub fn table_info(&self, _id: TableId) -> &TableInfo {
-        todo!()
+    pub fn table_info(&self, id: TableId) -> &TableInfo {
+        &self.tables[id.index()].info
+    }
+    fn named(&self, actions: &[ActionId], name: &str) -> Option<ActionId> {
+        actions.iter().copied().find(|a| self.actions[a.index()].info.name == name)
     }
     /// The table's action of that name.
     #[must_use]
-    pub fn action(&self, _table: TableId, _name: &str) -> Option<ActionId> {
-        todo!()
+    pub fn action(&self, table: TableId, name: &str) -> Option<ActionId> {
+        self.named(&self.tables[table.index()].info.actions, name)
     }
     /// The action of that name that members of the profile may have.
     #[must_use]
-    pub fn profile_action(&self, _profile: ProfileId, _name: &str) -> Option<ActionId> {
-        todo!()
+    pub fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId> {
+        self.profiles[profile.index()].info.tables.iter().find_map(|&t| self.action(t, name))
     }
     /// About an action.
     #[must_use]
-    pub fn action_info(&self, _id: ActionId) -> &ActionInfo {
-        todo!()
+    pub fn action_info(&self, id: ActionId) -> &ActionInfo {
+        &self.actions[id.index()].info
     }
     /// By name as in P4Info.
     #[must_use]
-    pub fn action_profile(&self, _name: &str) -> Option<ProfileId> {
-        todo!()
+    pub fn action_profile(&self, name: &str) -> Option<ProfileId> {
+        self.profile_by_name.get(name).copied().map(ProfileId)
     }
     /// About an action profile.
     #[must_use]
-    pub fn profile_info(&self, _id: ProfileId) -> &ProfileInfo {
-        todo!()
+    pub fn profile_info(&self, id: ProfileId) -> &ProfileInfo {
+        &self.profiles[id.index()].info
     }
     /// By name as in P4Info.
     #[must_use]
-    pub fn register(&self, _name: &str) -> Option<RegisterId> {
-        todo!()
+    pub fn register(&self, name: &str) -> Option<RegisterId> {
+        self.objects.register_by_name.get(name).copied().map(RegisterId)
     }
     /// About a register array.
     #[must_use]
-    pub fn register_info(&self, _id: RegisterId) -> &RegisterInfo {
-        todo!()
+    pub fn register_info(&self, id: RegisterId) -> &RegisterInfo {
+        &self.objects.registers[id.index()]
     }
     /// By name as in P4Info. Indirect counters only.
     #[must_use]
-    pub fn counter(&self, _name: &str) -> Option<CounterId> {
-        todo!()
+    pub fn counter(&self, name: &str) -> Option<CounterId> {
+        self.objects.counter_by_name.get(name).copied().map(CounterId)
     }
     /// About a counter array.
     #[must_use]
-    pub fn counter_info(&self, _id: CounterId) -> &CounterInfo {
-        todo!()
+    pub fn counter_info(&self, id: CounterId) -> &CounterInfo {
+        &self.objects.counters[id.index()]
     }
     /// By name as in P4Info. Direct ones too.
     #[must_use]
-    pub fn meter(&self, _name: &str) -> Option<MeterId> {
-        todo!()
+    pub fn meter(&self, name: &str) -> Option<MeterId> {
+        self.objects.meter_by_name.get(name).copied().map(MeterId)
     }
     /// About a meter array.
     #[must_use]
-    pub fn meter_info(&self, _id: MeterId) -> &MeterInfo {
-        todo!()
+    pub fn meter_info(&self, id: MeterId) -> &MeterInfo {
+        &self.objects.meters[id.index()]
     }
     /// By name as in P4Info.
     #[must_use]
-    pub fn digest(&self, _name: &str) -> Option<DigestId> {
-        todo!()
+    pub fn digest(&self, name: &str) -> Option<DigestId> {
+        self.objects.digest_by_name.get(name).copied().map(DigestId)
     }
     /// About a digest.
     #[must_use]
-    pub fn digest_info(&self, _id: DigestId) -> &DigestInfo {
-        todo!()
+    pub fn digest_info(&self, id: DigestId) -> &DigestInfo {
+        &self.objects.digests[id.index()]
     }
     /// By name as in P4Info.
     #[must_use]
-    pub fn value_set(&self, _name: &str) -> Option<ValueSetId> {
-        todo!()
+    pub fn value_set(&self, name: &str) -> Option<ValueSetId> {
+        self.objects.value_set_by_name.get(name).copied().map(ValueSetId)
     }
     /// About a value set.
     #[must_use]
-    pub fn value_set_info(&self, _id: ValueSetId) -> &ValueSetInfo {
-        todo!()
+    pub fn value_set_info(&self, id: ValueSetId) -> &ValueSetInfo {
+        &self.objects.value_sets[id.index()]
     }
 }

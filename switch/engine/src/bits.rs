@@ -1,0 +1,142 @@
+//! Bits of byte strings, most significant first.
+
+use crate::layout::{FieldRef, Slots, mask64};
+
+/// The big-endian number of `bytes` (1 to 8) bytes at `at`; they must be there.
+#[inline]
+pub fn load(data: &[u8], at: usize, bytes: usize) -> u64 {
+    if let Some(word) = data.get(at..at + 8) {
+        let mut b = [0; 8];
+        b.copy_from_slice(word);
+        return u64::from_be_bytes(b) >> (64 - 8 * bytes);
+    }
+    data[at..at + bytes].iter().fold(0, |v, &b| v << 8 | u64::from(b))
+}
+
+/// Reads `width` bits from bit `bit` into words, least significant first; the rest of the words becomes zero.
+pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
+    row.fill(0);
+    let mut left = width;
+    let mut word = 0;
+    while left > 0 {
+        // the last, least significant bits first
+        let take = left.min(64);
+        let start = bit + left - take;
+        let end = bit + left;
+        let first = start / 8;
+        let last = end.div_ceil(8);
+        let drop = last * 8 - end;
+        let mut v: u128 = 0;
+        for &b in &data[first..last] {
+            v = v << 8 | u128::from(b);
+        }
+        row[word] = (v >> drop) as u64 & mask64(take as u32);
+        word += 1;
+        left -= take;
+    }
+}
+
+/// Appends bits to a byte string; `finish` pads the last byte with zeros.
+pub struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    acc: u64,
+    /// Bits in `acc`, fewer than 8.
+    held: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        BitWriter { out, acc: 0, held: 0 }
+    }
+
+    /// The low `width` (at most 64) bits of `v`.
+    #[inline]
+    pub fn put(&mut self, v: u64, width: u32) {
+        if width == 0 {
+            return;
+        }
+        let v = v & mask64(width);
+        if self.held == 0 && width % 8 == 0 {
+            self.out.extend_from_slice(&v.to_be_bytes()[8 - width as usize / 8..]);
+            return;
+        }
+        let mut acc = u128::from(self.acc) << width | u128::from(v);
+        let total = self.held + width;
+        let whole = total / 8;
+        self.held = total % 8;
+        let bytes = acc >> self.held;
+        self.out.extend_from_slice(&bytes.to_be_bytes()[16 - whole as usize..]);
+        acc &= u128::from(mask64(self.held)) * u128::from(self.held > 0);
+        self.acc = acc as u64;
+    }
+
+    /// Words, least significant first, `width` bits of them.
+    pub fn put_row(&mut self, row: &[u64], width: u32) {
+        let top = width as usize / 64;
+        if width % 64 != 0 {
+            self.put(row[top], width % 64);
+        }
+        for &v in row[..top].iter().rev() {
+            self.put(v, 64);
+        }
+    }
+
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        if self.held == 0 {
+            self.out.extend_from_slice(bytes);
+        } else {
+            for &b in bytes {
+                self.put(b.into(), 8);
+            }
+        }
+    }
+
+    /// A field, variable-length ones at their present width.
+    #[inline]
+    pub fn field(&mut self, slots: &Slots, f: FieldRef) {
+        if f.narrow() {
+            return self.put(slots[f.slot as usize], f.width);
+        }
+        let width = if f.varbit { (slots[f.slot as usize] as u32).min(f.width) } else { f.width };
+        let first = usize::from(f.data());
+        self.put_row(&slots[first..first + f.limbs()], width);
+    }
+
+    pub fn finish(mut self) {
+        if self.held > 0 {
+            self.put(0, 8 - self.held);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(parts in proptest::collection::vec((any::<u64>(), any::<u64>(), 0u32..=128), 0..20)) {
+            let mut out = Vec::new();
+            let mut w = BitWriter::new(&mut out);
+            for &(low, high, width) in &parts {
+                w.put_row(&[low, high], width);
+            }
+            w.finish();
+            let mut bit = 0;
+            for &(low, high, width) in &parts {
+                let mut row = [0; 2];
+                read(&out, bit, width as usize, &mut row);
+                prop_assert_eq!(row[0], low & mask64(width));
+                prop_assert_eq!(row[1], if width > 64 { high & mask64(width - 64) } else { 0 });
+                bit += width as usize;
+            }
+            prop_assert_eq!(out.len(), bit.div_ceil(8));
+        }
+
+        #[test]
+        fn load_is_the_same_with_and_without_room(data in proptest::collection::vec(any::<u8>(), 16), at in 0usize..8, n in 1usize..=8) {
+            prop_assert_eq!(load(&data, at, n), load(&data[..at + n], at, n));
+        }
+    }
+}

@@ -1,0 +1,509 @@
+//! Values and conditions.
+
+use num_bigint::{BigInt, Sign};
+
+use super::{Bounds, Gen, Result, Val};
+use crate::code::{Element, Ext, HeaderAt, Op};
+use crate::expr::{BinOp, CmpOp, Expr, HeaderRef};
+use crate::layout::{FieldRef, Slot};
+
+const U64: (i128, i128) = (0, u64::MAX as i128);
+const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
+/// Bounds beyond this are given up.
+const LARGE: i128 = 1 << 120;
+
+fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
+    match (low, high) {
+        (Some(l), Some(h)) if l >= -LARGE && h <= LARGE => Some((l, h)),
+        _ => None,
+    }
+}
+
+fn constant_bounds(n: &BigInt) -> Bounds {
+    i128::try_from(n).ok().and_then(|n| bounded(Some(n), Some(n)))
+}
+
+/// Smallest 2^k - 1 that is at least `h`.
+fn ones_above(h: i128) -> i128 {
+    if h <= 0 { 0 } else { (1i128 << (128 - h.leading_zeros()).min(126)) - 1 }
+}
+
+impl Gen<'_, '_> {
+    pub fn field_bounds(f: FieldRef) -> Bounds {
+        if f.width > 120 || f.varbit {
+            None
+        } else if f.signed {
+            Some((-(1 << (f.width - 1)), (1 << (f.width - 1)) - 1))
+        } else {
+            Some((0, (1i128 << f.width) - 1))
+        }
+    }
+
+    /// The destination, or a temporary.
+    fn or_temp(&mut self, d: Option<Slot>) -> Result<Slot> {
+        d.map_or_else(|| self.temp(), Ok)
+    }
+
+    /// Computes `e` modulo 2^64, into `d` if given. `d` is written last, after all operands were read.
+    pub fn value(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
+        match e {
+            Expr::Const(n) => {
+                let slot = self.constant_wide(n, 64)?;
+                self.leaf(slot, constant_bounds(n), d)
+            }
+            Expr::Bool(b) => {
+                let slot = self.constant(u64::from(*b))?;
+                self.leaf(slot, Some((i128::from(*b), i128::from(*b))), d)
+            }
+            // a wide field's first word is its value modulo 2^64
+            Expr::Field(f) => self.leaf(f.data(), Self::field_bounds(*f), d),
+            Expr::StackLast(stack, f) => self.element(*stack, Element::Last, *f, d),
+            Expr::StackIndexed(stack, index, f) => {
+                let index = self.index(index)?;
+                self.element(*stack, Element::Index(index), *f, d)
+            }
+            Expr::LastIndex(next) => {
+                let d = self.or_temp(d)?;
+                self.ext(Ext::LastIndex { d, next: next.slot });
+                Ok(Val { slot: d, bounds: Some((0, 0xffff_ffff)) })
+            }
+            Expr::Bin(op, a, b) => self.binary(e, *op, a, b, d, None),
+            Expr::BitNot(a) => self.bit_not(a, d, 0),
+            Expr::Wrap(a, width) => self.wrap(e, a, *width, d),
+            Expr::SatSigned(a, width) | Expr::SatUnsigned(a, width) => self.clamp(e, a, *width, d),
+            Expr::Select(c, a, b) => self.select(c, a, b, d),
+            Expr::Cmp(..)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Not(_)
+            | Expr::ToBool(_)
+            | Expr::HeaderEq(..)
+            | Expr::UnionEq(..)
+            | Expr::UnionValid(_) => self.boolean(e, d),
+        }
+    }
+
+    fn leaf(&mut self, slot: Slot, bounds: Bounds, d: Option<Slot>) -> Result<Val> {
+        match d {
+            Some(d) if d != slot => {
+                self.emit(Op::Mov { m: 0, d, a: slot });
+                Ok(Val { slot: d, bounds })
+            }
+            _ => Ok(Val { slot, bounds }),
+        }
+    }
+
+    fn element(&mut self, stack: usize, element: Element, f: FieldRef, d: Option<Slot>) -> Result<Val> {
+        let (stack, bounds) = (stack as u16, Self::field_bounds(f));
+        if f.narrow() {
+            let d = self.or_temp(d)?;
+            self.ext(Ext::LoadElement { stack, element, field: f, d });
+            return Ok(Val { slot: d, bounds });
+        }
+        let row = self.temp_row(f)?;
+        self.ext(Ext::LoadElement { stack, element, field: f, d: row.slot });
+        self.leaf(row.data(), bounds, d)
+    }
+
+    /// The general evaluator, modulo 2^64.
+    fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
+        let d = self.or_temp(d)?;
+        self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false });
+        Ok(Val { slot: d, bounds: None })
+    }
+
+    /// `width`: the result is needed modulo 2^width only, and is cut to it.
+    fn binary(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
+        let m = width.map_or(0, |w| (64 - w) as u8);
+        let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
+        match op {
+            BinOp::And => return self.and(a, b, d),
+            BinOp::Shl => return self.shift_left(a, b, d, width),
+            BinOp::Shr => return self.shift_right(e, a, b, d),
+            _ => {}
+        }
+        let (x, y) = (self.value(a, None)?, self.value(b, None)?);
+        let both = x.bounds.zip(y.bounds);
+        let (a, b) = (x.slot, y.slot);
+        match op {
+            BinOp::Add => {
+                let bounds = both.and_then(|(p, q)| bounded(p.0.checked_add(q.0), p.1.checked_add(q.1)));
+                let d = self.or_temp(d)?;
+                self.emit(Op::Add { m, d, a, b });
+                Ok(Val { slot: d, bounds: cut(bounds) })
+            }
+            BinOp::Sub => {
+                let bounds = both.and_then(|(p, q)| bounded(p.0.checked_sub(q.1), p.1.checked_sub(q.0)));
+                let d = self.or_temp(d)?;
+                self.emit(Op::Sub { m, d, a, b });
+                Ok(Val { slot: d, bounds: cut(bounds) })
+            }
+            BinOp::Mul => {
+                let bounds = both.and_then(|(p, q)| {
+                    let corners =
+                        [p.0.checked_mul(q.0)?, p.0.checked_mul(q.1)?, p.1.checked_mul(q.0)?, p.1.checked_mul(q.1)?];
+                    bounded(corners.iter().copied().min(), corners.iter().copied().max())
+                });
+                let d = self.or_temp(d)?;
+                self.emit(Op::Mul { m, d, a, b });
+                Ok(Val { slot: d, bounds: cut(bounds) })
+            }
+            BinOp::Or | BinOp::Xor => {
+                let bounds = match both {
+                    Some((p, q)) if p.0 >= 0 && q.0 >= 0 => Some((0, ones_above(p.1.max(q.1)))),
+                    Some(_) if x.is_i64() && y.is_i64() => Some(I64),
+                    _ => None,
+                };
+                let d = self.or_temp(d)?;
+                self.emit(if op == BinOp::Or { Op::Or { d, a, b } } else { Op::Xor { d, a, b } });
+                Ok(Val { slot: d, bounds })
+            }
+            _ => {
+                if !(x.is_u64() && y.is_u64()) {
+                    return self.general(e, d);
+                }
+                let d = self.or_temp(d)?;
+                self.emit(if op == BinOp::Div { Op::Div { d, a, b } } else { Op::Rem { d, a, b } });
+                Ok(Val { slot: d, bounds: x.bounds.map(|p| (0, p.1)) })
+            }
+        }
+    }
+
+    fn and(&mut self, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
+        // p4c cuts every result to its width by a mask of ones: one instruction does both
+        let ones = |e: &Expr| match e {
+            Expr::Const(n) => {
+                i128::try_from(n).ok().filter(|n| (1..=U64.1).contains(n) && (n & (n + 1)) == 0).map(|n| n.count_ones())
+            }
+            _ => None,
+        };
+        for (x, mask) in [(a, b), (b, a)] {
+            if let Some(width) = ones(mask) {
+                return self.masked(x, width, d);
+            }
+        }
+        let (x, y) = (self.value(a, None)?, self.value(b, None)?);
+        let bounds = match (x.bounds, y.bounds) {
+            (Some(p), Some(q)) if p.0 >= 0 && q.0 >= 0 => Some((0, p.1.min(q.1))),
+            (Some(p), _) if p.0 >= 0 => Some((0, p.1)),
+            (_, Some(q)) if q.0 >= 0 => Some((0, q.1)),
+            _ if x.is_i64() && y.is_i64() => Some(I64),
+            _ => None,
+        };
+        let d = self.or_temp(d)?;
+        self.emit(Op::And { d, a: x.slot, b: y.slot });
+        Ok(Val { slot: d, bounds })
+    }
+
+    /// The low `width` (1 to 64) bits.
+    pub fn masked(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
+        let cut = Some((0, (1i128 << width) - 1));
+        match e {
+            Expr::Bin(op @ (BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Shl), a, b) => {
+                self.binary(e, *op, a, b, d, Some(width))
+            }
+            Expr::BitNot(a) => {
+                let v = self.bit_not(a, d, (64 - width) as u8)?;
+                Ok(Val { bounds: cut, ..v })
+            }
+            Expr::Bin(BinOp::Shr, a, k) => match (&**a, small_constant(k)) {
+                (Expr::Field(f), Some(k)) if !f.varbit && !f.signed && f.width <= 1024 => self.slice(*f, k, width, d),
+                _ => self.mask_value(e, width, d),
+            },
+            _ => self.mask_value(e, width, d),
+        }
+    }
+
+    fn mask_value(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
+        let v = self.value(e, None)?;
+        if v.fits_unsigned(width) {
+            return self.leaf(v.slot, v.bounds, d);
+        }
+        let d = self.or_temp(d)?;
+        self.emit(Op::Mov { m: (64 - width) as u8, d, a: v.slot });
+        Ok(Val { slot: d, bounds: Some((0, (1i128 << width) - 1)) })
+    }
+
+    /// `width` bits of an unsigned field from bit `k`.
+    fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
+        let m = (64 - width) as u8;
+        let bounds = Some((0, (1i128 << width) - 1));
+        let (word, bit) = ((k / 64) as usize, (k % 64) as u8);
+        if word >= f.limbs() {
+            let zero = self.constant(0)?;
+            return self.leaf(zero, Some((0, 0)), d);
+        }
+        let a = f.data() + word as Slot;
+        let top = u32::from(bit) + width;
+        let d = self.or_temp(d)?;
+        match bit {
+            0 => self.emit(Op::Mov { m, d, a }),
+            _ if top > 64 && word + 1 < f.limbs() => self.emit(Op::Funnel { m, k: bit, d, a }),
+            _ => self.emit(Op::ShrI { m, k: bit, d, a }),
+        }
+        Ok(Val { slot: d, bounds })
+    }
+
+    fn bit_not(&mut self, a: &Expr, d: Option<Slot>, m: u8) -> Result<Val> {
+        let x = self.value(a, None)?;
+        let d = self.or_temp(d)?;
+        self.emit(Op::Not { m, d, a: x.slot });
+        Ok(Val { slot: d, bounds: x.bounds.and_then(|(l, h)| bounded(Some(-h - 1), Some(-l - 1))) })
+    }
+
+    fn shift_left(&mut self, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
+        let m = width.map_or(0, |w| (64 - w) as u8);
+        let x = self.value(a, None)?;
+        let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
+        if let Some(k) = small_constant(b) {
+            if k >= 64 {
+                let zero = self.constant(0)?;
+                let v = self.leaf(zero, None, d)?;
+                return Ok(Val { bounds: cut(None), ..v });
+            }
+            let bounds = x.bounds.and_then(|(l, h)| bounded(l.checked_mul(1i128 << k), h.checked_mul(1i128 << k)));
+            let d = self.or_temp(d)?;
+            self.emit(Op::ShlI { m, k: k as u8, d, a: x.slot });
+            return Ok(Val { slot: d, bounds: cut(bounds) });
+        }
+        let y = self.exact_amount(b)?;
+        let bounds = match (x.bounds, y.bounds) {
+            (Some((l, h)), Some((_, k))) if k < 64 => {
+                bounded(l.min(0).checked_mul(1i128 << k), h.max(0).checked_mul(1i128 << k))
+            }
+            _ => None,
+        };
+        let d = self.or_temp(d)?;
+        self.emit(Op::Shl { m, d, a: x.slot, b: y.slot });
+        Ok(Val { slot: d, bounds: cut(bounds) })
+    }
+
+    /// A shift amount: anything that does not fit 64 bits shifts everything out all the same.
+    fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
+        let y = self.value(b, None)?;
+        if y.is_u64() {
+            return Ok(y);
+        }
+        let clamped = Expr::SatUnsigned(Box::new(b.clone()), 32);
+        let y = self.general(&clamped, None)?;
+        Ok(Val { bounds: Some((0, 0xffff_ffff)), ..y })
+    }
+
+    fn shift_right(&mut self, e: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
+        if let (Expr::Field(f), Some(k)) = (a, small_constant(b)) {
+            // the high part of a wide field, if that fits a word
+            if !f.narrow() && !f.varbit && !f.signed && f.width.saturating_sub(k) <= 64 && k < f.width {
+                return self.slice(*f, k, f.width - k, d);
+            }
+        }
+        let x = self.value(a, None)?;
+        let Some(bounds) = x.bounds.filter(|_| x.is_u64() || x.is_i64()) else {
+            return self.general(e, d);
+        };
+        let unsigned = x.is_u64();
+        if let Some(k) = small_constant(b) {
+            let k = k.min(if unsigned { 64 } else { 63 });
+            if k == 64 {
+                let zero = self.constant(0)?;
+                return self.leaf(zero, Some((0, 0)), d);
+            }
+            let d = self.or_temp(d)?;
+            let op = if unsigned {
+                Op::ShrI { m: 0, k: k as u8, d, a: x.slot }
+            } else {
+                Op::SarI { k: k as u8, d, a: x.slot }
+            };
+            self.emit(op);
+            return Ok(Val { slot: d, bounds: Some((bounds.0 >> k, bounds.1 >> k)) });
+        }
+        let y = self.exact_amount(b)?;
+        let d = self.or_temp(d)?;
+        self.emit(if unsigned { Op::Shr { d, a: x.slot, b: y.slot } } else { Op::Sar { d, a: x.slot, b: y.slot } });
+        Ok(Val { slot: d, bounds: Some((bounds.0.min(0), bounds.1.max(0))) })
+    }
+
+    fn wrap(&mut self, e: &Expr, a: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
+        if width > 64 {
+            return self.general(e, d);
+        }
+        let x = self.value(a, None)?;
+        if x.fits_signed(width) {
+            return self.leaf(x.slot, x.bounds, d);
+        }
+        let d = self.or_temp(d)?;
+        self.emit(Op::Sext { m: (64 - width) as u8, d, a: x.slot });
+        Ok(Val { slot: d, bounds: Some((-(1 << (width - 1)), (1 << (width - 1)) - 1)) })
+    }
+
+    fn clamp(&mut self, e: &Expr, a: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
+        if width > 64 {
+            return self.general(e, d);
+        }
+        let signed = matches!(e, Expr::SatSigned(..));
+        let bounds =
+            if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
+        let x = self.value(a, None)?;
+        let m = (64 - width) as u8;
+        let slot = if signed && x.is_i64() {
+            let d = self.or_temp(d)?;
+            self.emit(Op::ClampSS { m, d, a: x.slot });
+            d
+        } else if !signed && x.is_u64() {
+            let d = self.or_temp(d)?;
+            self.emit(Op::ClampUU { m, d, a: x.slot });
+            d
+        } else if !signed && x.is_i64() {
+            let d = self.or_temp(d)?;
+            self.emit(Op::ClampSU { m, d, a: x.slot });
+            d
+        } else {
+            self.general(e, d)?.slot
+        };
+        Ok(Val { slot, bounds: Some(bounds) })
+    }
+
+    fn select(&mut self, c: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
+        let d = self.or_temp(d)?;
+        let c = self.boolean(c, None)?;
+        let to_else = self.jump_if_zero(c.slot);
+        let x = self.value(a, Some(d))?;
+        let to_end = self.jump();
+        self.patch_here(to_else);
+        let y = self.value(b, Some(d))?;
+        self.patch_here(to_end);
+        let bounds = x.bounds.zip(y.bounds).map(|(p, q)| (p.0.min(q.0), p.1.max(q.1)));
+        Ok(Val { slot: d, bounds })
+    }
+
+    /// A condition: 0 or 1.
+    pub fn boolean(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
+        let bounds = Some((0, 1));
+        let slot = match e {
+            Expr::Cmp(op, a, b) => self.compare(e, *op, a, b, d)?,
+            Expr::And(a, b) | Expr::Or(a, b) => {
+                let t = self.temp()?;
+                self.boolean(a, Some(t))?;
+                let skip = if matches!(e, Expr::And(..)) {
+                    self.jump_if_zero(t)
+                } else {
+                    self.emit(Op::JumpIfNotZero { a: t, to: 0 });
+                    self.code.ops.len() - 1
+                };
+                self.boolean(b, Some(t))?;
+                self.patch_here(skip);
+                return self.leaf(t, bounds, d);
+            }
+            Expr::Not(a) => {
+                let x = self.boolean(a, None)?;
+                let zero = self.constant(0)?;
+                let d = self.or_temp(d)?;
+                self.emit(Op::Eq { d, a: x.slot, b: zero });
+                d
+            }
+            Expr::ToBool(a) => {
+                let x = self.value(a, None)?;
+                if x.within(0, 1) {
+                    return self.leaf(x.slot, bounds, d);
+                }
+                let zero = Expr::Const(BigInt::ZERO);
+                self.compare(&Expr::Cmp(CmpOp::Ne, a.clone(), Box::new(zero.clone())), CmpOp::Ne, a, &zero, d)?
+            }
+            Expr::HeaderEq(a, b) => {
+                let (a, b) = (self.header_at(a)?, self.header_at(b)?);
+                let d = self.or_temp(d)?;
+                self.ext(Ext::HeaderEq { d, a, b });
+                d
+            }
+            Expr::UnionEq(a, b) => {
+                let headers = |u: usize, g: &Self| g.layout.unions[u].headers.iter().map(|&h| h as u16).collect();
+                let (a, b) = (headers(*a, self), headers(*b, self));
+                let d = self.or_temp(d)?;
+                self.ext(Ext::UnionEq { d, a, b });
+                d
+            }
+            Expr::UnionValid(u) => {
+                let valid: Vec<Slot> =
+                    self.layout.unions[*u].headers.iter().map(|&h| self.layout.headers[h].valid).collect();
+                let t = self.temp()?;
+                self.emit(Op::Mov { m: 0, d: t, a: valid[0] });
+                for &v in &valid[1..] {
+                    self.emit(Op::Or { d: t, a: t, b: v });
+                }
+                return self.leaf(t, bounds, d);
+            }
+            _ => return self.value(e, d),
+        };
+        Ok(Val { slot, bounds })
+    }
+
+    pub fn header_at(&mut self, h: &HeaderRef) -> Result<HeaderAt> {
+        Ok(match h {
+            HeaderRef::Fixed(h) => HeaderAt::Fixed(*h as u16),
+            HeaderRef::Indexed(stack, index) => HeaderAt::Indexed(*stack as u16, self.index(index)?),
+        })
+    }
+
+    fn compare(&mut self, e: &Expr, op: CmpOp, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Slot> {
+        if matches!(op, CmpOp::Eq | CmpOp::Ne) {
+            if let Some((x, y, n)) = self.rows(a, b)? {
+                let d = self.or_temp(d)?;
+                self.ext(Ext::RowEq { d, a: x, b: y, n });
+                if op == CmpOp::Ne {
+                    let zero = self.constant(0)?;
+                    self.emit(Op::Eq { d, a: d, b: zero });
+                }
+                return Ok(d);
+            }
+        }
+        let (x, y) = (self.value(a, None)?, self.value(b, None)?);
+        let unsigned = x.is_u64() && y.is_u64();
+        if !unsigned && !(x.is_i64() && y.is_i64()) {
+            return Ok(self.general(e, d)?.slot);
+        }
+        let (a, b) = (x.slot, y.slot);
+        let d = self.or_temp(d)?;
+        self.emit(match (op, unsigned) {
+            (CmpOp::Eq, _) => Op::Eq { d, a, b },
+            (CmpOp::Ne, _) => Op::Ne { d, a, b },
+            (CmpOp::Lt, true) => Op::LtU { d, a, b },
+            (CmpOp::Le, true) => Op::LeU { d, a, b },
+            (CmpOp::Gt, true) => Op::LtU { d, a: b, b: a },
+            (CmpOp::Ge, true) => Op::LeU { d, a: b, b: a },
+            (CmpOp::Lt, false) => Op::LtS { d, a, b },
+            (CmpOp::Le, false) => Op::LeS { d, a, b },
+            (CmpOp::Gt, false) => Op::LtS { d, a: b, b: a },
+            (CmpOp::Ge, false) => Op::LeS { d, a: b, b: a },
+        });
+        Ok(d)
+    }
+
+    /// Two wide fields, or a wide field and a constant, as rows of the same length.
+    fn rows(&mut self, a: &Expr, b: &Expr) -> Result<Option<(Slot, Slot, u16)>> {
+        let wide = |f: &FieldRef| !f.narrow() && !f.varbit;
+        Ok(match (a, b) {
+            (Expr::Field(f), Expr::Field(g))
+                if wide(f)
+                    && wide(g)
+                    && f.limbs() == g.limbs()
+                    && f.signed == g.signed
+                    && (!f.signed || f.width == g.width) =>
+            {
+                Some((f.slot, g.slot, f.limbs() as u16))
+            }
+            (Expr::Field(f), Expr::Const(n)) | (Expr::Const(n), Expr::Field(f))
+                if wide(f) && !f.signed && n.sign() != Sign::Minus && n.bits() <= u64::from(f.width) =>
+            {
+                let row = self.constant_wide(n, f.width)?;
+                Some((f.slot, row, f.limbs() as u16))
+            }
+            _ => None,
+        })
+    }
+}
+
+fn small_constant(e: &Expr) -> Option<u32> {
+    match e {
+        Expr::Const(n) if n.sign() != Sign::Minus => Some(u32::try_from(n).unwrap_or(u32::MAX)),
+        _ => None,
+    }
+}

@@ -1,0 +1,187 @@
+//! Expressions and assignments to instructions.
+//!
+//! BMv2 computes with integers of any size. Here every value is computed modulo 2^64, together with proven bounds of the exact
+//! one. Sums, products, bit operations and left shifts need nothing more, because what is kept of them is cut to a width;
+//! comparisons, right shifts, divisions and clamps need exact operands, and take them if the bounds say that 64 bits hold them. Where
+//! they do not, and for destinations wider than 64 bits, the expression is left to the general evaluator ([`crate::wide`]).
+
+mod arith;
+mod assign;
+
+use std::collections::HashMap;
+
+use num_bigint::{BigInt, Sign};
+
+use crate::code::{Code, Ext, Op, Pc};
+use crate::error::LoadError;
+use crate::expr::Expr;
+use crate::layout::{FieldRef, Layout, Slot, limbs};
+use crate::load::headers::take;
+use crate::load::json::J;
+
+/// Proven bounds of an exact value; `None`: too large to say.
+pub type Bounds = Option<(i128, i128)>;
+
+/// A slot and what is known of the exact value that it holds modulo 2^64.
+#[derive(Debug, Clone, Copy)]
+pub struct Val {
+    pub slot: Slot,
+    pub bounds: Bounds,
+}
+
+impl Val {
+    fn within(self, low: i128, high: i128) -> bool {
+        self.bounds.is_some_and(|(l, h)| l >= low && h <= high)
+    }
+    /// The slot as `u64` is exact.
+    pub fn is_u64(self) -> bool {
+        self.within(0, u64::MAX.into())
+    }
+    /// The slot as `i64` is exact.
+    pub fn is_i64(self) -> bool {
+        self.within(i64::MIN.into(), i64::MAX.into())
+    }
+    fn fits_unsigned(self, width: u32) -> bool {
+        self.is_u64() && (width >= 64 || self.within(0, (1 << width) - 1))
+    }
+    fn fits_signed(self, width: u32) -> bool {
+        self.is_i64() && (width >= 64 || self.within(-(1 << (width - 1)), (1 << (width - 1)) - 1))
+    }
+}
+
+/// Makes instructions; used once per variant of the code.
+pub struct Gen<'a, 'j> {
+    pub layout: &'a mut Layout,
+    pub pool: &'a mut Pool,
+    pub code: Code,
+    /// With notes for the trace.
+    pub traced: bool,
+    /// The place in the JSON, for errors.
+    pub at: J<'j>,
+    temps: usize,
+}
+
+/// Slots that outlive packets: constants and temporaries.
+#[derive(Default)]
+pub struct Pool {
+    rows: HashMap<Vec<u64>, Slot>,
+    /// What the constants' slots hold.
+    pub init: Vec<(Slot, u64)>,
+    temps: Vec<Slot>,
+}
+
+pub type Result<T> = std::result::Result<T, LoadError>;
+
+impl<'a, 'j> Gen<'a, 'j> {
+    pub fn new(layout: &'a mut Layout, pool: &'a mut Pool, traced: bool, at: J<'j>) -> Self {
+        Gen { layout, pool, code: Code::default(), traced, at, temps: 0 }
+    }
+
+    pub fn pc(&self) -> Pc {
+        self.code.ops.len() as Pc
+    }
+
+    pub fn emit(&mut self, op: Op) {
+        self.code.ops.push(op);
+    }
+
+    pub fn ext(&mut self, ext: Ext) {
+        let index = self.code.ext.len() as u32;
+        self.code.ext.push(ext);
+        self.emit(Op::Ext { index });
+    }
+
+    /// A jump to be directed later.
+    pub fn jump_if_zero(&mut self, a: Slot) -> usize {
+        self.emit(Op::JumpIfZero { a, to: 0 });
+        self.code.ops.len() - 1
+    }
+
+    pub fn jump(&mut self) -> usize {
+        self.emit(Op::Jump { to: 0 });
+        self.code.ops.len() - 1
+    }
+
+    /// Directs a jump.
+    pub fn patch(&mut self, at: usize, target: Pc) {
+        match &mut self.code.ops[at] {
+            Op::Jump { to } | Op::JumpBack { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNotZero { to, .. } => {
+                *to = target
+            }
+            _ => {}
+        }
+    }
+
+    pub fn patch_here(&mut self, at: usize) {
+        let here = self.pc();
+        self.patch(at, here);
+    }
+
+    /// Between statements: temporaries are free again.
+    pub fn free_temps(&mut self) {
+        self.temps = 0;
+    }
+
+    pub fn temp(&mut self) -> Result<Slot> {
+        if self.temps == self.pool.temps.len() {
+            let slot = take(self.layout, 1, &self.at)?;
+            self.pool.temps.push(slot);
+        }
+        self.temps += 1;
+        Ok(self.pool.temps[self.temps - 1])
+    }
+
+    /// A row of temporaries for a wide or variable-length value; not reused.
+    pub fn temp_row(&mut self, like: FieldRef) -> Result<FieldRef> {
+        let slot = take(self.layout, like.slots(), &self.at)?;
+        Ok(FieldRef { slot, ..like })
+    }
+
+    fn constant_row(&mut self, row: Vec<u64>) -> Result<Slot> {
+        if let Some(&slot) = self.pool.rows.get(&row) {
+            return Ok(slot);
+        }
+        let slot = take(self.layout, row.len(), &self.at)?;
+        self.pool.init.extend(row.iter().enumerate().map(|(i, &v)| (slot + i as Slot, v)));
+        self.pool.rows.insert(row, slot);
+        Ok(slot)
+    }
+
+    /// A slot that always holds `value`.
+    pub fn constant(&mut self, value: u64) -> Result<Slot> {
+        self.constant_row(vec![value])
+    }
+
+    /// Slots that always hold `value` modulo 2^width.
+    fn constant_wide(&mut self, value: &BigInt, width: u32) -> Result<Slot> {
+        self.constant_row(to_limbs(value, width))
+    }
+
+    /// Writes the value to slots, cut to the width, whatever it takes.
+    pub fn wide(&mut self, expr: &Expr, d: FieldRef) {
+        self.ext(Ext::Wide { expr: expr.clone(), d });
+    }
+
+    /// A value as an exact index: `u64`, or the low 64 bits of something negative or larger (out of every range).
+    pub fn index(&mut self, expr: &Expr) -> Result<Slot> {
+        Ok(self.value(expr, None)?.slot)
+    }
+}
+
+/// Two's complement modulo 2^width, in words, least significant first.
+pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
+    let n = limbs(width);
+    let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());
+    let mut row: Vec<u64> = digits.into_iter().chain(std::iter::repeat(0)).take(n).collect();
+    if sign == Sign::Minus {
+        let mut carry = true;
+        for limb in &mut row {
+            let (v, c) = (!*limb).overflowing_add(u64::from(carry));
+            (*limb, carry) = (v, c);
+        }
+    }
+    if width % 64 != 0 {
+        row[n - 1] &= (1 << (width % 64)) - 1;
+    }
+    row
+}

@@ -1,0 +1,118 @@
+//! Registers, counters and meters.
+
+use super::{CounterData, MeterConfig, Result, words};
+use crate::engine::Engine;
+use crate::error::ControlError;
+use crate::meter::Meter;
+use crate::program::{CounterId, MeterId, RegisterId};
+use crate::wide::limbs_to_bytes;
+
+impl Engine {
+    /// One register cell.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn register_read(&self, register: RegisterId, index: u64) -> Result<Vec<u8>> {
+        let r = &self.machine.state.registers[register.index()];
+        r.cell(index).map(|c| limbs_to_bytes(c, r.width)).ok_or_else(|| outside(index, r.size))
+    }
+    /// Appends `count` cells from `start`, each `ceil(width / 8)` bytes, to `out`: one lock for a whole array.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn register_read_range(&self, register: RegisterId, start: u64, count: u64, out: &mut Vec<u8>) -> Result<()> {
+        let r = &self.machine.state.registers[register.index()];
+        let end = start
+            .checked_add(count)
+            .filter(|&end| end <= r.size)
+            .ok_or_else(|| outside(start.saturating_add(count), r.size))?;
+        let bytes = r.width.div_ceil(8) as usize;
+        out.reserve(bytes.saturating_mul(count as usize));
+        for i in start..end {
+            match r.cell(i) {
+                Some([word]) => out.extend_from_slice(&word.to_be_bytes()[8 - bytes..]),
+                Some(cell) => out.extend(limbs_to_bytes(cell, r.width)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+    /// Sets one cell.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `InvalidArgument` (does not fit).
+    pub fn register_write(&mut self, register: RegisterId, index: u64, value: &[u8]) -> Result<()> {
+        let r = &mut self.machine.state.registers[register.index()];
+        let size = r.size;
+        let value = words(value, r.width, "register")?;
+        r.cell_mut(index).ok_or_else(|| outside(index, size))?.copy_from_slice(&value);
+        Ok(())
+    }
+    /// Sets every cell.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (does not fit).
+    pub fn register_fill(&mut self, register: RegisterId, value: &[u8]) -> Result<()> {
+        let r = &mut self.machine.state.registers[register.index()];
+        let value = words(value, r.width, "register")?;
+        for cell in r.words.chunks_exact_mut(value.len()) {
+            cell.copy_from_slice(&value);
+        }
+        Ok(())
+    }
+    /// One cell of an indirect counter.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn counter_read(&self, counter: CounterId, index: u64) -> Result<CounterData> {
+        let cells = &self.machine.state.counters[counter.index()];
+        cell(cells, index).copied()
+    }
+    /// Sets one cell.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn counter_write(&mut self, counter: CounterId, index: u64, value: CounterData) -> Result<()> {
+        *cell_mut(&mut self.machine.state.counters[counter.index()], index)? = value;
+        Ok(())
+    }
+    /// One cell's configuration; `None`: default (always green).
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn meter_read(&self, meter: MeterId, index: u64) -> Result<Option<MeterConfig>> {
+        cell(&self.machine.state.meters[meter.index()], index).map(Meter::config)
+    }
+    /// Configures one cell; `None`: default. The bucket starts full, but the same configuration again leaves it alone.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `InvalidArgument` (CIR above PIR).
+    pub fn meter_write(&mut self, now: u64, meter: MeterId, index: u64, config: Option<MeterConfig>) -> Result<()> {
+        check_meter(config)?;
+        cell_mut(&mut self.machine.state.meters[meter.index()], index)?.configure(now, config);
+        Ok(())
+    }
+}
+
+fn outside(index: u64, size: u64) -> ControlError {
+    ControlError::OutOfRange(format!("index {index}; the array has {size} cells"))
+}
+
+fn cell<T>(cells: &[T], index: u64) -> Result<&T> {
+    usize::try_from(index).ok().and_then(|i| cells.get(i)).ok_or_else(|| outside(index, cells.len() as u64))
+}
+
+fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
+    let size = cells.len() as u64;
+    usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| outside(index, size))
+}
+
+/// A meter's committed rate is not above its peak rate.
+pub fn check_meter(config: Option<MeterConfig>) -> Result<()> {
+    match config {
+        Some(c) if c.cir > c.pir => {
+            Err(ControlError::InvalidArgument(format!("the meter's CIR {} is above its PIR {}", c.cir, c.pir)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Multicast, clone sessions, digests and value sets.
+
+use std::collections::HashSet;
+
+use super::{CloneSession, Digest, DigestConfig, Replica, Result, bytes, words};
+use crate::engine::Engine;
+use crate::error::ControlError;
+use crate::program::{DigestId, ValueSetId};
+use crate::table::key::all_ones;
+
+/// BMv2 keeps 15 bits of a clone session's id.
+const MAX_SESSION: u32 = 0x7fff;
+
+impl Engine {
+    /// Creates or replaces (`Some`), or deletes (`None`) a multicast group.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (group 0, the same replica twice), `NotFound` (delete).
+    pub fn multicast_set(&mut self, group: u32, replicas: Option<&[Replica]>) -> Result<()> {
+        let groups = &mut self.machine.multicast;
+        match replicas {
+            None => groups
+                .remove(&group)
+                .map(|_| ())
+                .ok_or_else(|| ControlError::NotFound(format!("multicast group {group}"))),
+            Some(_) if group == 0 || group > 0xffff => {
+                Err(ControlError::InvalidArgument(format!("multicast group {group}: ids are 1 to 65,535")))
+            }
+            Some(replicas) => {
+                distinct(replicas)?;
+                groups.insert(group, replicas.to_vec());
+                Ok(())
+            }
+        }
+    }
+    /// All multicast groups, by id.
+    pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
+        self.machine.multicast.iter().map(|(&id, replicas)| (id, replicas.clone())).collect()
+    }
+    /// Creates or replaces (`Some`), or deletes (`None`) a clone session.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `NotFound` (delete).
+    pub fn clone_session_set(&mut self, session: u32, config: Option<&CloneSession>) -> Result<()> {
+        let sessions = &mut self.machine.clones;
+        match config {
+            None => sessions
+                .remove(&session)
+                .map(|_| ())
+                .ok_or_else(|| ControlError::NotFound(format!("clone session {session}"))),
+            Some(_) if session > MAX_SESSION => {
+                Err(ControlError::InvalidArgument(format!("clone session {session}: ids are 0 to {MAX_SESSION}")))
+            }
+            Some(config) => {
+                distinct(&config.replicas)?;
+                sessions.insert(session, config.clone());
+                Ok(())
+            }
+        }
+    }
+    /// All clone sessions, by id.
+    pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
+        self.machine.clones.iter().map(|(&id, config)| (id, config.clone())).collect()
+    }
+    /// Starts (`Some`) or stops (`None`) a digest. Messages of a stopped digest are not kept.
+    pub fn digest_configure(&mut self, digest: DigestId, config: Option<DigestConfig>) {
+        match config {
+            Some(config) => {
+                self.machine.digest_configs.insert(digest.0, config);
+            }
+            None => {
+                self.machine.digest_configs.remove(&digest.0);
+                self.machine.digests.retain(|d| d.digest != digest);
+            }
+        }
+    }
+    /// A digest's configuration.
+    pub fn digest_config(&self, digest: DigestId) -> Option<DigestConfig> {
+        self.machine.digest_configs.get(&digest.0).copied()
+    }
+    /// Queued digest messages, oldest first; empties the queue.
+    pub fn take_digests(&mut self) -> Vec<Digest> {
+        self.machine.digests.drain(..).collect()
+    }
+    /// Replaces the values of a parser value set: (value, mask) pairs; an empty mask is all ones.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `ResourceExhausted`.
+    pub fn value_set_write(&mut self, set: ValueSetId, values: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let info = self.program.value_set_info(set);
+        if info.size > 0 && values.len() as u64 > info.size {
+            return Err(ControlError::ResourceExhausted(format!(
+                "value set '{}' holds {} values",
+                info.name, info.size
+            )));
+        }
+        let mut stored = Vec::new();
+        for (value, mask) in values {
+            let value = bytes(&words(value, info.width, "value")?, info.width);
+            let mask = if mask.is_empty() {
+                bytes(&all_ones(info.width), info.width)
+            } else {
+                bytes(&words(mask, info.width, "mask")?, info.width)
+            };
+            stored.push((value, mask));
+        }
+        self.machine.value_sets[set.index()] = stored;
+        Ok(())
+    }
+    /// The values as written.
+    pub fn value_set_read(&self, set: ValueSetId) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.machine.value_sets[set.index()].clone()
+    }
+}
+
+fn distinct(replicas: &[Replica]) -> Result<()> {
+    let mut seen = HashSet::new();
+    match replicas.iter().find(|r| !seen.insert(**r)) {
+        Some(r) => {
+            Err(ControlError::InvalidArgument(format!("port {}, instance {} is there twice", r.port, r.instance)))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,182 @@
+//! Members and groups of action profiles.
+
+use std::collections::HashSet;
+
+use super::tables::MAX_WEIGHT;
+use super::{ActionCall, Group, Member, Result, call, view_call};
+use crate::engine::Engine;
+use crate::error::ControlError;
+use crate::profile::{Call, GroupState, MemberState, ProfileState, place, wheel};
+use crate::program::ProfileId;
+
+impl Engine {
+    /// Creates a member.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`, `ResourceExhausted`.
+    pub fn member_insert(&mut self, profile: ProfileId, member: &Member) -> Result<()> {
+        let call = self.member_call(profile, &member.call)?;
+        let ps = &mut self.machine.profiles[profile.index()];
+        if ps.member_at.contains_key(&member.id) {
+            return Err(ControlError::AlreadyExists(format!("member {}", member.id)));
+        }
+        let at = place(&mut ps.members, MemberState { call, users: 0 });
+        ps.member_at.insert(member.id, at);
+        Ok(())
+    }
+    /// Changes what a member does, for all entries and groups that refer to it.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn member_modify(&mut self, profile: ProfileId, member: &Member) -> Result<()> {
+        let call = self.member_call(profile, &member.call)?;
+        let ps = &mut self.machine.profiles[profile.index()];
+        let at = *ps.member_at.get(&member.id).ok_or_else(|| no_member(member.id))?;
+        if let Some(m) = &mut ps.members[at as usize] {
+            m.call = call;
+        }
+        Ok(())
+    }
+    /// Deletes a member that nothing refers to.
+    ///
+    /// # Errors
+    /// `NotFound`, `FailedPrecondition`.
+    pub fn member_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
+        let ps = &mut self.machine.profiles[profile.index()];
+        let at = *ps.member_at.get(&id).ok_or_else(|| no_member(id))?;
+        if ps.member(at).is_some_and(|m| m.users > 0) {
+            return Err(ControlError::FailedPrecondition(format!(
+                "member {id} is used by a group or an entry; remove it there first"
+            )));
+        }
+        ps.members[at as usize] = None;
+        ps.member_at.remove(&id);
+        Ok(())
+    }
+    /// All members made by `member_insert`, by id.
+    pub fn members(&self, profile: ProfileId) -> Vec<Member> {
+        let ps = &self.machine.profiles[profile.index()];
+        let member = |(&id, &at)| ps.member(at).map(|m| Member { id, call: view_call(&self.program, &m.call) });
+        ps.member_at.iter().filter_map(member).collect()
+    }
+    /// Creates a group.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`, `NotFound` (member), `ResourceExhausted`.
+    pub fn group_insert(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
+        let wheel = self.group_wheel(profile, group)?;
+        let ps = &mut self.machine.profiles[profile.index()];
+        if ps.group_at.contains_key(&group.id) {
+            return Err(ControlError::AlreadyExists(format!("group {}", group.id)));
+        }
+        let at = place(&mut ps.groups, GroupState { written: group.clone(), wheel, users: 0 });
+        ps.group_at.insert(group.id, at);
+        count_users(ps, group, true);
+        Ok(())
+    }
+    /// Replaces a group's members at once: no packet sees a mixture.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`, `ResourceExhausted`.
+    pub fn group_modify(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
+        let wheel = self.group_wheel(profile, group)?;
+        let ps = &mut self.machine.profiles[profile.index()];
+        let at = *ps.group_at.get(&group.id).ok_or_else(|| no_group(group.id))?;
+        let Some(g) = &mut ps.groups[at as usize] else { return Err(no_group(group.id)) };
+        let old = std::mem::replace(&mut g.written, group.clone());
+        g.wheel = wheel;
+        count_users(ps, group, true);
+        count_users(ps, &old, false);
+        Ok(())
+    }
+    /// Deletes a group that no entry refers to.
+    ///
+    /// # Errors
+    /// `NotFound`, `FailedPrecondition`.
+    pub fn group_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
+        let ps = &mut self.machine.profiles[profile.index()];
+        let at = *ps.group_at.get(&id).ok_or_else(|| no_group(id))?;
+        if ps.group(at).is_some_and(|g| g.users > 0) {
+            return Err(ControlError::FailedPrecondition(format!(
+                "group {id} is used by an entry; remove it there first"
+            )));
+        }
+        ps.group_at.remove(&id);
+        if let Some(g) = ps.groups[at as usize].take() {
+            count_users(ps, &g.written, false);
+        }
+        Ok(())
+    }
+    /// All groups, by id.
+    pub fn groups(&self, profile: ProfileId) -> Vec<Group> {
+        let ps = &self.machine.profiles[profile.index()];
+        ps.group_at.values().filter_map(|&at| ps.group(at).map(|g| g.written.clone())).collect()
+    }
+
+    /// Members of the profile may have this action.
+    pub(super) fn profile_has(&self, profile: ProfileId, action: crate::program::ActionId) -> bool {
+        let tables = &self.program.profile_info(profile).tables;
+        tables.iter().any(|&t| self.program.table_info(t).actions.contains(&action))
+    }
+
+    fn member_call(&self, profile: ProfileId, c: &ActionCall) -> Result<Call> {
+        if !self.profile_has(profile, c.action) {
+            let name = &self.program.profile_info(profile).name;
+            return Err(ControlError::InvalidArgument(format!("no table of action profile '{name}' has this action")));
+        }
+        call(&self.program, c)
+    }
+
+    /// Checks a group; returns places of members, each as often as it weighs.
+    fn group_wheel(&self, profile: ProfileId, group: &Group) -> Result<Vec<u32>> {
+        let info = self.program.profile_info(profile);
+        if !info.has_selector {
+            return Err(ControlError::InvalidArgument(format!(
+                "action profile '{}' has no selector, so it has no groups",
+                info.name
+            )));
+        }
+        let ps = &self.machine.profiles[profile.index()];
+        let mut weights = Vec::new();
+        let mut seen = HashSet::new();
+        for m in &group.members {
+            if m.weight == 0 || !seen.insert(m.member) {
+                let text = format!("group {}: member {} is there twice, or has no weight", group.id, m.member);
+                return Err(ControlError::InvalidArgument(text));
+            }
+            weights.push((*ps.member_at.get(&m.member).ok_or_else(|| no_member(m.member))?, m.weight));
+        }
+        let total: u64 = weights.iter().map(|w| u64::from(w.1)).sum();
+        if total > MAX_WEIGHT {
+            return Err(ControlError::InvalidArgument(format!(
+                "group {}: the weights sum to more than {MAX_WEIGHT}",
+                group.id
+            )));
+        }
+        if group.max_size > 0 && total > u64::from(group.max_size) {
+            return Err(ControlError::ResourceExhausted(format!(
+                "group {}: its size is at most {}",
+                group.id, group.max_size
+            )));
+        }
+        Ok(wheel(weights.into_iter()))
+    }
+}
+
+fn no_member(id: u32) -> ControlError {
+    ControlError::NotFound(format!("member {id}"))
+}
+
+fn no_group(id: u32) -> ControlError {
+    ControlError::NotFound(format!("group {id}"))
+}
+
+/// A group's members gain or lose a user.
+fn count_users(ps: &mut ProfileState, group: &Group, more: bool) {
+    for m in &group.members {
+        let at = ps.member_at.get(&m.member).copied();
+        if let Some(Some(state)) = at.and_then(|at| ps.members.get_mut(at as usize)) {
+            state.users = if more { state.users + 1 } else { state.users.saturating_sub(1) };
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Table entries and default actions.
+
+use super::{
+    ActionCall, CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Result, arrays::check_meter, bytes,
+    call, view_call, words,
+};
+use crate::engine::Engine;
+use crate::error::ControlError;
+use crate::layout::limbs;
+use crate::machine::EntryState;
+use crate::meter::Meter;
+use crate::profile::{Bound, Call, OneShot, wheel};
+use crate::program::{KeyInfo, MatchKind, TableId};
+use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
+use crate::table::store::EntryId;
+
+/// Most copies of members that a group's weights may ask for.
+pub const MAX_WEIGHT: u64 = 1 << 20;
+
+impl Engine {
+    /// Adds an entry; `now` is the start of its idle time.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`, `ResourceExhausted`, `PermissionDenied` (const table), `NotFound` (member or group).
+    pub fn table_insert(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
+        let (raw, written) = self.identity(table, &entry.key, entry.priority)?;
+        self.changeable(table)?;
+        let ts = &self.machine.tables[table.index()];
+        let info = self.program.table_info(table);
+        if ts.store.find(&raw).is_some() {
+            return Err(ControlError::AlreadyExists(format!("table '{}' has an entry with this key", info.name)));
+        }
+        if info.size > 0 && ts.store.len() as u64 >= info.size {
+            return Err(ControlError::ResourceExhausted(format!("table '{}' holds {} entries", info.name, info.size)));
+        }
+        let bound = self.bind(table, &entry.action)?;
+        self.put(table, &raw, Entry { key: written, ..self.canonical(entry, &bound, table) }, bound, now, false);
+        Ok(())
+    }
+    /// Replaces the action and attributes of the entry with the same key and priority. Its counter is kept.
+    ///
+    /// # Errors
+    /// As `table_insert`, and `NotFound`.
+    pub fn table_modify(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
+        let id = self.locate(table, &entry.key, entry.priority)?;
+        self.changeable(table)?;
+        let bound = self.bind(table, &entry.action)?;
+        let canonical = self.canonical(entry, &bound, table);
+        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
+            let old = std::mem::replace(&mut e.bound, bound);
+            let key = std::mem::take(&mut e.written.key);
+            e.written = Entry { key, ..canonical };
+            e.last_hit = now;
+            e.reported = false;
+            self.unbind(table, &old);
+        }
+        Ok(())
+    }
+    /// Removes the entry with this key and priority.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`, `PermissionDenied`.
+    pub fn table_delete(&mut self, table: TableId, key: &[KeyField], priority: i32) -> Result<()> {
+        let id = self.locate(table, key, priority)?;
+        self.changeable(table)?;
+        let ts = &mut self.machine.tables[table.index()];
+        ts.store.remove(id);
+        if let Some(e) = ts.entries[id as usize].take() {
+            self.unbind(table, &e.bound);
+        }
+        Ok(())
+    }
+    /// The entry with this key and priority.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn table_get(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryView> {
+        let id = self.locate(table, key, priority)?;
+        self.view(table, id).ok_or_else(|| self.no_entry(table))
+    }
+    /// All entries, oldest first, const ones included.
+    pub fn table_entries(&self, table: TableId) -> Vec<EntryView> {
+        self.machine.tables[table.index()].store.ids().into_iter().filter_map(|id| self.view(table, id)).collect()
+    }
+    /// Number of entries.
+    pub fn table_len(&self, table: TableId) -> usize {
+        self.machine.tables[table.index()].store.len()
+    }
+    /// The default action; `None`: none (a miss does nothing).
+    pub fn table_default(&self, table: TableId) -> Option<EntryAction> {
+        let bound = self.machine.tables[table.index()].default.as_ref()?;
+        Some(self.action_of(table, bound))
+    }
+    /// Sets the default action, or (`None`) puts the program's own back.
+    ///
+    /// # Errors
+    /// `PermissionDenied` (const), `InvalidArgument`, `Unimplemented`.
+    pub fn table_set_default(&mut self, table: TableId, action: Option<&EntryAction>) -> Result<()> {
+        let info = self.program.table_info(table);
+        if info.const_default {
+            return Err(ControlError::PermissionDenied(format!(
+                "the default action of table '{}' is constant",
+                info.name
+            )));
+        }
+        let bound = match action {
+            Some(action) => Some(self.bind(table, action)?),
+            None => self.program.tables[table.index()]
+                .default
+                .as_ref()
+                .map(|d| Bound::Call(Call { action: d.action, params: d.params.clone().into() })),
+        };
+        if let Some(old) = std::mem::replace(&mut self.machine.tables[table.index()].default, bound) {
+            self.unbind(table, &old);
+        }
+        Ok(())
+    }
+    /// Sets an entry's direct counter.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` (no direct counter).
+    pub fn direct_counter_write(
+        &mut self,
+        table: TableId,
+        key: &[KeyField],
+        priority: i32,
+        value: CounterData,
+    ) -> Result<()> {
+        if !self.program.table_info(table).direct_counter {
+            return Err(self.lacks(table, "direct counter"));
+        }
+        let id = self.locate(table, key, priority)?;
+        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
+            e.counter = value;
+        }
+        Ok(())
+    }
+    /// Configures an entry's direct meter; `None`: default (always green).
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` (no direct meter, CIR above PIR).
+    pub fn direct_meter_write(
+        &mut self,
+        now: u64,
+        table: TableId,
+        key: &[KeyField],
+        priority: i32,
+        config: Option<MeterConfig>,
+    ) -> Result<()> {
+        if self.program.table_info(table).direct_meter.is_none() {
+            return Err(self.lacks(table, "direct meter"));
+        }
+        check_meter(config)?;
+        let id = self.locate(table, key, priority)?;
+        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
+            e.meter.configure(now, config);
+        }
+        Ok(())
+    }
+    /// Entries that have now been idle for their timeout and were not yet reported since they last matched.
+    pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
+        let mut idle = Vec::new();
+        for (table, info) in self.program.clone().tables() {
+            if !info.support_timeout {
+                continue;
+            }
+            for id in self.machine.tables[table.index()].store.ids() {
+                let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] else { continue };
+                let timeout = e.written.idle_timeout_ns;
+                if timeout > 0 && !e.reported && now.saturating_sub(e.last_hit) >= timeout {
+                    e.reported = true;
+                    idle.extend(self.view(table, id).map(|v| (table, v)));
+                }
+            }
+        }
+        idle
+    }
+
+    /// Puts the program's own entries in place.
+    pub(crate) fn install_const_entries(&mut self) {
+        let program = self.program.clone();
+        for (table, t) in program.tables.iter().enumerate() {
+            for e in &t.entries {
+                let id = TableId(table as u32);
+                let bound = Bound::Call(Call { action: e.call.action, params: e.call.params.clone().into() });
+                let priority =
+                    if t.info.needs_priority { e.priority } else { KeyLayout::lpm_priority(&t.info.keys, &e.fields) };
+                let key = e.fields.iter().zip(&t.info.keys).map(|(f, k)| written(f, k)).collect();
+                let entry = Entry {
+                    key,
+                    priority: e.priority,
+                    action: self.action_of(id, &bound),
+                    metadata: Vec::new(),
+                    idle_timeout_ns: 0,
+                    cookie: 0,
+                };
+                self.put(id, &t.key.raw(&e.fields, priority), entry, bound, 0, true);
+            }
+        }
+    }
+
+    fn put(&mut self, table: TableId, raw: &RawEntry, written: Entry, bound: Bound, now: u64, is_const: bool) {
+        let ts = &mut self.machine.tables[table.index()];
+        let id = ts.store.insert(raw) as usize;
+        if ts.entries.len() <= id {
+            ts.entries.resize(id + 1, None);
+        }
+        ts.entries[id] = Some(EntryState {
+            bound,
+            counter: CounterData::default(),
+            meter: Meter::default(),
+            last_hit: now,
+            reported: false,
+            written,
+            is_const,
+        });
+    }
+
+    fn changeable(&self, table: TableId) -> Result<()> {
+        let info = self.program.table_info(table);
+        if info.const_entries {
+            return Err(ControlError::PermissionDenied(format!("the entries of table '{}' are constant", info.name)));
+        }
+        Ok(())
+    }
+
+    fn no_entry(&self, table: TableId) -> ControlError {
+        ControlError::NotFound(format!("table '{}' has no entry with this key", self.program.table_info(table).name))
+    }
+
+    fn lacks(&self, table: TableId, what: &str) -> ControlError {
+        ControlError::InvalidArgument(format!("table '{}' has no {what}", self.program.table_info(table).name))
+    }
+
+    /// Checks a key; returns what identifies the entry, and the key in the form that is read back.
+    fn identity(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<(RawEntry, Vec<KeyField>)> {
+        let t = &self.program.tables[table.index()];
+        if key.len() != t.info.keys.len() {
+            let (name, n) = (&t.info.name, t.info.keys.len());
+            return Err(ControlError::InvalidArgument(format!(
+                "the key of table '{name}' has {n} fields, {} are given",
+                key.len()
+            )));
+        }
+        let mut fields = Vec::with_capacity(key.len());
+        let mut canonical = Vec::with_capacity(key.len());
+        for (f, k) in key.iter().zip(&t.info.keys) {
+            let raw = raw_field(f, k)?;
+            canonical.push(match (f, &raw) {
+                (KeyField::Optional(None), _) => KeyField::Optional(None),
+                (KeyField::Optional(_), RawField::Ternary(v, _)) => KeyField::Optional(Some(bytes(v, k.width))),
+                _ => written(&raw, k),
+            });
+            fields.push(raw);
+        }
+        let priority = if t.info.needs_priority { priority } else { KeyLayout::lpm_priority(&t.info.keys, &fields) };
+        Ok((t.key.raw(&fields, priority), canonical))
+    }
+
+    fn locate(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryId> {
+        let (raw, _) = self.identity(table, key, priority)?;
+        self.machine.tables[table.index()].store.find(&raw).ok_or_else(|| self.no_entry(table))
+    }
+
+    fn view(&self, table: TableId, id: EntryId) -> Option<EntryView> {
+        let info = self.program.table_info(table);
+        let e = self.machine.tables[table.index()].entries.get(id as usize)?.as_ref()?;
+        Some(EntryView {
+            entry: e.written.clone(),
+            is_const: e.is_const,
+            counter: info.direct_counter.then_some(e.counter),
+            meter: info.direct_meter.map(|_| e.meter.config()),
+            last_hit: e.last_hit,
+        })
+    }
+
+    /// The entry with its action as it is read back.
+    fn canonical(&self, entry: &Entry, bound: &Bound, table: TableId) -> Entry {
+        Entry { action: self.action_of(table, bound), ..entry.clone() }
+    }
+
+    fn action_of(&self, table: TableId, bound: &Bound) -> EntryAction {
+        let id_of =
+            |map: &std::collections::BTreeMap<u32, u32>, at: u32| map.iter().find(|e| *e.1 == at).map_or(0, |e| *e.0);
+        let profile = self.program.table_info(table).profile.map(|p| &self.machine.profiles[p.index()]);
+        match (bound, profile) {
+            (Bound::Call(c), _) => EntryAction::Call(view_call(&self.program, c)),
+            (Bound::Member(at), Some(p)) => EntryAction::Member(id_of(&p.member_at, *at)),
+            (Bound::Group(at), Some(p)) => EntryAction::Group(id_of(&p.group_at, *at)),
+            (Bound::OneShot(o), _) => EntryAction::OneShot(o.written.clone()),
+            (Bound::Member(at) | Bound::Group(at), None) => EntryAction::Member(*at),
+        }
+    }
+
+    fn table_call(&self, table: TableId, c: &ActionCall) -> Result<Call> {
+        let info = self.program.table_info(table);
+        let allowed = match info.profile {
+            None => info.actions.contains(&c.action),
+            Some(p) => self.profile_has(p, c.action),
+        };
+        if !allowed {
+            return Err(ControlError::InvalidArgument(format!("table '{}' does not have this action", info.name)));
+        }
+        call(&self.program, c)
+    }
+
+    /// Checks an action and takes hold of the member or group it names.
+    fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
+        let program = self.program.clone();
+        let info = program.table_info(table);
+        let Some(profile) = info.profile else {
+            return match action {
+                EntryAction::Call(c) => Ok(Bound::Call(self.table_call(table, c)?)),
+                _ => Err(ControlError::InvalidArgument(format!(
+                    "table '{}' has no action profile: give an action",
+                    info.name
+                ))),
+            };
+        };
+        let has_selector = program.profile_info(profile).has_selector;
+        match action {
+            EntryAction::Call(_) => Err(ControlError::InvalidArgument(format!(
+                "table '{}' has an action profile: give a member or a group",
+                info.name
+            ))),
+            EntryAction::Group(_) | EntryAction::OneShot(_) if !has_selector => Err(ControlError::InvalidArgument(
+                format!("the action profile of table '{}' has no selector: give a member", info.name),
+            )),
+            EntryAction::OneShot(members) => {
+                let weight: u64 = members.iter().map(|m| u64::from(m.weight)).sum();
+                if members.is_empty() || members.iter().any(|m| m.weight == 0) || weight > MAX_WEIGHT {
+                    let text = format!(
+                        "a one-shot group needs members, each with a weight of at least 1, {MAX_WEIGHT} at most together"
+                    );
+                    return Err(ControlError::InvalidArgument(text));
+                }
+                let calls = members.iter().map(|m| self.table_call(table, &m.call)).collect::<Result<Vec<_>>>()?;
+                let mut written = members.clone();
+                for (w, c) in written.iter_mut().zip(&calls) {
+                    w.call = view_call(&program, c);
+                }
+                let wheel = wheel(members.iter().enumerate().map(|(i, m)| (i as u32, m.weight)));
+                Ok(Bound::OneShot(Box::new(OneShot { written, calls, wheel })))
+            }
+            EntryAction::Member(id) => {
+                let ps = &mut self.machine.profiles[profile.index()];
+                let at = *ps.member_at.get(id).ok_or_else(|| ControlError::NotFound(format!("member {id}")))?;
+                if let Some(m) = &mut ps.members[at as usize] {
+                    m.users += 1;
+                }
+                Ok(Bound::Member(at))
+            }
+            EntryAction::Group(id) => {
+                let ps = &mut self.machine.profiles[profile.index()];
+                let at = *ps.group_at.get(id).ok_or_else(|| ControlError::NotFound(format!("group {id}")))?;
+                if let Some(g) = &mut ps.groups[at as usize] {
+                    g.users += 1;
+                }
+                Ok(Bound::Group(at))
+            }
+        }
+    }
+
+    /// Lets go of the member or group.
+    fn unbind(&mut self, table: TableId, bound: &Bound) {
+        let Some(profile) = self.program.table_info(table).profile else { return };
+        let ps = &mut self.machine.profiles[profile.index()];
+        match bound {
+            Bound::Member(at) => {
+                if let Some(Some(m)) = ps.members.get_mut(*at as usize) {
+                    m.users -= 1;
+                }
+            }
+            Bound::Group(at) => {
+                if let Some(Some(g)) = ps.groups.get_mut(*at as usize) {
+                    g.users -= 1;
+                }
+            }
+            Bound::Call(_) | Bound::OneShot(_) => {}
+        }
+    }
+}
+
+fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
+    let what = format!("key field '{}'", k.name);
+    let value = |v: &[u8]| words(v, k.width, &what);
+    let zero = || vec![0; limbs(k.width)];
+    Ok(match (f, k.kind) {
+        (KeyField::Exact(v), MatchKind::Exact) => RawField::Exact(value(v)?),
+        (KeyField::Lpm { value: v, prefix_len }, MatchKind::Lpm) => {
+            if *prefix_len > k.width {
+                return Err(ControlError::InvalidArgument(format!(
+                    "{what}: the prefix is longer than {} bits",
+                    k.width
+                )));
+            }
+            RawField::Lpm(value(v)?, *prefix_len)
+        }
+        (KeyField::Ternary { value: v, mask }, MatchKind::Ternary | MatchKind::Optional) => {
+            RawField::Ternary(value(v)?, value(mask)?)
+        }
+        (KeyField::Optional(Some(v)), MatchKind::Ternary | MatchKind::Optional) => {
+            RawField::Ternary(value(v)?, all_ones(k.width))
+        }
+        (KeyField::Optional(None), MatchKind::Ternary | MatchKind::Optional) => RawField::Ternary(zero(), zero()),
+        (KeyField::Optional(None), MatchKind::Lpm) => RawField::Lpm(zero(), 0),
+        (KeyField::Optional(None), MatchKind::Range) => RawField::Range(zero(), all_ones(k.width)),
+        (KeyField::Range { low, high }, MatchKind::Range) => {
+            let (low, high) = (value(low)?, value(high)?);
+            if low.iter().rev().gt(high.iter().rev()) {
+                return Err(ControlError::InvalidArgument(format!(
+                    "{what}: the range's low bound is above its high bound"
+                )));
+            }
+            RawField::Range(low, high)
+        }
+        _ => return Err(ControlError::InvalidArgument(format!("{what} is matched as {:?}", k.kind).to_lowercase())),
+    })
+}
+
+/// A key field as it is read back.
+fn written(f: &RawField, k: &KeyInfo) -> KeyField {
+    let value = |v: &[u64]| bytes(v, k.width);
+    match f {
+        RawField::Exact(v) => KeyField::Exact(value(v)),
+        RawField::Lpm(v, prefix_len) => KeyField::Lpm { value: value(v), prefix_len: *prefix_len },
+        RawField::Ternary(v, m) => KeyField::Ternary { value: value(v), mask: value(m) },
+        RawField::Range(low, high) => KeyField::Range { low: value(low), high: value(high) },
+    }
+}

@@ -1,0 +1,149 @@
+//! The hash algorithms of v1model, as BMv2 computes them.
+
+use crc::{Algorithm, Crc, Table};
+
+static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_ARC);
+static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&crc::CRC_32_ISO_HDLC);
+static CCITT: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_IBM_3740);
+static CRC8: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&crc::CRC_8_SMBUS);
+/// What BMv2's `crc64_custom` starts with.
+static CRC64_CUSTOM: Algorithm<u64> = Algorithm {
+    width: 64,
+    poly: 0x1b,
+    init: 0,
+    refin: true,
+    refout: true,
+    xorout: 0,
+    check: 0x46a5_a938_8a5b_effe,
+    residue: 0,
+};
+static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC64_CUSTOM);
+
+/// An algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hash {
+    /// CRC-16/ARC. `crc16_custom` starts with the same parameters.
+    Crc16,
+    /// CRC-32/ISO-HDLC. `crc32_custom` starts with the same parameters.
+    Crc32,
+    /// CRC-16/IBM-3740, "CCITT false".
+    CrcCcitt,
+    Crc8Custom,
+    Crc64Custom,
+    /// The Internet checksum (RFC 1071).
+    Csum16,
+    /// Exclusive or of 16-bit or 32-bit words, the last one padded with zeros.
+    Xor16,
+    Xor32,
+    /// The first eight bytes.
+    Identity,
+}
+
+impl Hash {
+    pub fn by_name(name: &str) -> Option<Hash> {
+        Some(match name {
+            "crc16" | "crc16_custom" => Hash::Crc16,
+            "crc32" | "crc32_custom" => Hash::Crc32,
+            "crcCCITT" => Hash::CrcCcitt,
+            "crc8_custom" => Hash::Crc8Custom,
+            "crc64_custom" => Hash::Crc64Custom,
+            "csum16" | "cksum16" => Hash::Csum16,
+            "xor16" => Hash::Xor16,
+            "xor32" => Hash::Xor32,
+            "identity" => Hash::Identity,
+            _ => return None,
+        })
+    }
+
+    pub fn of(self, data: &[u8]) -> u64 {
+        match self {
+            Hash::Crc16 => CRC16.checksum(data).into(),
+            Hash::Crc32 => CRC32.checksum(data).into(),
+            Hash::CrcCcitt => CCITT.checksum(data).into(),
+            Hash::Crc8Custom => CRC8.checksum(data).into(),
+            Hash::Crc64Custom => CRC64.checksum(data),
+            Hash::Csum16 => internet_checksum(data).into(),
+            Hash::Xor16 => xor(data, 2),
+            Hash::Xor32 => xor(data, 4),
+            Hash::Identity => data.iter().take(8).fold(0, |v, &b| v << 8 | u64::from(b)),
+        }
+    }
+}
+
+/// RFC 1071: the complement of the one's complement sum of 16-bit words, the last byte padded with zeros.
+pub fn internet_checksum(data: &[u8]) -> u16 {
+    let (words, tail) = data.as_chunks::<8>();
+    let mut sum: u64 = 0;
+    for w in words {
+        let (s, carry) = sum.overflowing_add(u64::from_be_bytes(*w));
+        sum = s + u64::from(carry);
+    }
+    let mut last = [0; 8];
+    last[..tail.len()].copy_from_slice(tail);
+    let (s, carry) = sum.overflowing_add(u64::from_be_bytes(last));
+    sum = s + u64::from(carry);
+    let mut folded = sum;
+    for _ in 0..3 {
+        folded = (folded >> 16 & 0xffff_ffff_ffff) + (folded & 0xffff);
+    }
+    folded = (folded >> 16) + (folded & 0xffff);
+    !(folded as u16)
+}
+
+fn xor(data: &[u8], size: usize) -> u64 {
+    data.chunks(size).fold(0, |v, chunk| {
+        let word = chunk.iter().fold(0, |w: u64, &b| w << 8 | u64::from(b));
+        v ^ word << (8 * (size - chunk.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn check_values() {
+        let digits = b"123456789";
+        for (name, value) in [
+            ("crc16", 0xbb3d),
+            ("crc16_custom", 0xbb3d),
+            ("crc32", 0xcbf4_3926),
+            ("crcCCITT", 0x29b1),
+            ("crc8_custom", 0xf4),
+        ] {
+            assert_eq!(Hash::by_name(name).unwrap().of(digits), value, "{name}");
+        }
+        assert_eq!(Hash::Crc64Custom.of(digits), naive_crc64(digits));
+        assert_eq!(Hash::Identity.of(digits), 0x3132_3334_3536_3738);
+        assert_eq!(Hash::Identity.of(&[1, 2]), 0x0102);
+        assert_eq!(Hash::Xor16.of(&[0x12, 0x34, 0x56]), 0x1234 ^ 0x5600);
+        assert_eq!(Hash::Xor32.of(&[1, 2, 3, 4, 5]), 0x0102_0304 ^ 0x0500_0000);
+        assert_eq!(Hash::by_name("random"), None);
+    }
+
+    /// Reflected, polynomial 0x1b, bit by bit.
+    fn naive_crc64(data: &[u8]) -> u64 {
+        let poly = 0x1bu64.reverse_bits();
+        data.iter().fold(0u64, |crc, &b| {
+            (0..8).fold(crc ^ u64::from(b), |c, _| if c & 1 == 1 { c >> 1 ^ poly } else { c >> 1 })
+        })
+    }
+
+    #[test]
+    fn known_ipv4_header() {
+        let header = [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7];
+        assert_eq!(internet_checksum(&header), 0xb861);
+    }
+
+    proptest! {
+        #[test]
+        fn checksum_is_the_naive_sum(data in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let mut sum: u32 = data.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum();
+            while sum >> 16 != 0 {
+                sum = (sum >> 16) + (sum & 0xffff);
+            }
+            prop_assert_eq!(internet_checksum(&data), !(sum as u16));
+        }
+    }
+}

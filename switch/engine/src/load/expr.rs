@@ -1,0 +1,256 @@
+//! JSON expressions and parameters to [`Expr`], [`Place`] and [`HeaderRef`].
+
+use num_bigint::BigInt;
+use num_bigint::Sign;
+
+use super::json::{J, Result};
+use crate::expr::{BinOp, CmpOp, Expr, HeaderRef, Place};
+use crate::layout::{FieldRef, Layout};
+
+/// Largest width that casts and shifts may name.
+const MAX_WIDTH: u32 = 1 << 16;
+/// Deepest nesting of an expression.
+const MAX_DEPTH: u32 = 500;
+
+/// What names may refer to.
+pub struct Scope<'a> {
+    pub layout: &'a Layout,
+    /// The action's parameters (`runtime_data`, `local`).
+    pub params: &'a [FieldRef],
+}
+
+fn unary(op: fn(Box<Expr>) -> Expr, e: Expr) -> Expr {
+    op(Box::new(e))
+}
+
+impl Scope<'_> {
+    pub fn header(&self, j: &J) -> Result<usize> {
+        let name = j.as_str()?;
+        self.layout.header_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header '{name}'")))
+    }
+
+    pub fn stack(&self, j: &J) -> Result<usize> {
+        let name = j.as_str()?;
+        self.layout.stack_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header stack '{name}'")))
+    }
+
+    pub fn union(&self, j: &J) -> Result<usize> {
+        let name = j.as_str()?;
+        self.layout.union_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header union '{name}'")))
+    }
+
+    pub fn union_stack(&self, j: &J) -> Result<usize> {
+        let name = j.as_str()?;
+        self.layout
+            .union_stack_by_name
+            .get(name)
+            .copied()
+            .ok_or_else(|| j.error(format!("no header union stack '{name}'")))
+    }
+
+    /// `[header, field]`.
+    pub fn field(&self, j: &J) -> Result<FieldRef> {
+        let (header, field) = j.as_pair()?;
+        let &h = self.layout.header_by_name.get(header).ok_or_else(|| j.error(format!("no header '{header}'")))?;
+        self.layout.field(h, field).ok_or_else(|| j.error(format!("header '{header}' has no field '{field}'")))
+    }
+
+    /// `[stack, field]`: the stack and the field relative to its header.
+    pub fn stack_field(&self, j: &J) -> Result<(usize, FieldRef)> {
+        let stack = self.stack(&j.at(0)?)?;
+        let field = j.at(1)?.as_str()?;
+        let f = self.layout.type_field(self.layout.stacks[stack].header_type, field);
+        Ok((stack, f.ok_or_else(|| j.error(format!("no field '{field}' in the stack's headers")))?))
+    }
+
+    fn param(&self, j: &J) -> Result<FieldRef> {
+        let index = j.as_u32()? as usize;
+        self.params.get(index).copied().ok_or_else(|| j.error(format!("the action has no parameter {index}")))
+    }
+
+    /// A value: `{type, value}`.
+    pub fn expr(&self, j: &J) -> Result<Expr> {
+        self.expr_at(j, 0)
+    }
+
+    fn expr_at(&self, j: &J, depth: u32) -> Result<Expr> {
+        if depth > MAX_DEPTH {
+            return Err(j.error(format!("the expression is nested more than {MAX_DEPTH} deep")));
+        }
+        let value = j.get("value")?;
+        match j.str("type")? {
+            "expression" if value.opt("op").is_some() => self.operation(&value, depth + 1),
+            "expression" => self.expr_at(&value, depth + 1),
+            "field" => Ok(Expr::Field(self.field(&value)?)),
+            "hexstr" => Ok(Expr::Const(value.as_hex()?)),
+            "bool" => Ok(Expr::Bool(value.as_bool()?)),
+            "local" | "runtime_data" => Ok(Expr::Field(self.param(&value)?)),
+            "stack_field" => self.stack_field(&value).map(|(s, f)| Expr::StackLast(s, f)),
+            other => Err(j.error(format!("'{other}' is not supported as a value"))),
+        }
+    }
+
+    /// A condition.
+    pub fn condition(&self, j: &J) -> Result<Expr> {
+        let e = self.expr(j)?;
+        // BMv2 allows data where a boolean is meant in a few places of old JSON
+        Ok(if e.is_bool() { e } else { unary(Expr::ToBool, e) })
+    }
+
+    fn operation(&self, j: &J, depth: u32) -> Result<Expr> {
+        let op_j = j.get("op")?;
+        let op = op_j.as_str()?;
+        let left = || self.expr_at(&j.get("left")?, depth);
+        let right = || self.expr_at(&j.get("right")?, depth);
+        let bool_of = |e: Expr| if e.is_bool() { e } else { unary(Expr::ToBool, e) };
+        let width = |e: Expr| match e {
+            Expr::Const(n) if n.sign() == Sign::Plus && n <= BigInt::from(MAX_WIDTH) => {
+                Ok(u32::try_from(&n).unwrap_or(MAX_WIDTH))
+            }
+            _ => Err(j.error(format!("the width must be a constant of 1 to {MAX_WIDTH}"))),
+        };
+        let binary = |op: BinOp| -> Result<Expr> {
+            let l = if j.opt("left").is_none() { Expr::Const(BigInt::ZERO) } else { left()? };
+            Ok(Expr::Bin(op, Box::new(l), Box::new(right()?)))
+        };
+        let compare = |op: CmpOp| -> Result<Expr> { Ok(Expr::Cmp(op, Box::new(left()?), Box::new(right()?))) };
+        Ok(match op {
+            "+" => binary(BinOp::Add)?,
+            "-" => binary(BinOp::Sub)?,
+            "*" => binary(BinOp::Mul)?,
+            "/" => binary(BinOp::Div)?,
+            "%" => binary(BinOp::Mod)?,
+            "&" => binary(BinOp::And)?,
+            "|" => binary(BinOp::Or)?,
+            "^" => binary(BinOp::Xor)?,
+            "<<" => binary(BinOp::Shl)?,
+            ">>" => binary(BinOp::Shr)?,
+            "~" => unary(Expr::BitNot, right()?),
+            "==" | "!=" => {
+                let equal = self.equal(j, depth)?;
+                match (op, equal) {
+                    ("!=", Expr::Cmp(_, a, b)) => Expr::Cmp(CmpOp::Ne, a, b),
+                    ("!=", e) => unary(Expr::Not, e),
+                    (_, e) => e,
+                }
+            }
+            "<" => compare(CmpOp::Lt)?,
+            "<=" => compare(CmpOp::Le)?,
+            ">" => compare(CmpOp::Gt)?,
+            ">=" => compare(CmpOp::Ge)?,
+            "and" => Expr::And(Box::new(bool_of(left()?)), Box::new(bool_of(right()?))),
+            "or" => Expr::Or(Box::new(bool_of(left()?)), Box::new(bool_of(right()?))),
+            "not" => unary(Expr::Not, bool_of(right()?)),
+            "d2b" => unary(Expr::ToBool, right()?),
+            "b2d" => right()?,
+            "valid" => {
+                let h = self.header(&j.get("right")?.get("value")?)?;
+                let valid = FieldRef { slot: self.layout.headers[h].valid, width: 1, signed: false, varbit: false };
+                unary(Expr::ToBool, Expr::Field(valid))
+            }
+            "valid_union" => Expr::UnionValid(self.union(&j.get("right")?.get("value")?)?),
+            "?" => {
+                let condition = bool_of(self.expr_at(&j.get("cond")?, depth)?);
+                Expr::Select(Box::new(condition), Box::new(left()?), Box::new(right()?))
+            }
+            "two_comp_mod" => Expr::Wrap(Box::new(left()?), width(right()?)?),
+            "sat_cast" => Expr::SatSigned(Box::new(left()?), width(right()?)?),
+            "usat_cast" => Expr::SatUnsigned(Box::new(left()?), width(right()?)?),
+            "last_stack_index" => {
+                let stack = self.stack(&j.get("right")?.get("value")?)?;
+                let next = self.next_field(stack);
+                Expr::LastIndex(next)
+            }
+            "size_stack" => {
+                let stack = self.stack(&j.get("right")?.get("value")?)?;
+                Expr::Field(self.next_field(stack))
+            }
+            "access_field" => match self.header_ref_at(&j.get("left")?, depth)? {
+                (header, header_type) => {
+                    let index = j.get("right")?.as_u32()? as usize;
+                    let fields = &self.layout.types[header_type].fields;
+                    let f = fields.get(index).ok_or_else(|| j.error(format!("the header has no field {index}")))?.field;
+                    match header {
+                        HeaderRef::Fixed(h) => Expr::Field(f.offset(self.layout.headers[h].base)),
+                        HeaderRef::Indexed(stack, i) => Expr::StackIndexed(stack, i, f),
+                    }
+                }
+            },
+            other => return Err(op_j.error(format!("the operator '{other}' is not supported here"))),
+        })
+    }
+
+    fn next_field(&self, stack: usize) -> FieldRef {
+        FieldRef { slot: self.layout.stacks[stack].next, width: 32, signed: false, varbit: false }
+    }
+
+    fn equal(&self, j: &J, depth: u32) -> Result<Expr> {
+        let (l, r) = (j.get("left")?, j.get("right")?);
+        let kind = |j: &J| -> Result<&str> {
+            let mut j = j.clone();
+            loop {
+                let (t, v) = (j.str("type")?, j.get("value")?);
+                match t {
+                    "expression" if v.opt("op").is_none() => j = v,
+                    "expression" if v.str("op")? == "dereference_header_stack" => return Ok("header"),
+                    "header" => return Ok("header"),
+                    "header_union" => return Ok("header_union"),
+                    "header_stack" | "header_union_stack" => return Ok("stack"),
+                    _ => return Ok("data"),
+                }
+            }
+        };
+        match (kind(&l)?, kind(&r)?) {
+            ("header", "header") => {
+                let ((a, ta), (b, tb)) = (self.header_ref_at(&l, depth)?, self.header_ref_at(&r, depth)?);
+                if ta != tb {
+                    return Err(j.error("headers of different types are compared"));
+                }
+                Ok(Expr::HeaderEq(a, b))
+            }
+            ("header_union", "header_union") => {
+                let (a, b) = (self.union(&l.get("value")?)?, self.union(&r.get("value")?)?);
+                if self.layout.unions[a].union_type != self.layout.unions[b].union_type {
+                    return Err(j.error("header unions of different types are compared"));
+                }
+                Ok(Expr::UnionEq(a, b))
+            }
+            ("data", "data") => {
+                Ok(Expr::Cmp(CmpOp::Eq, Box::new(self.expr_at(&l, depth)?), Box::new(self.expr_at(&r, depth)?)))
+            }
+            _ => Err(j.error("this comparison is not supported")),
+        }
+    }
+
+    /// A header, and its type.
+    pub fn header_ref(&self, j: &J) -> Result<(HeaderRef, usize)> {
+        self.header_ref_at(j, 0)
+    }
+
+    fn header_ref_at(&self, j: &J, depth: u32) -> Result<(HeaderRef, usize)> {
+        let value = j.get("value")?;
+        match j.str("type")? {
+            "header" => {
+                let h = self.header(&value)?;
+                Ok((HeaderRef::Fixed(h), self.layout.headers[h].header_type))
+            }
+            "expression" if value.opt("op").is_none() && depth < MAX_DEPTH => self.header_ref_at(&value, depth + 1),
+            "expression" if value.opt("op").is_some() && value.str("op")? == "dereference_header_stack" => {
+                let stack = self.stack(&value.get("left")?.get("value")?)?;
+                let index = self.expr_at(&value.get("right")?, depth + 1)?;
+                Ok((HeaderRef::Indexed(stack, Box::new(index)), self.layout.stacks[stack].header_type))
+            }
+            other => Err(j.error(format!("'{other}' is not supported as a header"))),
+        }
+    }
+
+    /// Something that can be assigned.
+    pub fn place(&self, j: &J) -> Result<Place> {
+        match self.expr(j)? {
+            Expr::Field(f) if j.str("type")? != "runtime_data" => Ok(Place::Field(f)),
+            Expr::StackLast(s, f) => Ok(Place::StackLast(s, f)),
+            Expr::StackIndexed(s, i, f) => Ok(Place::StackIndexed(s, i, f)),
+            _ => Err(j.error("this cannot be assigned")),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `header_types`, `headers`, stacks, unions and aliases: the layout.
+
+use std::collections::HashMap;
+
+use super::json::{J, Result};
+use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack, Union, UnionStack, limbs};
+
+/// Slots that headers, temporaries, parameters and constants may use together.
+pub const MAX_SLOTS: usize = 65_536;
+
+/// Takes `count` slots.
+pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
+    let first = layout.used;
+    if first + count > MAX_SLOTS {
+        return Err(at.error(format!("the program needs more than {MAX_SLOTS} slots of 64 bits for its fields")));
+    }
+    layout.used += count;
+    Ok(first as Slot)
+}
+
+pub fn load(root: &J) -> Result<Layout> {
+    let mut layout = Layout::default();
+    let mut type_by_name = HashMap::new();
+    for j in root.list("header_types")? {
+        let t = header_type(&j)?;
+        if type_by_name.insert(t.name.clone(), layout.types.len()).is_some() {
+            return Err(j.error("the name of this header type is taken"));
+        }
+        layout.types.push(t);
+    }
+    let mut by_id = HashMap::new();
+    for j in root.list("headers")? {
+        let name = j.str("name")?.to_string();
+        let type_name = j.str("header_type")?;
+        let &header_type =
+            type_by_name.get(type_name).ok_or_else(|| j.error(format!("no header type '{type_name}'")))?;
+        let metadata = j.bool_or("metadata", false)?;
+        let (slots, valid) = (layout.types[header_type].slots, layout.types[header_type].valid);
+        if layout.types[header_type].fixed_bits % 8 != 0 {
+            return Err(j.error(format!(
+                "header type '{type_name}' has {} bits, not a multiple of 8",
+                layout.types[header_type].fixed_bits
+            )));
+        }
+        let base = take(&mut layout, slots, &j)?;
+        let index = layout.headers.len();
+        if layout.header_by_name.insert(name, index).is_some() || by_id.insert(j.u32("id")?, index).is_some() {
+            return Err(j.error("the name or id of this header is taken"));
+        }
+        layout.headers.push(Header { header_type, metadata, base, valid: base + valid, union_others: Vec::new() });
+    }
+    stacks(root, &mut layout, &type_by_name, &by_id)?;
+    unions(root, &mut layout, &type_by_name, &by_id)?;
+    for j in root.list("field_aliases")? {
+        let (name, target) = (j.at(0)?.as_str()?.to_string(), j.at(1)?.as_pair()?);
+        layout.aliases.insert(name, (target.0.to_string(), target.1.to_string()));
+    }
+    layout.fresh = vec![0; layout.used];
+    for h in &layout.headers {
+        if h.metadata {
+            layout.fresh[h.valid as usize] = 1;
+        }
+    }
+    Ok(layout)
+}
+
+fn header_type(j: &J) -> Result<HeaderType> {
+    let mut t = HeaderType {
+        name: j.str("name")?.to_string(),
+        fields: Vec::new(),
+        by_name: HashMap::new(),
+        slots: 0,
+        valid: 0,
+        fixed_bits: 0,
+        varbit: None,
+        max_bytes: 0,
+    };
+    let mut varbit_at = None;
+    for f in j.list("fields")? {
+        let name = f.at(0)?.as_str()?.to_string();
+        let width_j = f.at(1)?;
+        let signed = f.at(2).map_or(Ok(false), |s| s.as_bool())?;
+        if f.at(3).map_or(Ok(false), |s| s.as_bool())? {
+            return Err(f.error("saturating fields are not supported (p4c does not make them)"));
+        }
+        let (width, varbit) = if width_j.value.as_str() == Some("*") {
+            if t.varbit.is_some() {
+                return Err(f.error("a header type has at most one variable-length field"));
+            }
+            t.varbit = Some(t.fields.len());
+            varbit_at = Some(f.clone());
+            (0, true)
+        } else {
+            (width_j.as_u32()?, false)
+        };
+        if !varbit && width == 0 || width > 1 << 16 {
+            return Err(f.error(format!("field '{name}' has {width} bits; 1 to 65,536 are supported")));
+        }
+        t.fixed_bits += width;
+        if t.by_name.insert(name.clone(), t.fields.len()).is_some() {
+            return Err(f.error(format!("field '{name}' is there twice")));
+        }
+        t.fields.push(FieldType { field: FieldRef { slot: 0, width, signed, varbit } });
+    }
+    if let Some(v) = t.varbit {
+        let at = varbit_at.unwrap_or_else(|| j.clone());
+        if j.opt("length_exp").is_some() {
+            return Err(j.error("'length_exp' (P4_14) is not supported; P4_16 gives the length to extract"));
+        }
+        t.max_bytes = j.opt("max_length").map_or(Ok(0), |m| m.as_u32())?;
+        let max_bits = (t.max_bytes * 8).saturating_sub(t.fixed_bits);
+        if max_bits == 0 || max_bits > 1 << 16 {
+            return Err(at.error("'max_length' must leave 1 to 65,536 bits for the variable-length field"));
+        }
+        t.fields[v].field.width = max_bits;
+    }
+    let mut slot = 0;
+    for f in &mut t.fields {
+        f.field.slot = slot as Slot;
+        slot += limbs(f.field.width) + usize::from(f.field.varbit);
+        if slot >= MAX_SLOTS {
+            return Err(j.error("the header type is too large"));
+        }
+    }
+    t.valid = slot as Slot;
+    t.slots = slot + 1;
+    Ok(t)
+}
+
+fn stacks(root: &J, layout: &mut Layout, types: &HashMap<String, usize>, by_id: &HashMap<u32, usize>) -> Result<()> {
+    for j in root.list("header_stacks")? {
+        let name = j.str("name")?.to_string();
+        let &header_type = types.get(j.str("header_type")?).ok_or_else(|| j.error("no such header type"))?;
+        let headers = ids(&j, "header_ids", by_id)?;
+        if headers.iter().any(|&h| layout.headers[h].header_type != header_type) {
+            return Err(j.error("the elements of a stack must be of its type"));
+        }
+        let next = take(layout, 1, &j)?;
+        layout.stack_by_name.insert(name, layout.stacks.len());
+        layout.stacks.push(Stack { header_type, headers, next });
+    }
+    Ok(())
+}
+
+fn unions(root: &J, layout: &mut Layout, types: &HashMap<String, usize>, by_id: &HashMap<u32, usize>) -> Result<()> {
+    for j in root.list("header_union_types")? {
+        let mut members = Vec::new();
+        for m in j.list("headers")? {
+            let (name, type_name) = m.as_pair()?;
+            let &t = types.get(type_name).ok_or_else(|| m.error(format!("no header type '{type_name}'")))?;
+            members.push((name.to_string(), t));
+        }
+        layout.union_types.insert(j.str("name")?.to_string(), members);
+    }
+    let mut union_by_id = HashMap::new();
+    for j in root.list("header_unions")? {
+        let name = j.str("name")?.to_string();
+        let union_type = j.str("union_type")?.to_string();
+        let members = layout
+            .union_types
+            .get(&union_type)
+            .ok_or_else(|| j.error(format!("no header union type '{union_type}'")))?;
+        let headers = ids(&j, "header_ids", by_id)?;
+        if members.len() != headers.len()
+            || members.iter().zip(&headers).any(|(m, &h)| layout.headers[h].header_type != m.1)
+        {
+            return Err(j.error("the headers do not agree with the union's type"));
+        }
+        for &h in &headers {
+            layout.headers[h].union_others = headers.iter().copied().filter(|&o| o != h).collect();
+        }
+        union_by_id.insert(j.u32("id")?, layout.unions.len());
+        layout.union_by_name.insert(name, layout.unions.len());
+        layout.unions.push(Union { union_type, headers });
+    }
+    for j in root.list("header_union_stacks")? {
+        let name = j.str("name")?.to_string();
+        let union_type = j.str("union_type")?.to_string();
+        let unions = ids(&j, "header_union_ids", &union_by_id)?;
+        if unions.iter().any(|&u| layout.unions[u].union_type != union_type) {
+            return Err(j.error("the unions are not of the stack's type"));
+        }
+        let next = take(layout, 1, &j)?;
+        layout.union_stack_by_name.insert(name, layout.union_stacks.len());
+        layout.union_stacks.push(UnionStack { union_type, unions, next });
+    }
+    Ok(())
+}
+
+fn ids(j: &J, key: &str, by_id: &HashMap<u32, usize>) -> Result<Vec<usize>> {
+    let list = j.list(key)?;
+    if list.is_empty() {
+        return Err(j.error(format!("'{key}' is empty")));
+    }
+    list.iter().map(|i| by_id.get(&i.as_u32()?).copied().ok_or_else(|| i.error("no object has this id"))).collect()
+}

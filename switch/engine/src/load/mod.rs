@@ -1,0 +1,239 @@
+//! p4c's BMv2 JSON to a [`Program`].
+
+mod control;
+pub mod expr;
+pub mod headers;
+pub mod json;
+pub mod objects;
+mod parser;
+mod primitive;
+pub mod table;
+
+use std::collections::HashMap;
+
+use json::{J, Result};
+
+use crate::code::{Code, Op};
+use crate::codegen::{Gen, Pool};
+use crate::error::LoadError;
+use crate::layout::{FieldRef, Layout, limbs};
+use crate::phv::Phv;
+use crate::program::{ActionId, ActionInfo, Checksum, CoreErrors, ParamInfo, Program, Standard};
+use expr::Scope;
+use objects::Objects;
+use primitive::Context;
+use table::Action;
+
+/// The JSON format that this reads: major 2, minor up to 24.
+const MAX_MINOR: u64 = 24;
+
+/// Reads, checks and compiles.
+pub fn load(bytes: &[u8]) -> Result<Program> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|e| LoadError {
+        path: "/".into(),
+        reason: format!("this is not JSON: {e}"),
+        source_info: None,
+    })?;
+    let root = J::root(&value);
+    if !value.is_object() {
+        return Err(root.error("an object is expected: the JSON that p4c-bm2-ss writes"));
+    }
+    version(&root)?;
+    let mut layout = headers::load(&root)?;
+    let drop_port = headers::take(&mut layout, 1, &root)?;
+    let (actions, action_by_id) = actions(&root, &mut layout)?;
+    let mut objects = Objects::load(&root, &layout)?;
+    let control = table::load(&root, &layout, &mut objects, &actions, &action_by_id)?;
+    let standard = standard(&root, &layout, drop_port)?;
+    let errors = errors(&root)?;
+    let checksums = checksums(&root, &layout, &objects)?;
+    let order = deparser(&root, &layout)?;
+    let mut pool = Pool::default();
+    let fixed_layout = headers::load(&root)?;
+    let mut variants = Vec::new();
+    for traced in [false, true] {
+        let mut g = Gen::new(&mut layout, &mut pool, traced, root.clone());
+        let context = Context { objects: &objects, layout: &fixed_layout, params: &[], drop_port };
+        let parser = parser::load(&root, &mut g, &context)?;
+        g.code.parser = parser;
+        g.free_temps();
+        let compiler = control::Compiler {
+            root: root.clone(),
+            actions_json: root.list("actions")?,
+            layout: &fixed_layout,
+            objects: &objects,
+            actions: &actions,
+            control: &control,
+            drop_port,
+        };
+        compiler.pipelines(&mut g)?;
+        for (checksum, _) in &checksums {
+            g.free_temps();
+            let start = g.pc();
+            let slot = g.boolean(&checksum.condition, None)?.slot;
+            g.emit(Op::Return);
+            g.code.conditions.push((start, slot));
+        }
+        variants.push(g.code);
+    }
+    let traced = variants.pop().unwrap_or_default();
+    let code: Code = variants.pop().unwrap_or_default();
+    Ok(Program {
+        phv: Phv::new(&fixed_layout),
+        init: pool.init,
+        code,
+        traced,
+        actions,
+        tables: control.tables,
+        table_by_name: control.table_by_name,
+        profiles: control.profiles,
+        profile_by_name: control.profile_by_name,
+        objects,
+        standard,
+        errors,
+        verify: indices(&checksums, |c| c.verify),
+        update: indices(&checksums, |c| c.update),
+        checksums: checksums.into_iter().map(|c| c.0).collect(),
+        order,
+    })
+}
+
+fn indices(checksums: &[(Checksum, Uses)], f: impl Fn(&Uses) -> bool) -> Vec<usize> {
+    (0..checksums.len()).filter(|&i| f(&checksums[i].1)).collect()
+}
+
+fn version(root: &J) -> Result<()> {
+    let Some(v) = root.opt("__meta__").and_then(|m| m.opt("version")) else { return Ok(()) };
+    let (major, minor) = (v.at(0)?.as_u64()?, v.at(1)?.as_u64()?);
+    if major != 2 || minor > MAX_MINOR {
+        return Err(v.error(format!("format {major}.{minor}; 2.0 to 2.{MAX_MINOR} are supported")));
+    }
+    Ok(())
+}
+
+fn actions(root: &J, layout: &mut Layout) -> Result<(Vec<Action>, HashMap<u32, ActionId>)> {
+    let (mut actions, mut by_id) = (Vec::new(), HashMap::new());
+    for (json, j) in root.list("actions")?.iter().enumerate() {
+        let (mut infos, mut params) = (Vec::new(), Vec::new());
+        for p in j.list("runtime_data")? {
+            let width = p.u32("bitwidth")?;
+            if width == 0 || width > 1 << 16 {
+                return Err(p.error("a parameter has 1 to 65,536 bits"));
+            }
+            infos.push(ParamInfo { name: p.str("name")?.into(), width });
+            let slot = headers::take(layout, limbs(width), &p)?;
+            params.push(FieldRef { slot, width, signed: false, varbit: false });
+        }
+        if by_id.insert(j.u32("id")?, ActionId(actions.len() as u32)).is_some() {
+            return Err(j.error("the id of this action is taken"));
+        }
+        actions.push(Action { info: ActionInfo { name: j.str("name")?.into(), params: infos }, params, json });
+    }
+    Ok((actions, by_id))
+}
+
+fn standard(root: &J, layout: &Layout, drop_port: u16) -> Result<Standard> {
+    let optional = |header: &str, field: &str| -> Result<Option<FieldRef>> {
+        match layout.target_field(header, field) {
+            Some(f) if !f.narrow() || f.signed => {
+                Err(root.error(format!("{header}.{field} must be unsigned and have at most 64 bits")))
+            }
+            f => Ok(f),
+        }
+    };
+    let required = |field: &str| -> Result<FieldRef> {
+        let f = optional("standard_metadata", field)?;
+        f.ok_or_else(|| root.error(format!("standard_metadata.{field} is missing: this is not a v1model program")))
+    };
+    Ok(Standard {
+        drop_port,
+        ingress_port: required("ingress_port")?,
+        packet_length: required("packet_length")?,
+        instance_type: required("instance_type")?,
+        egress_spec: required("egress_spec")?,
+        egress_port: required("egress_port")?,
+        parser_error: optional("standard_metadata", "parser_error")?,
+        checksum_error: optional("standard_metadata", "checksum_error")?,
+        ingress_timestamp: optional("intrinsic_metadata", "ingress_global_timestamp")?,
+        egress_timestamp: optional("intrinsic_metadata", "egress_global_timestamp")?,
+        mcast_grp: optional("intrinsic_metadata", "mcast_grp")?,
+        egress_rid: optional("intrinsic_metadata", "egress_rid")?,
+        enq_timestamp: optional("queueing_metadata", "enq_timestamp")?,
+        enq_qdepth: optional("queueing_metadata", "enq_qdepth")?,
+        deq_timedelta: optional("queueing_metadata", "deq_timedelta")?,
+        deq_qdepth: optional("queueing_metadata", "deq_qdepth")?,
+    })
+}
+
+fn errors(root: &J) -> Result<CoreErrors> {
+    let mut by_name = HashMap::new();
+    for e in root.list("errors")? {
+        by_name.insert(e.at(0)?.as_str()?.to_string(), e.at(1)?.as_u64()?);
+    }
+    // core errors that the program leaves out get numbers of their own, as in BMv2
+    let mut free = (0..).filter({
+        let used: Vec<u64> = by_name.values().copied().collect();
+        move |n| !used.contains(n)
+    });
+    let mut core = |name: &str| -> u64 { *by_name.entry(name.to_string()).or_insert_with(|| free.next().unwrap_or(0)) };
+    let (no_error, too_short) = (core("NoError"), core("PacketTooShort"));
+    core("NoMatch");
+    let (stack, header, timeout, argument) =
+        (core("StackOutOfBounds"), core("HeaderTooShort"), core("ParserTimeout"), core("ParserInvalidArgument"));
+    Ok(CoreErrors {
+        no_error,
+        packet_too_short: too_short,
+        stack_out_of_bounds: stack,
+        header_too_short: header,
+        parser_timeout: timeout,
+        parser_invalid_argument: argument,
+        names: by_name.into_iter().map(|(name, code)| (code, name)).collect(),
+    })
+}
+
+/// What a checksum is for.
+struct Uses {
+    verify: bool,
+    update: bool,
+}
+
+fn checksums(root: &J, layout: &Layout, objects: &Objects) -> Result<Vec<(Checksum, Uses)>> {
+    let scope = Scope { layout, params: &[] };
+    let mut out = Vec::new();
+    for j in root.list("checksums")? {
+        let kind = j.str("type")?;
+        if kind != "generic" {
+            return Err(j.error(format!("checksums of type '{kind}' are not supported")));
+        }
+        let target = j.get("target")?;
+        let field = scope.field(&target)?;
+        if !field.narrow() || field.signed {
+            return Err(target.error("a checksum must be unsigned and have at most 64 bits"));
+        }
+        let header = scope.header(&target.at(0)?)?;
+        let at = j.get("calculation")?;
+        let &calculation =
+            objects.calculation_by_name.get(at.as_str()?).ok_or_else(|| at.error("no such calculation"))?;
+        let condition = j.opt("if_cond").map_or(Ok(crate::expr::Expr::Bool(true)), |c| scope.condition(&c))?;
+        let header = &layout.headers[header];
+        let valid = (!header.metadata).then_some(header.valid);
+        let uses = Uses { verify: j.bool_or("verify", true)?, update: j.bool_or("update", true)? };
+        out.push((
+            Checksum { name: j.str("name")?.into(), field, valid, calculation: calculation as usize, condition },
+            uses,
+        ));
+    }
+    Ok(out)
+}
+
+fn deparser(root: &J, layout: &Layout) -> Result<Vec<u16>> {
+    let deparsers = root.list("deparsers")?;
+    let Some(d) = deparsers.iter().find(|d| d.str("name").is_ok_and(|n| n == "deparser")) else {
+        return Err(root.error("there is no deparser named 'deparser'"));
+    };
+    if let Some(p) = d.list("primitives")?.first() {
+        return Err(p.error("primitives in the deparser are not supported"));
+    }
+    let scope = Scope { layout, params: &[] };
+    d.list("order")?.iter().map(|j| scope.header(j).map(|h| h as u16)).collect()
+}

@@ -1,0 +1,214 @@
+//! Registers, counters, meters, calculations, digests, field lists and value sets.
+
+use std::collections::HashMap;
+
+use super::expr::Scope;
+use super::json::{J, Result};
+use crate::calc::{Calculation, Input};
+use crate::codegen::to_limbs;
+use crate::expr::Expr;
+use crate::hash::Hash;
+use crate::layout::{FieldRef, Layout, Slot};
+use crate::program::{CounterInfo, DigestInfo, FieldInfo, MeterInfo, RegisterInfo, ValueSetInfo};
+
+/// Largest array that is accepted (cells).
+const MAX_CELLS: u64 = 1 << 28;
+
+/// Part of a digest.
+#[derive(Debug, Clone)]
+pub enum DigestPart {
+    Field(FieldRef),
+    /// Bytes as they are.
+    Constant(Vec<u8>),
+}
+
+#[derive(Default)]
+pub struct Objects {
+    pub registers: Vec<RegisterInfo>,
+    pub register_by_name: HashMap<String, u32>,
+    pub counters: Vec<CounterInfo>,
+    pub counter_by_name: HashMap<String, u32>,
+    pub meters: Vec<MeterInfo>,
+    pub meter_by_name: HashMap<String, u32>,
+    /// Direct meters: where the colour goes.
+    pub meter_targets: Vec<Option<FieldRef>>,
+    pub calculations: Vec<Calculation>,
+    pub calculation_by_name: HashMap<String, u32>,
+    pub digests: Vec<DigestInfo>,
+    pub digest_parts: Vec<Vec<DigestPart>>,
+    pub digest_by_name: HashMap<String, u32>,
+    digest_by_id: HashMap<u64, u16>,
+    pub field_lists: Vec<Vec<FieldRef>>,
+    field_list_by_id: HashMap<u64, u16>,
+    pub value_sets: Vec<ValueSetInfo>,
+    pub value_set_by_name: HashMap<String, u32>,
+}
+
+impl Objects {
+    pub fn load(root: &J, layout: &Layout) -> Result<Objects> {
+        let mut o = Objects::default();
+        let scope = Scope { layout, params: &[] };
+        for j in root.list("register_arrays")? {
+            let info = RegisterInfo { name: j.str("name")?.into(), size: cells(&j)?, width: j.u32("bitwidth")? };
+            if info.width == 0 || info.width > 1 << 16 {
+                return Err(j.error("a register has 1 to 65,536 bits"));
+            }
+            insert(&j, &mut o.register_by_name, &info.name, o.registers.len())?;
+            o.registers.push(info);
+        }
+        for j in root.list("counter_arrays")? {
+            if j.bool_or("is_direct", false)? {
+                continue;
+            }
+            let info = CounterInfo { name: j.str("name")?.into(), size: cells(&j)? };
+            insert(&j, &mut o.counter_by_name, &info.name, o.counters.len())?;
+            o.counters.push(info);
+        }
+        for j in root.list("meter_arrays")? {
+            let direct = j.bool_or("is_direct", false)?;
+            let bytes = match j.str("type")? {
+                "bytes" => true,
+                "packets" => false,
+                other => return Err(j.error(format!("meters of type '{other}' are not supported"))),
+            };
+            if j.u32("rate_count")? != 2 {
+                return Err(j.error("only meters of two rates are supported"));
+            }
+            let target = if direct { Some(scope.field(&j.get("result_target")?)?) } else { None };
+            let info = MeterInfo { name: j.str("name")?.into(), size: cells(&j)?, bytes, table: None };
+            insert(&j, &mut o.meter_by_name, &info.name, o.meters.len())?;
+            o.meters.push(info);
+            o.meter_targets.push(target);
+        }
+        for j in root.list("calculations")? {
+            let c = calculation(&j, "input", &scope)?;
+            insert(&j, &mut o.calculation_by_name, j.str("name")?, o.calculations.len())?;
+            o.calculations.push(c);
+        }
+        o.lists(root, &scope)?;
+        for j in root.list("parse_vsets")? {
+            let info = ValueSetInfo {
+                name: j.str("name")?.into(),
+                size: j.opt("max_size").map_or(Ok(0), |s| s.as_u64())?,
+                width: j.u32("compressed_bitwidth")?,
+            };
+            insert(&j, &mut o.value_set_by_name, &info.name, o.value_sets.len())?;
+            o.value_sets.push(info);
+        }
+        if let Some(x) = root.list("extern_instances")?.first() {
+            return Err(
+                x.error("extern instances are not supported; v1model has none (compile without --emit-externs)")
+            );
+        }
+        Ok(o)
+    }
+
+    fn lists(&mut self, root: &J, scope: &Scope) -> Result<()> {
+        for j in root.list("learn_lists")? {
+            let (mut fields, mut parts) = (Vec::new(), Vec::new());
+            for e in j.list("elements")? {
+                let name = e.opt("name").and_then(|n| n.value.as_str().map(String::from)).unwrap_or_default();
+                match scope.expr(&e)? {
+                    Expr::Field(f) if !f.varbit => {
+                        fields.push(FieldInfo { name, width: f.width });
+                        parts.push(DigestPart::Field(f));
+                    }
+                    Expr::Const(n) => {
+                        let bytes = n.to_bytes_be().1;
+                        fields.push(FieldInfo { name, width: 8 * bytes.len() as u32 });
+                        parts.push(DigestPart::Constant(bytes));
+                    }
+                    _ => return Err(e.error("only fields and constants can be in a digest")),
+                }
+            }
+            let name = j.str("name")?;
+            let index = self.digests.len();
+            insert(&j, &mut self.digest_by_name, name, index)?;
+            self.digest_by_id.insert(j.get("id")?.as_u64()?, index as u16);
+            self.digests.push(DigestInfo { name: name.into(), fields });
+            self.digest_parts.push(parts);
+        }
+        for j in root.list("field_lists")? {
+            let mut fields = Vec::new();
+            for e in j.list("elements")? {
+                match scope.expr(&e)? {
+                    Expr::Field(f) => fields.push(f),
+                    _ => return Err(e.error("only fields can be in a field list")),
+                }
+            }
+            self.field_list_by_id.insert(j.get("id")?.as_u64()?, self.field_lists.len() as u16);
+            self.field_lists.push(fields);
+        }
+        Ok(())
+    }
+
+    /// A parameter that names an object.
+    pub fn find(&self, j: &J, kind: &str, names: &HashMap<String, u32>) -> Result<u16> {
+        if j.str("type")? != kind {
+            return Err(j.error(format!("a {kind} is expected")));
+        }
+        let name = j.str("value")?;
+        let &index = names.get(name).ok_or_else(|| j.error(format!("no {kind} '{name}'")))?;
+        u16::try_from(index).map_err(|_| j.error("more than 65,536 objects of a kind are not supported"))
+    }
+
+    pub fn field_list(&self, j: &J) -> Result<u16> {
+        self.by_id(j, &self.field_list_by_id, "field list")
+    }
+
+    pub fn digest(&self, j: &J) -> Result<u16> {
+        self.by_id(j, &self.digest_by_id, "learn list")
+    }
+
+    fn by_id(&self, j: &J, ids: &HashMap<u64, u16>, what: &str) -> Result<u16> {
+        let id = u64::try_from(&j.hex("value")?).unwrap_or(u64::MAX);
+        ids.get(&id).copied().ok_or_else(|| j.error(format!("no {what} has the id {id}")))
+    }
+}
+
+fn cells(j: &J) -> Result<u64> {
+    let size = j.get("size")?.as_u64()?;
+    if size > MAX_CELLS { Err(j.error(format!("arrays have at most {MAX_CELLS} cells"))) } else { Ok(size) }
+}
+
+fn insert(j: &J, names: &mut HashMap<String, u32>, name: &str, index: usize) -> Result<()> {
+    if index >= 65_535 || names.insert(name.to_string(), index as u32).is_some() {
+        return Err(j.error("the name is taken, or there are more than 65,535 objects of the kind"));
+    }
+    Ok(())
+}
+
+/// `{algo, input}`, for calculations and selectors.
+pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
+    let algo = j.get("algo")?;
+    let name = algo.as_str()?;
+    let hash = Hash::by_name(name).ok_or_else(|| {
+        algo.error(format!(
+            "the algorithm '{name}' is not supported; crc16, crc32, csum16, xor16, identity and the custom CRCs are"
+        ))
+    })?;
+    let (mut inputs, mut payload) = (Vec::new(), false);
+    for i in j.list(key)? {
+        let value = i.get("value")?;
+        match i.str("type")? {
+            "field" => {
+                let f = scope.field(&value)?;
+                let h = scope.header(&value.at(0)?)?;
+                let header = &scope.layout.headers[h];
+                let valid: Option<Slot> = (!header.metadata).then_some(header.valid);
+                inputs.push(Input::Field(f, valid));
+            }
+            "hexstr" => {
+                let width = i.u32("bitwidth")?;
+                if width > 1 << 16 {
+                    return Err(i.error("the constant is too wide"));
+                }
+                inputs.push(Input::Constant(to_limbs(&value.as_hex()?, width), width));
+            }
+            "header" => inputs.push(Input::Header(scope.header(&value)? as u16)),
+            "payload" => payload = true,
+            other => return Err(i.error(format!("'{other}' is not supported as input of a calculation"))),
+        }
+    }
+    Ok(Calculation { hash, inputs, payload })
+}

@@ -1,0 +1,307 @@
+//! Parser states to instructions.
+
+use std::collections::HashMap;
+
+use num_bigint::BigInt;
+
+use super::expr::Scope;
+use super::json::{J, Result};
+use super::primitive::Context;
+use crate::code::{Case, Ext, KeyPart, Note, Op, Pc, Select, Target};
+use crate::codegen::{Gen, to_limbs};
+use crate::expr::Expr;
+use crate::layout::FieldRef;
+use crate::layout::limbs;
+
+/// A jump to a state that is not placed yet.
+enum Fixup {
+    Op(usize),
+    Case(usize, usize),
+    Default(usize),
+}
+
+/// Compiles the parser; returns where it starts.
+pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<Pc> {
+    let parsers = root.list("parsers")?;
+    let Some(parser) = parsers.iter().find(|p| p.str("name").is_ok_and(|n| n == "parser")) else {
+        return Err(root.error("there is no parser named 'parser'"));
+    };
+    let end = g.pc();
+    g.emit(Op::Return);
+    let mut places = HashMap::new();
+    let mut fixups: Vec<(Fixup, String, J)> = Vec::new();
+    let states = parser.list("parse_states")?;
+    for s in &states {
+        let name = s.str("name")?;
+        if places.insert(name.to_string(), g.pc()).is_some() {
+            return Err(s.error("the name of this parser state is taken"));
+        }
+        if g.traced {
+            let index = g.code.notes.len() as u32;
+            g.code.notes.push(Note::ParserState(name.to_string()));
+            g.emit(Op::Note { index });
+        }
+        for op in s.list("parser_ops")? {
+            g.at = op.clone();
+            operation(g, context, &op)?;
+            g.free_temps();
+        }
+        g.at = s.clone();
+        transitions(g, context, s, end, &mut fixups)?;
+    }
+    for (fixup, name, j) in fixups {
+        let &to = places.get(&name).ok_or_else(|| j.error(format!("no parser state '{name}'")))?;
+        match fixup {
+            Fixup::Op(at) if (to as usize) <= at => g.code.ops[at] = Op::JumpBack { to },
+            Fixup::Op(at) => g.patch(at, to),
+            Fixup::Case(select, case) => match &mut g.code.selects[select].cases[case] {
+                Case::Value { to: t, .. } | Case::ValueSet { to: t, .. } => *t = to,
+            },
+            Fixup::Default(select) => g.code.selects[select].default = to,
+        }
+    }
+    for select in &mut g.code.selects {
+        select.small = small(select);
+    }
+    match parser.opt("init_state") {
+        None => Ok(end),
+        Some(init) => places.get(init.as_str()?).copied().ok_or_else(|| init.error("no such parser state")),
+    }
+}
+
+fn operation(g: &mut Gen, context: &Context, j: &J) -> Result<()> {
+    let scope = Scope { layout: context.layout, params: &[] };
+    let op = j.get("op")?;
+    let args = j.list("parameters")?;
+    let arg = |i: usize| args.get(i).ok_or_else(|| j.error(format!("parameter {i} is missing")));
+    match op.as_str()? {
+        "extract" => extract(g, context, arg(0)?, None),
+        "extract_VL" => extract(g, context, arg(0)?, Some(arg(1)?)),
+        "set" => {
+            let place = scope.place(arg(0)?)?;
+            let source = arg(1)?;
+            let mut inner = source.clone();
+            while inner.str("type")? == "expression" && inner.get("value")?.opt("op").is_none() {
+                inner = inner.get("value")?;
+            }
+            if inner.str("type")? != "lookahead" {
+                return g.assign(&place, &scope.expr(source)?);
+            }
+            let (offset, width) = lookahead(&inner.get("value")?)?;
+            let like = FieldRef { slot: 0, width, signed: false, varbit: false };
+            let d = if width <= 64 { FieldRef { slot: g.temp()?, ..like } } else { g.temp_row(like)? };
+            g.ext(Ext::Lookahead { offset, width, d });
+            g.assign(&place, &Expr::Field(d))
+        }
+        "verify" => {
+            let condition = g.boolean(&scope.condition(arg(0)?)?, None)?.slot;
+            let error = match arg(1)?.value.as_u64() {
+                Some(code) => g.constant(code)?,
+                None => g.value(&scope.expr(arg(1)?)?, None)?.slot,
+            };
+            g.ext(Ext::Verify { condition, error });
+            Ok(())
+        }
+        "shift" => {
+            let bits = g.constant(arg(0)?.as_u64()?.saturating_mul(8))?;
+            g.ext(Ext::Advance { bits });
+            Ok(())
+        }
+        "advance" => {
+            let bits = g.value(&scope.expr(arg(0)?)?, None)?.slot;
+            g.ext(Ext::Advance { bits });
+            Ok(())
+        }
+        "primitive" => context.primitive(g, arg(0)?),
+        other => Err(op.error(format!("the parser operation '{other}' is not supported"))),
+    }
+}
+
+fn lookahead(j: &J) -> Result<(u32, u32)> {
+    let (offset, width) = (j.at(0)?.as_u32()?, j.at(1)?.as_u32()?);
+    if width == 0 || width > 1 << 16 || offset > 1 << 20 {
+        return Err(j.error("a lookahead takes 1 to 65,536 bits"));
+    }
+    Ok((offset, width))
+}
+
+fn extract(g: &mut Gen, context: &Context, target: &J, length: Option<&J>) -> Result<()> {
+    let layout = context.layout;
+    let scope = Scope { layout, params: &[] };
+    let value = target.get("value")?;
+    let (to, header_type) = match target.str("type")? {
+        "regular" => {
+            let h = scope.header(&value)?;
+            (Target::Header(h as u16), layout.headers[h].header_type)
+        }
+        "stack" => {
+            let s = scope.stack(&value)?;
+            (Target::Stack(s as u16), layout.stacks[s].header_type)
+        }
+        "union_stack" => {
+            let (stack, member, header_type) = union_member(&scope, &value)?;
+            (Target::UnionStack(stack, member), header_type)
+        }
+        other => return Err(target.error(format!("extraction to '{other}' is not supported"))),
+    };
+    let varbit = layout.types[header_type].varbit;
+    let length = match (varbit, length) {
+        (None, None) => None,
+        (Some(_), Some(l)) => Some(g.value(&scope.expr(l)?, None)?.slot),
+        (Some(_), None) => return Err(target.error("the header has a variable-length field: 'extract_VL' is needed")),
+        (None, Some(l)) => return Err(l.error("the header has no variable-length field")),
+    };
+    if g.traced {
+        let index = g.code.notes.len() as u32;
+        let name = value.value.as_str().map_or_else(|| value.value.to_string(), String::from);
+        g.code.notes.push(Note::Extract(name));
+        g.emit(Op::Note { index });
+    }
+    match (to, length) {
+        (Target::Header(header), None) => g.emit(Op::Extract { header }),
+        (target, length) => g.ext(Ext::ExtractTo { target, length }),
+    }
+    Ok(())
+}
+
+/// `[stack, member]` or `[stack, member, field]`: stack, member, the member's type.
+fn union_member(scope: &Scope, j: &J) -> Result<(u16, u16, usize)> {
+    let stack = scope.union_stack(&j.at(0)?)?;
+    let members = &scope.layout.union_types[&scope.layout.union_stacks[stack].union_type];
+    let name = j.at(1)?.as_str()?;
+    let member =
+        members.iter().position(|m| m.0 == name).ok_or_else(|| j.error(format!("the union has no member '{name}'")))?;
+    Ok((stack as u16, member as u16, members[member].1))
+}
+
+fn transitions<'j>(
+    g: &mut Gen<'_, 'j>,
+    context: &Context,
+    s: &J<'j>,
+    end: Pc,
+    fixups: &mut Vec<(Fixup, String, J<'j>)>,
+) -> Result<()> {
+    let scope = Scope { layout: context.layout, params: &[] };
+    let mut parts = Vec::new();
+    for k in s.list("transition_key")? {
+        let value = k.get("value")?;
+        parts.push(match k.str("type")? {
+            "field" => KeyPart::Field(scope.field(&value)?),
+            "stack_field" => {
+                let (stack, field) = scope.stack_field(&value)?;
+                g.ext(Ext::NeedElement { stack: stack as u16 });
+                KeyPart::StackLast { stack: stack as u16, field }
+            }
+            "union_stack_field" => {
+                let (stack, member, header_type) = union_member(&scope, &value)?;
+                let name = value.at(2)?.as_str()?;
+                let field = scope
+                    .layout
+                    .type_field(header_type, name)
+                    .ok_or_else(|| value.error(format!("no field '{name}'")))?;
+                KeyPart::UnionStackLast { stack, member, field }
+            }
+            "lookahead" => {
+                let (offset, width) = lookahead(&value)?;
+                KeyPart::Lookahead { offset, width }
+            }
+            other => return Err(k.error(format!("'{other}' is not supported in a transition key"))),
+        });
+    }
+    if parts.iter().any(|p| matches!(p, KeyPart::Field(f) if f.varbit)) {
+        return Err(s.error("a variable-length field cannot be in a transition key"));
+    }
+    let mut select = Select { parts, small: None, cases: Vec::new(), default: end };
+    let index = g.code.selects.len();
+    let mut default = None;
+    for t in s.list("transitions")? {
+        let next = t.opt("next_state").map(|n| n.as_str().map(String::from)).transpose()?;
+        let kind = t.opt("type").map_or(Ok("hexstr"), |k| k.as_str())?;
+        let is_default = kind == "default" || t.opt("value").is_some_and(|v| v.value.as_str() == Some("default"));
+        if is_default {
+            default = Some(next);
+            continue;
+        }
+        if select.parts.is_empty() {
+            return Err(t.error("a transition with a value needs a transition key"));
+        }
+        let case = match kind {
+            "hexstr" => {
+                let value = padded(&t.get("value")?, &select.parts)?;
+                let mask = match t.opt("mask") {
+                    Some(m) => padded(&m, &select.parts)?,
+                    None => vec![u64::MAX; value.len()],
+                };
+                Case::Value { value: value.iter().zip(&mask).map(|(v, m)| v & m).collect(), mask, to: end }
+            }
+            "parse_vset" => {
+                let name = t.str("value")?;
+                let sets = &context.objects.value_set_by_name;
+                let &set = sets.get(name).ok_or_else(|| t.error(format!("no value set '{name}'")))?;
+                if let Some(m) = t.opt("mask") {
+                    return Err(m.error("a mask on a value set is not supported"));
+                }
+                let width: u32 = select.parts.iter().map(|p| p.width()).sum();
+                if width != context.objects.value_sets[set as usize].width {
+                    return Err(t.error("the widths of transition key and value set do not agree"));
+                }
+                Case::ValueSet { set: set as u16, to: end }
+            }
+            other => return Err(t.error(format!("transitions of type '{other}' are not supported"))),
+        };
+        if let Some(name) = next {
+            fixups.push((Fixup::Case(index, select.cases.len()), name, t.clone()));
+        }
+        select.cases.push(case);
+    }
+    let default = default.flatten();
+    if select.cases.is_empty() {
+        let at = g.jump();
+        match default {
+            Some(name) => fixups.push((Fixup::Op(at), name, s.clone())),
+            None => g.patch(at, end),
+        }
+        return Ok(());
+    }
+    if let Some(name) = default {
+        fixups.push((Fixup::Default(index), name, s.clone()));
+    }
+    g.code.selects.push(select);
+    g.emit(Op::Select { index: index as u32 });
+    Ok(())
+}
+
+/// A value over all parts, each padded to whole bytes: the parts' words in a row.
+fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
+    let mut n = j.as_hex()?;
+    let total: u64 = parts.iter().map(|p| 8 * u64::from(p.width().div_ceil(8))).sum();
+    if n < BigInt::ZERO || n.bits() > total {
+        return Err(j.error(format!("the value does not fit the transition key's {} bytes", total / 8)));
+    }
+    let mut row = Vec::new();
+    for p in parts.iter().rev() {
+        let bits = 8 * p.width().div_ceil(8);
+        let part = to_limbs(&n, bits);
+        debug_assert_eq!(part.len(), limbs(p.width()));
+        row.splice(0..0, part);
+        n >>= bits;
+    }
+    Ok(row)
+}
+
+/// One part of up to 64 bits and no value set: plain comparisons.
+fn small(select: &Select) -> Option<Vec<(u64, u64, Pc)>> {
+    match select.parts[..] {
+        [KeyPart::Field(f)] if f.narrow() && !f.signed => {}
+        [KeyPart::Lookahead { width, .. }] if width <= 64 => {}
+        _ => return None,
+    }
+    select
+        .cases
+        .iter()
+        .map(|c| match c {
+            Case::Value { value, mask, to } => Some((value[0], mask[0], *to)),
+            Case::ValueSet { .. } => None,
+        })
+        .collect()
+}

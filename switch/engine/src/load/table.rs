@@ -1,0 +1,433 @@
+//! Tables, action profiles and the nodes of the control flow.
+
+use std::collections::{HashMap, HashSet};
+
+use num_bigint::{BigInt, Sign};
+
+use super::expr::Scope;
+use super::json::{J, Result};
+use super::objects::{Objects, calculation};
+use crate::calc::Calculation;
+use crate::codegen::to_limbs;
+use crate::layout::{FieldRef, Layout};
+use crate::program::{ActionId, ActionInfo, KeyInfo, MatchKind, MeterId, ProfileId, ProfileInfo, TableId, TableInfo};
+use crate::table::key::{KeyLayout, RawField};
+
+/// A node of the control flow; 0 is the end.
+pub type Node = u32;
+
+/// What comes after a table.
+#[derive(Debug, Clone)]
+pub struct Next {
+    /// By hit and miss.
+    pub hit_miss: Option<(Node, Node)>,
+    /// By action.
+    pub by_action: Vec<(ActionId, Node)>,
+    /// The same whatever happens.
+    pub same: Option<Node>,
+    /// When no action ran.
+    pub none: Node,
+}
+
+/// A default action.
+#[derive(Debug, Clone)]
+pub struct DefaultAction {
+    pub action: ActionId,
+    /// The parameters' words.
+    pub params: Vec<u64>,
+}
+
+pub struct Table {
+    pub info: TableInfo,
+    pub key: KeyLayout,
+    pub next: Next,
+    pub default: Option<DefaultAction>,
+    /// Entries of the program.
+    pub entries: Vec<ConstEntry>,
+    /// Can be run in place: no key, constant action, nothing to see.
+    pub inline: bool,
+}
+
+/// An entry of the program.
+pub struct ConstEntry {
+    pub fields: Vec<RawField>,
+    pub priority: i32,
+    pub call: DefaultAction,
+}
+
+pub struct Profile {
+    pub info: ProfileInfo,
+    pub selector: Option<Calculation>,
+}
+
+pub struct Action {
+    pub info: ActionInfo,
+    /// Where the parameters go.
+    pub params: Vec<FieldRef>,
+    pub json: usize,
+}
+
+impl Action {
+    /// Words of all parameters together.
+    pub fn words(&self) -> usize {
+        self.params.iter().map(|p| p.limbs()).sum()
+    }
+}
+
+/// `conditionals` and `action_calls`, by place in the JSON.
+pub enum Flow {
+    Table(TableId),
+    Condition { pipeline: usize, index: usize },
+    Call { pipeline: usize, index: usize },
+}
+
+pub struct Control {
+    pub tables: Vec<Table>,
+    pub table_by_name: HashMap<String, u32>,
+    pub profiles: Vec<Profile>,
+    pub profile_by_name: HashMap<String, u32>,
+    /// Node `i + 1`.
+    pub flow: Vec<Flow>,
+    pub node_by_name: Vec<HashMap<String, Node>>,
+}
+
+/// Numbers nodes first, so that tables can refer to them.
+pub fn load(
+    root: &J,
+    layout: &Layout,
+    objects: &mut Objects,
+    actions: &[Action],
+    action_by_id: &HashMap<u32, ActionId>,
+) -> Result<Control> {
+    let mut c = Control {
+        tables: Vec::new(),
+        table_by_name: HashMap::new(),
+        profiles: Vec::new(),
+        profile_by_name: HashMap::new(),
+        flow: Vec::new(),
+        node_by_name: Vec::new(),
+    };
+    let scope = Scope { layout, params: &[] };
+    let pipelines = root.list("pipelines")?;
+    let mut table_count = 0;
+    for (pipeline, p) in pipelines.iter().enumerate() {
+        let mut names = HashMap::new();
+        let mut add = |j: &J, flow: Flow, c: &mut Control| -> Result<()> {
+            c.flow.push(flow);
+            match names.insert(j.str("name")?.to_string(), c.flow.len() as Node) {
+                None => Ok(()),
+                Some(_) => Err(j.error("the name of this node is taken")),
+            }
+        };
+        for j in p.list("tables")? {
+            add(&j, Flow::Table(TableId(table_count)), &mut c)?;
+            table_count += 1;
+        }
+        for (index, j) in p.list("conditionals")?.iter().enumerate() {
+            add(j, Flow::Condition { pipeline, index }, &mut c)?;
+        }
+        for (index, j) in p.list("action_calls")?.iter().enumerate() {
+            add(j, Flow::Call { pipeline, index }, &mut c)?;
+        }
+        c.node_by_name.push(names);
+    }
+    if table_count >= 65_535 {
+        return Err(root.error("more than 65,534 tables are not supported"));
+    }
+    for p in &pipelines {
+        for j in p.list("action_profiles")? {
+            profile(&j, &scope, &mut c)?;
+        }
+    }
+    for (pipeline, p) in pipelines.iter().enumerate() {
+        for j in p.list("tables")? {
+            let id = TableId(c.tables.len() as u32);
+            let t = table(&j, id, pipeline, &scope, objects, actions, action_by_id, &mut c)?;
+            if c.table_by_name.insert(t.info.name.clone(), id.0).is_some() {
+                return Err(j.error("the name of this table is taken"));
+            }
+            c.tables.push(t);
+        }
+    }
+    share_actions(&mut c, actions);
+    Ok(c)
+}
+
+/// p4c copies an action for each table; the members of a profile that tables share may have either's copy.
+fn share_actions(c: &mut Control, actions: &[Action]) {
+    for p in &c.profiles {
+        let all: Vec<ActionId> = p.info.tables.iter().flat_map(|t| c.tables[t.index()].info.actions.clone()).collect();
+        for t in &p.info.tables {
+            let next = &mut c.tables[t.index()].next;
+            for &a in &all {
+                let name = &actions[a.index()].info.name;
+                let known = next.by_action.iter().any(|b| b.0 == a);
+                let same = next.by_action.iter().find(|b| actions[b.0.index()].info.name == *name).map(|b| b.1);
+                if let (false, Some(node)) = (known, same) {
+                    next.by_action.push((a, node));
+                }
+            }
+        }
+    }
+}
+
+fn profile(j: &J, scope: &Scope, c: &mut Control) -> Result<()> {
+    let selector = j.opt("selector").map(|s| calculation(&s, "input", scope)).transpose()?;
+    let info = ProfileInfo {
+        name: j.str("name")?.into(),
+        size: j.opt("max_size").map_or(Ok(0), |s| s.as_u64())?,
+        has_selector: selector.is_some(),
+        tables: Vec::new(),
+    };
+    if c.profile_by_name.insert(info.name.clone(), c.profiles.len() as u32).is_some() {
+        return Err(j.error("the name of this action profile is taken"));
+    }
+    c.profiles.push(Profile { info, selector });
+    Ok(())
+}
+
+/// The node of that name in the pipeline; null is the end.
+pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
+    if j.is_null() {
+        return Ok(0);
+    }
+    let name = j.as_str()?;
+    names
+        .get(name)
+        .copied()
+        .ok_or_else(|| j.error(format!("no table, condition or action call '{name}' in this pipeline")))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn table(
+    j: &J,
+    id: TableId,
+    pipeline: usize,
+    scope: &Scope,
+    objects: &mut Objects,
+    actions: &[Action],
+    action_by_id: &HashMap<u32, ActionId>,
+    c: &mut Control,
+) -> Result<Table> {
+    let name = j.str("name")?.to_string();
+    let (keys, fields) = key(j, scope)?;
+    let kind = j.str("match_type")?;
+    if !["exact", "lpm", "ternary", "range"].contains(&kind) {
+        return Err(j.get("match_type")?.error(format!("the match type '{kind}' is not supported")));
+    }
+    let needs_priority = kind == "ternary" || kind == "range";
+    let table_type = j.str("type")?;
+    let profile = match table_type {
+        "simple" => None,
+        "indirect" | "indirect_ws" => {
+            let at = j.get("action_profile")?;
+            let &p = c.profile_by_name.get(at.as_str()?).ok_or_else(|| at.error("no such action profile"))?;
+            let profile = &mut c.profiles[p as usize];
+            if (table_type == "indirect_ws") != profile.info.has_selector {
+                return Err(j.error("the table's type and the profile's selector do not agree"));
+            }
+            profile.info.tables.push(id);
+            Some(ProfileId(p))
+        }
+        other => return Err(j.get("type")?.error(format!("tables of type '{other}' are not supported"))),
+    };
+    let find_action = |a: &J| -> Result<ActionId> {
+        action_by_id.get(&a.as_u32()?).copied().ok_or_else(|| a.error("no action has this id"))
+    };
+    let ids = j.list("action_ids")?.iter().map(&find_action).collect::<Result<Vec<_>>>()?;
+    if ids.is_empty() && j.opt("action_ids").is_none() {
+        return Err(j.error("'action_ids' is missing; compile with a current p4c"));
+    }
+    let direct_meter = match j.opt("direct_meters") {
+        None => None,
+        Some(m) => {
+            let &meter = objects.meter_by_name.get(m.as_str()?).ok_or_else(|| m.error("no such meter"))?;
+            if objects.meter_targets[meter as usize].is_none() {
+                return Err(m.error("this meter is not direct"));
+            }
+            objects.meters[meter as usize].table = Some(id);
+            Some(MeterId(meter))
+        }
+    };
+    let names = &c.node_by_name[pipeline];
+    let next = next(j, names, &ids, actions)?;
+    let mut const_default = false;
+    let mut default = None;
+    if let Some(d) = j.opt("default_entry") {
+        let action = find_action(&d.get("action_id")?)?;
+        default = Some(DefaultAction { action, params: action_data(&d, &actions[action.index()])? });
+        const_default = d.bool_or("action_const", false)? || d.bool_or("action_entry_const", false)?;
+    }
+    let layout = KeyLayout::new(&keys, &fields);
+    let mut entries = Vec::new();
+    let mut seen = HashSet::new();
+    let const_entries = j.opt("entries").is_some();
+    for e in j.list("entries")? {
+        if profile.is_some() {
+            return Err(e.error("a table with an action profile cannot have entries in the program"));
+        }
+        let at = e.get("action_entry")?;
+        let action = find_action(&at.get("action_id")?)?;
+        if !ids.contains(&action) {
+            return Err(at.error("the table does not have this action"));
+        }
+        let call = DefaultAction { action, params: action_data(&at, &actions[action.index()])? };
+        let (fields, priority) = const_entry(&e, &keys, needs_priority)?;
+        if !seen.insert(layout.raw(&fields, priority)) {
+            return Err(e.error("the table has this entry already"));
+        }
+        entries.push(ConstEntry { fields, priority, call });
+    }
+    let direct_counter = j.bool_or("with_counters", false)?;
+    let inline = keys.is_empty() && const_default && profile.is_none() && !direct_counter && direct_meter.is_none();
+    Ok(Table {
+        info: TableInfo {
+            name,
+            keys,
+            actions: ids,
+            size: j.opt("max_size").map_or(Ok(0), |s| s.as_u64())?,
+            const_entries,
+            const_default,
+            direct_counter,
+            direct_meter,
+            profile,
+            support_timeout: j.bool_or("support_timeout", false)?,
+            needs_priority,
+        },
+        key: layout,
+        next,
+        default,
+        entries,
+        inline,
+    })
+}
+
+/// Field and static mask of each key part.
+type KeyParts = Vec<(FieldRef, Option<Vec<u64>>)>;
+
+fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, KeyParts)> {
+    let (mut keys, mut fields) = (Vec::new(), Vec::new());
+    let mut lpm = false;
+    for k in j.list("key")? {
+        let kind_j = k.get("match_type")?;
+        let target = k.get("target")?;
+        let (kind, field) = match kind_j.as_str()? {
+            "exact" => (MatchKind::Exact, scope.field(&target)?),
+            "lpm" if lpm => return Err(k.error("a table has at most one lpm field")),
+            "lpm" => (MatchKind::Lpm, scope.field(&target)?),
+            "ternary" => (MatchKind::Ternary, scope.field(&target)?),
+            "range" => (MatchKind::Range, scope.field(&target)?),
+            "valid" => {
+                let h = scope.header(&target)?;
+                (
+                    MatchKind::Exact,
+                    FieldRef { slot: scope.layout.headers[h].valid, width: 1, signed: false, varbit: false },
+                )
+            }
+            other => return Err(kind_j.error(format!("the match kind '{other}' is not supported"))),
+        };
+        lpm |= kind == MatchKind::Lpm;
+        if field.varbit {
+            return Err(target.error("a variable-length field cannot be a key"));
+        }
+        let mask = match k.opt("mask") {
+            Some(m) if kind == MatchKind::Range => return Err(m.error("a mask on a range field is not supported")),
+            Some(m) => Some(to_limbs(&m.as_hex()?, field.width)),
+            None => None,
+        };
+        let name = match k.opt("name") {
+            Some(n) => n.as_str()?.to_string(),
+            None => target.as_pair().map_or_else(|_| target.value.to_string(), |(h, f)| format!("{h}.{f}")),
+        };
+        keys.push(KeyInfo { name, kind, width: field.width });
+        fields.push((field, mask));
+    }
+    Ok((keys, fields))
+}
+
+fn next(j: &J, names: &HashMap<String, Node>, ids: &[ActionId], actions: &[Action]) -> Result<Next> {
+    let at = j.get("next_tables")?;
+    let none = j.opt("base_default_next").map_or(Ok(0), |n| node(&n, names))?;
+    if at.value.get("__HIT__").is_some() || at.value.get("__MISS__").is_some() {
+        let hit = at.value.get("__HIT__").map_or(Ok(0), |_| node(&at.get("__HIT__")?, names))?;
+        let miss = at.value.get("__MISS__").map_or(Ok(0), |_| node(&at.get("__MISS__")?, names))?;
+        return Ok(Next { hit_miss: Some((hit, miss)), by_action: Vec::new(), same: None, none: miss });
+    }
+    let mut by_action = Vec::new();
+    for &id in ids {
+        let name = &actions[id.index()].info.name;
+        let n = at.value.get(name).ok_or_else(|| at.error(format!("'{name}' is missing")))?;
+        let n = if n.is_null() { 0 } else { node(&at.get(name)?, names)? };
+        by_action.push((id, n));
+    }
+    let same = by_action.iter().all(|&(_, n)| n == none).then_some(none);
+    Ok(Next { hit_miss: None, by_action, same, none })
+}
+
+fn action_data(j: &J, action: &Action) -> Result<Vec<u64>> {
+    let data = j.list("action_data")?;
+    if data.len() != action.params.len() {
+        return Err(j.error(format!("the action '{}' has {} parameters", action.info.name, action.params.len())));
+    }
+    let mut words = Vec::new();
+    for (d, p) in data.iter().zip(&action.params) {
+        words.extend(to_limbs(&d.as_hex()?, p.width));
+    }
+    Ok(words)
+}
+
+/// BMv2's priorities grow downwards, P4Runtime's upwards; the sum of the two is this, as in PI.
+const MAX_PRIORITY: i64 = 0xff_ffff;
+
+fn const_entry(j: &J, keys: &[KeyInfo], needs_priority: bool) -> Result<(Vec<RawField>, i32)> {
+    let parts = j.list("match_key")?;
+    if parts.len() != keys.len() {
+        return Err(j.error("the number of fields does not agree with the table's key"));
+    }
+    let mut fields = Vec::new();
+    for (p, k) in parts.iter().zip(keys) {
+        let value = |name: &str| -> Result<Vec<u64>> {
+            let at = p.get(name)?;
+            let n = if let Some(b) = at.value.as_bool() { BigInt::from(u8::from(b)) } else { at.as_hex()? };
+            if n.sign() != Sign::Minus && n.bits() > u64::from(k.width) {
+                return Err(at.error(format!("the value does not fit {} bits", k.width)));
+            }
+            Ok(to_limbs(&n, k.width))
+        };
+        fields.push(match k.kind {
+            MatchKind::Exact => RawField::Exact(value("key")?),
+            MatchKind::Lpm => {
+                let prefix = p.u32("prefix_length")?;
+                if prefix > k.width {
+                    return Err(p.error("the prefix is longer than the field"));
+                }
+                RawField::Lpm(value("key")?, prefix)
+            }
+            MatchKind::Ternary | MatchKind::Optional => RawField::Ternary(value("key")?, value("mask")?),
+            MatchKind::Range => RawField::Range(value("start")?, value("end")?),
+        });
+    }
+    let priority = if needs_priority {
+        let p = j.get("priority")?;
+        let p = p.value.as_i64().ok_or_else(|| p.error("a number is expected"))?;
+        (MAX_PRIORITY - p).clamp(i32::MIN.into(), i32::MAX.into()) as i32
+    } else {
+        0
+    };
+    Ok((fields, priority))
+}
+
+impl Next {
+    /// The node after this action ran (or none did).
+    #[inline]
+    pub fn after(&self, action: Option<ActionId>, hit: bool) -> Node {
+        if let Some(node) = self.same {
+            return node;
+        }
+        if let Some((on_hit, on_miss)) = self.hit_miss {
+            return if hit { on_hit } else { on_miss };
+        }
+        let by_action = |a| self.by_action.iter().find(|b| b.0 == a).map(|b| b.1);
+        action.and_then(by_action).unwrap_or(self.none)
+    }
+}

@@ -1,0 +1,307 @@
+//! What a packet's headers need at run time, beside their slots: how to read and write them as bytes, and stacks.
+
+use crate::bits::{self, BitWriter};
+use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64};
+
+/// A field's place inside a word of up to eight bytes of the packet.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    slot: Slot,
+    shift: u8,
+    /// Bits cut off at the top: 64 - width.
+    m: u8,
+    signed: bool,
+}
+
+/// Whole bytes of a header that hold whole fields.
+#[derive(Debug, Clone)]
+struct Word {
+    bytes: u8,
+    parts: Vec<Part>,
+}
+
+/// How a header is read from and written to a packet.
+#[derive(Debug, Clone)]
+pub struct HeaderPlan {
+    /// Bytes without the variable-length field.
+    pub fixed_bytes: usize,
+    /// At most, with it; 0: no limit known.
+    pub max_bytes: usize,
+    pub varbit: Option<Slot>,
+    /// All fields but a variable-length one at the end; `None`: field by field.
+    words: Option<Vec<Word>>,
+    fields: Vec<FieldRef>,
+}
+
+/// A header instance.
+#[derive(Debug, Clone)]
+pub struct HeaderAtRun {
+    pub base: Slot,
+    pub valid: Slot,
+    pub slots: u16,
+    pub plan: u16,
+    pub union_others: Vec<Slot>,
+}
+
+/// A stack: the first slots of its headers.
+#[derive(Debug, Clone)]
+pub struct StackAt {
+    pub next: Slot,
+    pub bases: Vec<Slot>,
+    pub headers: Vec<u16>,
+}
+
+impl StackAt {
+    /// First slot of the last element.
+    pub fn last(&self, slots: &Slots) -> Option<Slot> {
+        self.element(slots[self.next as usize].wrapping_sub(1))
+    }
+    /// First slot of an element.
+    pub fn element(&self, index: u64) -> Option<Slot> {
+        self.bases.get(usize::try_from(index).ok()?).copied()
+    }
+}
+
+/// A stack of unions: each element's headers.
+#[derive(Debug, Clone)]
+pub struct UnionStackAt {
+    pub next: Slot,
+    pub unions: Vec<Vec<u16>>,
+}
+
+/// All of it.
+pub struct Phv {
+    pub plans: Vec<HeaderPlan>,
+    pub headers: Vec<HeaderAtRun>,
+    pub stacks: Vec<StackAt>,
+    pub union_stacks: Vec<UnionStackAt>,
+    /// Slots that a new packet starts with.
+    pub fresh: Vec<u64>,
+    /// Runs of slots that belong to metadata.
+    pub metadata: Vec<(Slot, u16)>,
+}
+
+impl Phv {
+    pub fn new(layout: &Layout) -> Phv {
+        let at_run = |h: &Header| HeaderAtRun {
+            base: h.base,
+            valid: h.valid,
+            slots: layout.types[h.header_type].slots as u16,
+            plan: h.header_type as u16,
+            union_others: h.union_others.iter().map(|&o| layout.headers[o].valid).collect(),
+        };
+        Phv {
+            plans: layout.types.iter().map(HeaderPlan::new).collect(),
+            headers: layout.headers.iter().map(at_run).collect(),
+            stacks: layout
+                .stacks
+                .iter()
+                .map(|s| StackAt {
+                    next: s.next,
+                    bases: s.headers.iter().map(|&h| layout.headers[h].base).collect(),
+                    headers: s.headers.iter().map(|&h| h as u16).collect(),
+                })
+                .collect(),
+            union_stacks: layout
+                .union_stacks
+                .iter()
+                .map(|s| UnionStackAt {
+                    next: s.next,
+                    unions: s
+                        .unions
+                        .iter()
+                        .map(|&u| layout.unions[u].headers.iter().map(|&h| h as u16).collect())
+                        .collect(),
+                })
+                .collect(),
+            fresh: layout.fresh.clone(),
+            metadata: layout
+                .headers
+                .iter()
+                .filter(|h| h.metadata)
+                .map(|h| (h.base, layout.types[h.header_type].slots as u16))
+                .collect(),
+        }
+    }
+
+    /// Bytes the header occupies in a packet.
+    pub fn header_bytes(&self, slots: &Slots, header: usize) -> usize {
+        let h = &self.headers[header];
+        let plan = &self.plans[h.plan as usize];
+        plan.fixed_bytes + plan.varbit.map_or(0, |v| slots[usize::from(h.base + v)] as usize / 8)
+    }
+
+    pub fn is_valid(&self, slots: &Slots, header: usize) -> bool {
+        slots[self.headers[header].valid as usize] != 0
+    }
+
+    pub fn set_valid(&self, slots: &mut Slots, header: usize) {
+        let h = &self.headers[header];
+        slots[h.valid as usize] = 1;
+        for &other in &h.union_others {
+            slots[other as usize] = 0;
+        }
+    }
+
+    /// All fields zero, variable-length ones empty.
+    pub fn zero(&self, slots: &mut Slots, header: usize) {
+        let h = &self.headers[header];
+        slots[h.base as usize..h.valid as usize].fill(0);
+    }
+
+    /// All metadata zero (and still valid).
+    pub fn reset_metadata(&self, slots: &mut Slots) {
+        for &(base, n) in &self.metadata {
+            let run = base as usize..base as usize + n as usize;
+            slots[run.clone()].copy_from_slice(&self.fresh[run]);
+        }
+    }
+
+    /// Copies the fields, without the validity, of a header of the same type.
+    pub fn copy(&self, slots: &mut Slots, to: usize, from: usize) {
+        let (d, s) = (self.headers[to].base as usize, self.headers[from].base as usize);
+        let n = usize::from(self.headers[from].slots) - 1;
+        slots.copy_within(s..s + n, d);
+    }
+}
+
+impl HeaderPlan {
+    fn new(t: &HeaderType) -> HeaderPlan {
+        let fields: Vec<_> = t.fields.iter().map(|f| f.field).collect();
+        HeaderPlan {
+            fixed_bytes: t.fixed_bits as usize / 8,
+            max_bytes: t.max_bytes as usize,
+            varbit: t.varbit.map(|v| fields[v].slot),
+            words: words(t),
+            fields,
+        }
+    }
+
+    /// Reads the fields from `data`, which holds at least `fixed_bytes` (and the variable-length field's bytes).
+    #[inline]
+    pub fn extract(&self, slots: &mut Slots, base: Slot, data: &[u8], varbit_bits: usize) {
+        let Some(words) = &self.words else {
+            return self.extract_slowly(slots, base, data, varbit_bits);
+        };
+        if let Some(v) = self.varbit {
+            let (at, limbs) = (usize::from(base.wrapping_add(v)), self.fields[self.fields.len() - 1].limbs());
+            slots[at] = varbit_bits as u64;
+            bits::read(data, self.fixed_bytes * 8, varbit_bits, &mut slots[at + 1..at + 1 + limbs]);
+        }
+        let mut at = 0;
+        for word in words {
+            let v = bits::load(data, at, word.bytes as usize);
+            at += word.bytes as usize;
+            for p in &word.parts {
+                let v = v >> p.shift;
+                let v = if p.signed { (((v << p.m) as i64) >> p.m) as u64 } else { v & (u64::MAX >> p.m) };
+                slots[usize::from(base.wrapping_add(p.slot))] = v;
+            }
+        }
+    }
+
+    #[cold]
+    fn extract_slowly(&self, slots: &mut Slots, base: Slot, data: &[u8], varbit_bits: usize) {
+        let mut bit = 0;
+        for f in &self.fields {
+            let f = f.offset(base);
+            let width = if f.varbit { varbit_bits } else { f.width as usize };
+            if f.varbit {
+                slots[f.slot as usize] = width as u64;
+            }
+            let first = usize::from(f.data());
+            bits::read(data, bit, width, &mut slots[first..first + f.limbs()]);
+            if f.signed && f.width <= 64 && !f.varbit {
+                slots[first] = crate::wide::sign_extend(slots[first], f.width);
+            }
+            bit += width;
+        }
+    }
+
+    /// Appends the header's bytes.
+    #[inline]
+    pub fn deparse(&self, slots: &Slots, base: Slot, out: &mut Vec<u8>) {
+        let Some(words) = &self.words else {
+            return self.deparse_slowly(slots, base, out);
+        };
+        for word in words {
+            let mut v = 0;
+            for p in &word.parts {
+                v |= (slots[usize::from(base.wrapping_add(p.slot))] & (u64::MAX >> p.m)) << p.shift;
+            }
+            out.extend_from_slice(&v.to_be_bytes()[8 - word.bytes as usize..]);
+        }
+        if let Some(v) = self.varbit {
+            let mut writer = BitWriter::new(out);
+            writer.field(slots, self.fields[self.fields.len() - 1].offset(base));
+            debug_assert_eq!(v, self.fields[self.fields.len() - 1].slot);
+            writer.finish();
+        }
+    }
+
+    #[cold]
+    fn deparse_slowly(&self, slots: &Slots, base: Slot, out: &mut Vec<u8>) {
+        let mut writer = BitWriter::new(out);
+        for f in &self.fields {
+            writer.field(slots, f.offset(base));
+        }
+        writer.finish();
+    }
+}
+
+/// Groups a header's fields into words that begin and end at bytes; `None` if that is not possible.
+fn words(t: &HeaderType) -> Option<Vec<Word>> {
+    let mut words = Vec::new();
+    let mut group: Vec<FieldRef> = Vec::new();
+    let mut width = 0;
+    let mut fields: Vec<FieldRef> = t.fields.iter().map(|f| f.field).collect();
+    if fields.last().is_some_and(|f| f.varbit) {
+        fields.pop();
+    }
+    for (i, &f) in fields.iter().enumerate() {
+        if f.varbit || !f.narrow() && (width > 0 || f.width % 8 != 0) {
+            return None;
+        }
+        if !f.narrow() {
+            wide_field(f, &mut words);
+            continue;
+        }
+        if width + f.width > 64 {
+            return None;
+        }
+        group.push(f);
+        width += f.width;
+        // as many fields as fit, so that there are few words
+        let mut more = fields[i + 1..].iter().take_while(|f| f.narrow()).scan(width, |w, f| {
+            *w += f.width;
+            Some(*w)
+        });
+        if width % 8 == 0 && !more.by_ref().take_while(|&w| w <= 64).any(|w| w % 8 == 0) {
+            let mut left = width;
+            let parts = group
+                .drain(..)
+                .map(|f| {
+                    left -= f.width;
+                    Part { slot: f.slot, shift: left as u8, m: (64 - f.width) as u8, signed: f.signed }
+                })
+                .collect();
+            words.push(Word { bytes: (width / 8) as u8, parts });
+            width = 0;
+        }
+    }
+    (width == 0).then_some(words)
+}
+
+/// A field of whole bytes, most significant word first.
+fn wide_field(f: FieldRef, words: &mut Vec<Word>) {
+    for limb in (0..f.limbs()).rev() {
+        let bits = (f.width as usize - 64 * limb).min(64);
+        let part = Part { slot: f.slot + limb as Slot, shift: 0, m: (64 - bits) as u8, signed: false };
+        words.push(Word { bytes: (bits / 8) as u8, parts: vec![part] });
+    }
+}
+
+/// The low `width` bits of a slot.
+pub fn low(slots: &Slots, slot: Slot, width: u32) -> u64 {
+    slots[usize::from(slot)] & mask64(width)
+}

@@ -1,0 +1,416 @@
+//! A frame's way: parser, ingress, what comes between, egress, deparser; in the order of `simple_switch`.
+//!
+//! Everything runs to its end at once. There are no queues, so the queueing metadata is zero but for the time.
+
+use std::collections::VecDeque;
+
+use crate::code::Code;
+use crate::control::Digest;
+use crate::engine::Sink;
+use crate::layout::{FieldRef, Slots, mask64};
+use crate::load::objects::DigestPart;
+use crate::machine::{Machine, Requests, Stop};
+use crate::program::{DigestId, Program};
+use crate::trace::TraceEvent;
+use crate::wide;
+
+/// `standard_metadata.instance_type`, as BMv2 numbers it.
+mod instance {
+    pub const NORMAL: u64 = 0;
+    pub const INGRESS_CLONE: u64 = 1;
+    pub const EGRESS_CLONE: u64 = 2;
+    pub const RECIRCULATED: u64 = 4;
+    pub const REPLICATED: u64 = 5;
+    pub const RESUBMITTED: u64 = 6;
+}
+
+/// Metadata that survives into another pass: places and their words.
+type Kept = Vec<(FieldRef, Vec<u64>)>;
+
+/// A pass still to be made.
+enum Work {
+    Ingress {
+        frame: Vec<u8>,
+        kind: u64,
+        kept: Kept,
+    },
+    /// An egress clone: its values, its payload.
+    Egress {
+        values: Vec<u64>,
+        payload: Vec<u8>,
+        port: u32,
+        length: u64,
+        frame_length: u64,
+    },
+}
+
+/// One frame's run.
+pub struct Pass<'a> {
+    pub p: &'a Program,
+    pub code: &'a Code,
+    pub s: &'a mut Slots,
+    pub m: &'a mut Machine,
+    pub head: &'a mut Vec<u8>,
+    /// Port the frame came in by.
+    pub port: u32,
+    /// Passes made beyond the first.
+    pub budget: u32,
+}
+
+fn set(s: &mut Slots, f: FieldRef, v: u64) {
+    s[usize::from(f.slot)] = v & mask64(f.width);
+}
+
+fn set_opt(s: &mut Slots, f: Option<FieldRef>, v: u64) {
+    if let Some(f) = f {
+        set(s, f, v);
+    }
+}
+
+impl Pass<'_> {
+    /// Runs the frame and everything that comes of it.
+    pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
+        let mut queue = VecDeque::new();
+        self.ingress(frame, instance::NORMAL, &[], &mut queue, out);
+        while let Some(work) = queue.pop_front() {
+            self.budget += 1;
+            if self.budget > self.m.options.max_passes {
+                self.m.drops.too_many_passes += 1 + queue.len() as u64;
+                self.m.note(|| TraceEvent::Drop("too many passes".into()));
+                return;
+            }
+            match work {
+                Work::Ingress { frame, kind, kept } => self.ingress(&frame, kind, &kept, &mut queue, out),
+                Work::Egress { values, payload, port, length, frame_length } => {
+                    self.s[..values.len()].copy_from_slice(&values);
+                    (self.m.packet_length, self.m.frame_length, self.m.position) = (length, frame_length, 0);
+                    self.m.limit = usize::MAX;
+                    self.egress(port, &payload, &mut queue, out);
+                }
+            }
+        }
+    }
+
+    fn fresh(&mut self) {
+        let fresh = &self.p.phv.fresh;
+        self.s[..fresh.len()].copy_from_slice(fresh);
+    }
+
+    fn ingress(
+        &mut self,
+        frame: &[u8],
+        kind: u64,
+        kept: &[(FieldRef, Vec<u64>)],
+        queue: &mut VecDeque<Work>,
+        out: &mut impl Sink,
+    ) {
+        let st = &self.p.standard;
+        self.fresh();
+        if kind == instance::NORMAL {
+            set(self.s, st.ingress_port, self.port.into());
+            set_opt(self.s, st.ingress_timestamp, self.m.now / 1000);
+        }
+        set(self.s, st.packet_length, frame.len() as u64);
+        set(self.s, st.instance_type, kind);
+        restore(self.s, kept);
+        self.m.packet_length = frame.len() as u64;
+        self.m.frame_length = frame.len() as u64;
+        self.m.limit = usize::MAX;
+        self.m.requests = Requests::default();
+        let port = self.port;
+        self.m.note(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
+        if self.parse(frame).and_then(|()| self.pipeline(self.code.ingress, frame)).is_err() {
+            return;
+        }
+        self.after_ingress(frame, queue, out);
+    }
+
+    /// Parser and checksums; leaves what they found in the metadata.
+    fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
+        self.m.position = 0;
+        self.m.refuel();
+        let error = match self.m.run(self.p, self.code, self.s, self.code.parser, frame) {
+            Ok(()) => self.p.errors.no_error,
+            Err(Stop::Parser(error)) => error,
+            Err(Stop::Fuel) => self.p.errors.parser_timeout,
+            Err(Stop::Assertion) => return self.broken(Stop::Assertion),
+        };
+        if error != self.p.errors.no_error && self.m.trace.is_some() {
+            let name = self.p.errors.names.get(&error).cloned().unwrap_or_else(|| error.to_string());
+            self.m.note(|| TraceEvent::ParserError(name));
+        }
+        let st = &self.p.standard;
+        set_opt(self.s, st.parser_error, error);
+        let mut wrong = false;
+        for &i in &self.p.verify {
+            let c = &self.p.checksums[i];
+            if c.valid.is_some_and(|v| self.s[usize::from(v)] == 0) || !self.condition(i) {
+                continue;
+            }
+            let payload = &frame[self.m.position..];
+            let sum =
+                self.p.objects.calculations[c.calculation].output(self.s, &self.p.phv, payload, &mut self.m.scratch);
+            if sum != self.s[usize::from(c.field.slot)] {
+                wrong = true;
+                self.m.note(|| TraceEvent::ChecksumError(c.name.clone()));
+            }
+        }
+        set_opt(self.s, st.checksum_error, wrong.into());
+        Ok(())
+    }
+
+    /// A checksum's condition.
+    fn condition(&mut self, checksum: usize) -> bool {
+        let (start, slot) = self.code.conditions[checksum];
+        self.m.run(self.p, self.code, self.s, start, &[]).is_ok() && self.s[usize::from(slot)] != 0
+    }
+
+    fn pipeline(&mut self, start: u32, data: &[u8]) -> Result<(), ()> {
+        self.m.refuel();
+        let result = self.m.run(self.p, self.code, self.s, start, data);
+        self.m.requests.exit = false;
+        result.or_else(|stop| self.broken(stop))
+    }
+
+    #[cold]
+    fn broken(&mut self, stop: Stop) -> Result<(), ()> {
+        let (count, text) = match stop {
+            Stop::Assertion => (&mut self.m.drops.assertions, "assert or assume failed"),
+            Stop::Fuel | Stop::Parser(_) => (&mut self.m.drops.endless_loops, "a loop that would not end"),
+        };
+        *count += 1;
+        self.m.note(|| TraceEvent::Drop(text.into()));
+        Err(())
+    }
+
+    fn after_ingress(&mut self, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+        let st = &self.p.standard;
+        let requests = std::mem::take(&mut self.m.requests);
+        if let Some((session, fields)) = requests.clone {
+            self.ingress_clone(session, fields, frame, queue, out);
+        }
+        if let Some(digest) = requests.digest {
+            self.digest(digest);
+        }
+        if let Some(fields) = requests.resubmit {
+            let kept = self.keep(fields);
+            queue.push_back(Work::Ingress { frame: frame.to_vec(), kind: instance::RESUBMITTED, kept });
+            return;
+        }
+        let group = st.mcast_grp.map_or(0, |f| self.s[usize::from(f.slot)]);
+        if group != 0 {
+            set(self.s, st.instance_type, instance::REPLICATED);
+            self.multicast(group as u32, &frame[self.m.position..], queue, out);
+            return;
+        }
+        let spec = self.s[usize::from(st.egress_spec.slot)];
+        if spec == u64::from(self.m.options.drop_port) {
+            self.m.drops.ingress += 1;
+            self.m.note(|| TraceEvent::Drop("drop port at the end of ingress".into()));
+            return;
+        }
+        set(self.s, st.instance_type, instance::NORMAL);
+        self.egress(spec as u32, &frame[self.m.position..], queue, out);
+    }
+
+    /// Values of a field list.
+    fn keep(&self, fields: u16) -> Kept {
+        let words = |f: &FieldRef| self.s[usize::from(f.slot)..usize::from(f.slot) + f.slots()].to_vec();
+        self.p.objects.field_lists[usize::from(fields)].iter().map(|f| (*f, words(f))).collect()
+    }
+
+    fn ingress_clone(
+        &mut self,
+        session: u32,
+        fields: u16,
+        frame: &[u8],
+        queue: &mut VecDeque<Work>,
+        out: &mut impl Sink,
+    ) {
+        let Some(config) = self.m.clones.get(&session).cloned() else {
+            self.m.drops.unknown_clone_session += 1;
+            self.m.note(|| TraceEvent::Drop(format!("clone session {session} does not exist")));
+            return;
+        };
+        let kept = self.keep(fields);
+        let values = self.s[..self.p.phv.fresh.len()].to_vec();
+        let before = (self.m.packet_length, self.m.position, self.m.limit);
+        let st = &self.p.standard;
+        self.fresh();
+        set(self.s, st.ingress_port, self.port.into());
+        if self.parse(frame).is_ok() {
+            self.p.phv.reset_metadata(self.s);
+            restore(self.s, &kept);
+            set(self.s, st.instance_type, instance::INGRESS_CLONE);
+            self.m.packet_length = frame.len() as u64;
+            self.m.limit = limit(config.packet_length_bytes);
+            let parsed = self.s[..values.len()].to_vec();
+            let position = self.m.position;
+            for r in &config.replicas {
+                self.s[..parsed.len()].copy_from_slice(&parsed);
+                (self.m.packet_length, self.m.position) = (frame.len() as u64, position);
+                self.m.limit = limit(config.packet_length_bytes);
+                set_opt(self.s, st.egress_rid, r.instance.into());
+                self.egress(r.port, &frame[position..], queue, out);
+            }
+        }
+        self.s[..values.len()].copy_from_slice(&values);
+        (self.m.packet_length, self.m.position, self.m.limit) = before;
+        self.m.requests = Requests::default();
+    }
+
+    fn multicast(&mut self, group: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+        let replicas = self.m.multicast.get(&group).cloned().unwrap_or_default();
+        if replicas.is_empty() {
+            self.m.drops.empty_multicast += 1;
+            self.m.note(|| TraceEvent::Drop(format!("multicast group {group} has no replicas")));
+        }
+        let values = self.s[..self.p.phv.fresh.len()].to_vec();
+        let before = (self.m.packet_length, self.m.limit);
+        for r in &replicas {
+            self.s[..values.len()].copy_from_slice(&values);
+            (self.m.packet_length, self.m.limit) = before;
+            set_opt(self.s, self.p.standard.egress_rid, r.instance.into());
+            self.egress(r.port, payload, queue, out);
+        }
+    }
+
+    #[cold]
+    fn digest(&mut self, digest: u16) {
+        let id = DigestId(digest.into());
+        if !self.m.digest_configs.contains_key(&id.0) {
+            return;
+        }
+        if self.m.digests.len() >= self.m.options.max_digests {
+            self.m.drops.digests_lost += 1;
+            return;
+        }
+        let bytes = |part: &DigestPart| match part {
+            DigestPart::Field(f) => wide::to_bytes(self.s, *f),
+            DigestPart::Constant(c) => c.clone(),
+        };
+        let fields = self.p.objects.digest_parts[usize::from(digest)].iter().map(bytes).collect();
+        self.m.digests.push_back(Digest { digest: id, time: self.m.now, fields });
+    }
+
+    fn egress(&mut self, port: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+        let st = &self.p.standard;
+        let micros = self.m.now / 1000;
+        set_opt(self.s, st.egress_timestamp, micros);
+        set_opt(self.s, st.enq_timestamp, micros);
+        for f in [st.enq_qdepth, st.deq_timedelta, st.deq_qdepth] {
+            set_opt(self.s, f, 0);
+        }
+        set(self.s, st.egress_port, port.into());
+        set(self.s, st.egress_spec, u64::from(self.m.options.drop_port) + 1);
+        set(self.s, st.packet_length, self.m.packet_length);
+        self.m.requests = Requests::default();
+        self.m.note(|| TraceEvent::Egress { port });
+        // the payload stands for the whole packet here: nothing is parsed any more
+        self.m.position = 0;
+        if self.pipeline(self.code.egress, payload).is_err() {
+            return;
+        }
+        let requests = std::mem::take(&mut self.m.requests);
+        let clone = requests.clone.map(|(session, fields)| self.egress_clones(session, fields, payload));
+        if self.s[usize::from(st.egress_spec.slot)] == u64::from(self.m.options.drop_port) {
+            self.m.drops.egress += 1;
+            self.m.note(|| TraceEvent::Drop("drop port at the end of egress".into()));
+        } else {
+            self.deparse(port, payload, requests.recirculate, queue, out);
+        }
+        queue.extend(clone.into_iter().flatten());
+    }
+
+    #[cold]
+    fn egress_clones(&mut self, session: u32, fields: u16, payload: &[u8]) -> Vec<Work> {
+        let Some(config) = self.m.clones.get(&session).cloned() else {
+            self.m.drops.unknown_clone_session += 1;
+            self.m.note(|| TraceEvent::Drop(format!("clone session {session} does not exist")));
+            return Vec::new();
+        };
+        let kept = self.keep(fields);
+        let present = self.s[..self.p.phv.fresh.len()].to_vec();
+        let st = &self.p.standard;
+        self.p.phv.reset_metadata(self.s);
+        restore(self.s, &kept);
+        set(self.s, st.instance_type, instance::EGRESS_CLONE);
+        let mut clones = Vec::new();
+        for r in &config.replicas {
+            set_opt(self.s, st.egress_rid, r.instance.into());
+            let keep = match limit(config.packet_length_bytes) {
+                usize::MAX => payload.len(),
+                n => n.saturating_sub(self.head_length()).min(payload.len()),
+            };
+            clones.push(Work::Egress {
+                values: self.s[..present.len()].to_vec(),
+                payload: payload[..keep].to_vec(),
+                port: r.port,
+                length: self.m.packet_length,
+                frame_length: self.m.frame_length,
+            });
+        }
+        self.s[..present.len()].copy_from_slice(&present);
+        clones
+    }
+
+    /// Bytes of the headers as they would be written now.
+    fn head_length(&self) -> usize {
+        let phv = &self.p.phv;
+        self.p
+            .order
+            .iter()
+            .filter(|&&h| phv.is_valid(self.s, h.into()))
+            .map(|&h| phv.header_bytes(self.s, h.into()))
+            .sum()
+    }
+
+    fn deparse(
+        &mut self,
+        port: u32,
+        payload: &[u8],
+        recirculate: Option<u16>,
+        queue: &mut VecDeque<Work>,
+        out: &mut impl Sink,
+    ) {
+        let p = self.p;
+        for &i in &p.update {
+            let c = &p.checksums[i];
+            if c.valid.is_none_or(|v| self.s[usize::from(v)] != 0) && self.condition(i) {
+                let sum = p.objects.calculations[c.calculation].output(self.s, &p.phv, payload, &mut self.m.scratch);
+                set(self.s, c.field, sum);
+            }
+        }
+        self.head.clear();
+        for &h in &p.order {
+            let at = &p.phv.headers[usize::from(h)];
+            if self.s[usize::from(at.valid)] != 0 {
+                p.phv.plans[usize::from(at.plan)].deparse(self.s, at.base, self.head);
+            }
+        }
+        let head_length = self.head.len().min(self.m.limit);
+        let head = &self.head[..head_length];
+        let payload = &payload[..payload.len().min(self.m.limit - head_length)];
+        if let Some(fields) = recirculate {
+            let frame = [head, payload].concat();
+            let kept = self.keep(fields);
+            queue.push_back(Work::Ingress { frame, kind: instance::RECIRCULATED, kept });
+            return;
+        }
+        self.m.drops.emitted += 1;
+        self.m.note(|| TraceEvent::Emit { port, length: head.len() + payload.len() });
+        out.emit(port, head, payload);
+    }
+}
+
+fn restore(s: &mut Slots, kept: &[(FieldRef, Vec<u64>)]) {
+    for (f, words) in kept {
+        let at = usize::from(f.slot);
+        s[at..at + words.len()].copy_from_slice(words);
+    }
+}
+
+/// A clone session's packet length.
+fn limit(bytes: u32) -> usize {
+    if bytes == 0 { usize::MAX } else { bytes as usize }
+}

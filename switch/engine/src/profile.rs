@@ -1,0 +1,104 @@
+//! Action profiles at run time: members, groups, and what an entry refers to.
+
+use std::collections::BTreeMap;
+
+use crate::control::{Group, OneShotMember};
+use crate::program::ActionId;
+
+/// An action with its parameters' words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub action: ActionId,
+    pub params: Box<[u64]>,
+}
+
+/// What an entry is bound to.
+#[derive(Debug, Clone)]
+pub enum Bound {
+    Call(Call),
+    /// Index in [`ProfileState::members`].
+    Member(u32),
+    /// Index in [`ProfileState::groups`].
+    Group(u32),
+    OneShot(Box<OneShot>),
+}
+
+/// A one-shot group: the entry's own.
+#[derive(Debug, Clone)]
+pub struct OneShot {
+    pub written: Vec<OneShotMember>,
+    pub calls: Vec<Call>,
+    /// Index of a call, as often as it weighs.
+    pub wheel: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub struct MemberState {
+    pub call: Call,
+    /// Groups and entries that refer to it.
+    pub users: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct GroupState {
+    pub written: Group,
+    /// Index of a member, as often as it weighs.
+    pub wheel: Vec<u32>,
+    /// Entries that refer to it.
+    pub users: u32,
+}
+
+/// Members and groups of one profile. Freed places are reused.
+#[derive(Default)]
+pub struct ProfileState {
+    pub members: Vec<Option<MemberState>>,
+    pub member_at: BTreeMap<u32, u32>,
+    pub groups: Vec<Option<GroupState>>,
+    pub group_at: BTreeMap<u32, u32>,
+}
+
+/// Puts a value into a free place.
+pub fn place<T>(list: &mut Vec<Option<T>>, value: T) -> u32 {
+    match list.iter().position(Option::is_none) {
+        Some(at) => {
+            list[at] = Some(value);
+            at as u32
+        }
+        None => {
+            list.push(Some(value));
+            list.len() as u32 - 1
+        }
+    }
+}
+
+impl ProfileState {
+    pub fn member(&self, at: u32) -> Option<&MemberState> {
+        self.members.get(at as usize)?.as_ref()
+    }
+    pub fn group(&self, at: u32) -> Option<&GroupState> {
+        self.groups.get(at as usize)?.as_ref()
+    }
+
+    /// The action an entry stands for. `hash` is asked for only when there is a choice to make; an empty group gives none.
+    #[inline]
+    pub fn resolve<'a>(&'a self, bound: &'a Bound, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
+        let spin = |wheel: &[u32], hash: u64| match wheel.len() as u64 {
+            0 => None,
+            n => Some(wheel[(hash % n) as usize]),
+        };
+        match bound {
+            Bound::Call(call) => Some(call),
+            Bound::Member(m) => self.member(*m).map(|m| &m.call),
+            Bound::Group(g) => {
+                let group = self.group(*g)?;
+                self.member(spin(&group.wheel, hash())?).map(|m| &m.call)
+            }
+            Bound::OneShot(group) => group.calls.get(spin(&group.wheel, hash())? as usize),
+        }
+    }
+}
+
+/// Index `i` as often as `weights[i]`.
+pub fn wheel(weights: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+    weights.flat_map(|(index, weight)| std::iter::repeat_n(index, weight as usize)).collect()
+}

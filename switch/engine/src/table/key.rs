@@ -1,0 +1,215 @@
+//! Keys packed into 64-bit words.
+
+use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
+use crate::program::{KeyInfo, MatchKind};
+
+/// Where a key field sits in the packed key. No narrow field straddles two words; a wide one has words of its own.
+#[derive(Debug, Clone)]
+struct Part {
+    slot: Slot,
+    width: u32,
+    word: usize,
+    shift: u32,
+    /// 64 - width, 0 for wide ones.
+    m: u8,
+    limbs: usize,
+}
+
+/// How a table's key is packed.
+#[derive(Debug, Clone)]
+pub struct KeyLayout {
+    parts: Vec<Part>,
+    pub words: usize,
+    /// Static masks of the program; all ones where there are fields otherwise.
+    mask: Vec<u64>,
+    masked: bool,
+}
+
+/// One field of an entry, in words of the field's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RawField {
+    Exact(Vec<u64>),
+    /// Value, prefix length.
+    Lpm(Vec<u64>, u32),
+    /// Value, mask.
+    Ternary(Vec<u64>, Vec<u64>),
+    /// Both included.
+    Range(Vec<u64>, Vec<u64>),
+}
+
+/// A range to be checked on the packed key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Range {
+    word: usize,
+    limbs: usize,
+    shift: u32,
+    mask: u64,
+    low: Vec<u64>,
+    high: Vec<u64>,
+}
+
+/// What identifies an entry: `key & mask == value`, the ranges hold, and the priority.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RawEntry {
+    pub value: Vec<u64>,
+    pub mask: Vec<u64>,
+    pub ranges: Vec<Range>,
+    pub priority: i32,
+}
+
+impl KeyLayout {
+    pub fn new(keys: &[KeyInfo], fields: &[(FieldRef, Option<Vec<u64>>)]) -> KeyLayout {
+        let mut layout = KeyLayout { parts: Vec::new(), words: 0, mask: Vec::new(), masked: false };
+        let mut free = 0;
+        for (k, (f, mask)) in keys.iter().zip(fields) {
+            let limbs = limbs(k.width);
+            let (word, shift);
+            if k.width <= free {
+                free -= k.width;
+                (word, shift) = (layout.words - 1, free);
+            } else {
+                word = layout.words;
+                layout.words += limbs;
+                layout.mask.resize(layout.words, 0);
+                free = if k.width <= 64 { 64 - k.width } else { 0 };
+                shift = free;
+            }
+            let part = Part { slot: f.slot, width: k.width, word, shift, m: (64 - k.width.min(64)) as u8, limbs };
+            let ones = all_ones(k.width);
+            layout.masked |= mask.is_some();
+            put(&part, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
+            layout.parts.push(part);
+        }
+        layout
+    }
+
+    /// Packs the packet's values.
+    #[inline]
+    pub fn build(&self, slots: &Slots, key: &mut [u64]) {
+        key.fill(0);
+        for p in &self.parts {
+            if p.limbs == 1 {
+                key[p.word] |= (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift;
+            } else {
+                let first = p.slot as usize;
+                key[p.word..p.word + p.limbs].copy_from_slice(&slots[first..first + p.limbs]);
+            }
+        }
+        if self.masked {
+            for (k, m) in key.iter_mut().zip(&self.mask) {
+                *k &= m;
+            }
+        }
+    }
+
+    /// An entry's identity; the fields are in the key's order and fit their widths.
+    pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
+        let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
+        for (p, f) in self.parts.iter().zip(fields) {
+            match f {
+                RawField::Exact(v) => {
+                    put(p, v, &mut e.value);
+                    put(p, &all_ones(p.width), &mut e.mask);
+                }
+                RawField::Lpm(v, prefix) => {
+                    put(p, v, &mut e.value);
+                    put(p, &prefix_mask(p.width, *prefix), &mut e.mask);
+                }
+                RawField::Ternary(v, m) => {
+                    put(p, v, &mut e.value);
+                    put(p, m, &mut e.mask);
+                }
+                RawField::Range(low, high) => e.ranges.push(Range {
+                    word: p.word,
+                    limbs: p.limbs,
+                    shift: p.shift,
+                    mask: u64::MAX >> p.m,
+                    low: low.clone(),
+                    high: high.clone(),
+                }),
+            }
+        }
+        for (v, m) in e.value.iter_mut().zip(&mut e.mask) {
+            *v &= *m;
+        }
+        for (i, m) in self.mask.iter().enumerate() {
+            // what the program masks away never tells entries apart
+            e.value[i] &= m;
+            e.mask[i] &= m;
+        }
+        e
+    }
+
+    /// Longest-prefix tables order entries by prefix length.
+    pub fn lpm_priority(keys: &[KeyInfo], fields: &[RawField]) -> i32 {
+        keys.iter()
+            .zip(fields)
+            .find_map(|(k, f)| match f {
+                RawField::Lpm(_, prefix) if k.kind == MatchKind::Lpm => Some(*prefix as i32),
+                _ => None,
+            })
+            .unwrap_or(0)
+    }
+}
+
+impl Range {
+    pub fn holds(&self, key: &[u64]) -> bool {
+        if self.limbs == 1 {
+            let v = key[self.word] >> self.shift & self.mask;
+            return self.low[0] <= v && v <= self.high[0];
+        }
+        let v = &key[self.word..self.word + self.limbs];
+        let at_least = |a: &[u64], b: &[u64]| a.iter().rev().cmp(b.iter().rev()).is_ge();
+        at_least(v, &self.low) && at_least(&self.high, v)
+    }
+}
+
+fn put(p: &Part, row: &[u64], words: &mut [u64]) {
+    if p.limbs == 1 {
+        words[p.word] |= (row[0] & (u64::MAX >> p.m)) << p.shift;
+    } else {
+        words[p.word..p.word + p.limbs].copy_from_slice(row);
+    }
+}
+
+/// `width` ones.
+pub fn all_ones(width: u32) -> Vec<u64> {
+    let mut row = vec![u64::MAX; limbs(width)];
+    if width % 64 != 0 {
+        if let Some(top) = row.last_mut() {
+            *top = mask64(width % 64);
+        }
+    }
+    row
+}
+
+/// `prefix` ones at the top of `width` bits.
+pub fn prefix_mask(width: u32, prefix: u32) -> Vec<u64> {
+    let zeros = width - prefix;
+    let mut row = all_ones(width);
+    for (i, limb) in row.iter_mut().enumerate() {
+        let below = zeros.saturating_sub(64 * i as u32).min(64);
+        *limb &= !mask64(below);
+        if below == 0 {
+            break;
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        assert_eq!(prefix_mask(32, 0), [0]);
+        assert_eq!(prefix_mask(32, 24), [0xffff_ff00]);
+        assert_eq!(prefix_mask(32, 32), [0xffff_ffff]);
+        assert_eq!(prefix_mask(128, 0), [0, 0]);
+        assert_eq!(prefix_mask(128, 64), [0, u64::MAX]);
+        assert_eq!(prefix_mask(128, 65), [1 << 63, u64::MAX]);
+        assert_eq!(prefix_mask(128, 128), [u64::MAX, u64::MAX]);
+        assert_eq!(prefix_mask(64, 1), [1 << 63]);
+    }
+}
