@@ -1,0 +1,102 @@
+# sluice: every command a newcomer needs. `make help` lists them.
+#
+# Set-up is done by whatever target needs it, once: Debian packages, a virtual environment in .venv, the switch in switch/target.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-builtin-rules
+
+PYTHON  ?= python3
+SWITCH  ?= embedded
+BIN     := .venv/bin
+STAMPS  := .venv/stamps
+SWITCHD := switch/target/release/sluice-switch
+P4SRC   := $(sort $(shell find p4src -name '*.p4'))
+ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
+export SWITCH
+
+.PHONY: help demo lab test ptf test-python test-switch test-lab lint format p4 p4-check bench setup clean root
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  SWITCH=bmv2 in front of demo, lab or ptf uses a stock simple_switch_grpc from PATH."
+
+demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
+	@$(BIN)/python -m topo.demo
+
+lab: setup root ## the same network with Mininet's prompt and the controller running
+	@$(BIN)/python -m topo.lab
+
+test: lint p4-check test-switch test-python ptf test-lab ## set-up, then every check and every test
+	@echo "sluice: every check and every test passed"
+
+test-switch: | check-cargo ## tests of the embedded switch
+	cd switch && cargo test --release --quiet --workspace
+
+test-python: setup ## tests of the controller and the tools
+	$(BIN)/pytest -q controller tools
+
+ptf: setup root ## packet tests of the pipeline
+	$(BIN)/pytest -q ptf-tests
+
+test-lab: setup root ## a short lab run with real TCP
+	$(BIN)/pytest -q topo
+
+lint: $(STAMPS)/python | check-cargo ## ruff, pyright, rustfmt, clippy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	cd switch && cargo fmt --check
+	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+
+format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cd switch && cargo fmt
+
+p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names
+	$(BIN)/python tools/p4.py build
+	$(BIN)/python tools/gen_names.py
+
+p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touches a register twice
+	$(BIN)/python tools/p4.py check
+	$(BIN)/python tools/gen_names.py --check
+	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
+
+bench: setup root ## packets per second of the switch, next to the copy-forward ceiling
+	@$(BIN)/python -m tools.bench
+
+# Set-up
+
+setup: $(STAMPS)/system $(STAMPS)/python $(SWITCHD)
+
+$(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "sluice needs Python 3.11 or later as '$(PYTHON)'; name another one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab,dev]'
+	@mkdir -p $(STAMPS) && touch $@
+
+# The stamp outlives nothing: without the packages named in it, it is made again.
+$(STAMPS)/system: topo/packages.txt
+	@tools/install_packages.sh $<
+	@mkdir -p $(STAMPS) && touch $@
+
+$(SWITCHD): $(shell find switch -path switch/target -prune -o -type f -print) | check-cargo
+	cd switch && cargo build --release --quiet
+	@touch $@
+
+.PHONY: check-cargo
+check-cargo:
+	@command -v cargo >/dev/null \
+	  || { echo "sluice needs a Rust toolchain (1.88 or later): https://rustup.rs" >&2; exit 1; }
+
+root:
+	@test "$$(id -u)" = 0 \
+	  || { echo "This makes network namespaces and needs root: run it with sudo" >&2; exit 1; }
+
+clean: ## remove what set-up and runs left here
+	rm -rf .venv results switch/target

@@ -1,0 +1,126 @@
+// Headers of the wire and of the controller's port. No target include.
+#ifndef SLUICE_COMMON_HEADERS_P4
+#define SLUICE_COMMON_HEADERS_P4
+
+#include "types.p4"
+#include "constants.p4"
+
+@controller_header("packet_in")
+header packet_in_h {
+    @id(1) port_t ingress_port;
+    @id(2) bit<8> reason;         // a PuntReason
+    @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to ask for
+}
+
+@controller_header("packet_out")
+header packet_out_h {
+    @id(1) port_t egress_port;    // sent as it is
+}
+
+header ethernet_h {
+    mac_t   dst;
+    mac_t   src;
+    bit<16> type;
+}
+
+header vlan_h {
+    bit<3>    priority;
+    bit<1>    drop_eligible;
+    vlan_id_t id;
+    bit<16>   type;
+}
+
+header arp_h {
+    bit<16> hardware;
+    bit<16> protocol;
+    bit<8>  hardware_length;
+    bit<8>  protocol_length;
+    bit<16> operation;
+    mac_t   sender_mac;
+    ipv4_t  sender;
+    mac_t   target_mac;
+    ipv4_t  target;
+}
+
+header ipv4_h {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<8>  tos;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<1>  reserved;
+    bit<1>  dont_fragment;
+    bit<1>  more_fragments;
+    bit<13> fragment_offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    ipv4_t  src;
+    ipv4_t  dst;
+}
+
+header ipv4_options_h {
+    varbit<320> data;
+}
+
+// TCP options stay where they are, in front of the payload: nothing here reads them.
+header tcp_h {
+    l4_port_t src_port;
+    l4_port_t dst_port;
+    bit<32>   sequence;
+    bit<32>   acknowledgement;
+    bit<4>    data_offset;
+    bit<4>    reserved;
+    bit<1>    cwr;
+    bit<1>    ece;
+    bit<1>    urg;
+    bit<1>    ack;
+    bit<1>    psh;
+    bit<1>    rst;
+    bit<1>    syn;
+    bit<1>    fin;
+    bit<16>   window;
+    bit<16>   checksum;
+    bit<16>   urgent;
+}
+
+header udp_h {
+    l4_port_t src_port;
+    l4_port_t dst_port;
+    bit<16>   length;
+    bit<16>   checksum;
+}
+
+header icmp_h {
+    bit<8>  type;
+    bit<8>  code;
+    bit<16> checksum;
+    bit<32> rest;
+}
+
+// What an ICMP error is certain to carry of the transport header: eight bytes (RFC 792). Never a whole TCP header.
+header transport_start_h {
+    l4_port_t src_port;
+    l4_port_t dst_port;
+    bit<16>   third;              // UDP: length
+    bit<16>   fourth;             // UDP: checksum
+}
+
+struct headers_t {
+    packet_in_h       packet_in;
+    packet_out_h      packet_out;
+    ethernet_h        ethernet;
+    vlan_h            vlan;
+    arp_h             arp;
+    ipv4_h            ipv4;
+    ipv4_options_h    ipv4_options;
+    tcp_h             tcp;
+    udp_h             udp;
+    icmp_h            icmp;
+    // The packet inside an ICMP error.
+    ipv4_h            inner_ipv4;
+    ipv4_options_h    inner_ipv4_options;
+    transport_start_h inner_transport;
+}
+
+#endif

@@ -1,0 +1,109 @@
+// What the stages tell each other. One line a field: meaning; who writes it. No target include.
+#ifndef SLUICE_COMMON_METADATA_P4
+#define SLUICE_COMMON_METADATA_P4
+
+#include "types.p4"
+#include "constants.p4"
+
+// Where a packet is going. A stage runs for some paths; the one that decides changes the path.
+enum bit<8> Path {
+    done       = 0,  // verdict reached: dropped, answered, punted or sent
+    arp        = 1,
+    ipv4       = 2,  // not classified yet
+    to_service = 3,  // client to a service: TCP, UDP, or an ICMP error about an answer
+    from_server = 4, // a server's answer, or an ICMP error about a request
+    routed     = 5   // everything else
+}
+
+// What a packet of a connection does to it.
+enum bit<8> Event {
+    none    = 0,     // UDP, or an ICMP error: looks, changes nothing
+    syn     = 1,
+    syn_ack = 2,
+    ack     = 3,     // no payload
+    payload = 4,
+    fin     = 5,
+    reset   = 6
+}
+
+// What a packet does to a key of the connection table.
+enum bit<8> KeyOp {
+    look      = 0,   // mid-connection: a match, however old
+    look_live = 1,   // a SYN that may not claim: a match that is not free
+    claim     = 2,   // a SYN: keep a live match, or take a free slot
+    renew     = 3,   // its second pass: take its own slot, or a free one
+    touch     = 4,   // of a match, the later of its stamp and this one
+    close     = 5    // of a match, this stamp
+}
+
+// What the ledger writes down.
+enum bit<8> LedgerEntry {
+    none          = 0,
+    syn           = 1,
+    syn_ack       = 2,
+    syn_ack_again = 3,
+    completed     = 4,
+    reset         = 5
+}
+
+// The packet's tuple; of an ICMP error, the reversed tuple of the packet inside.
+struct flow_t {
+    ipv4_t    src;
+    ipv4_t    dst;
+    bit<8>    protocol;
+    l4_port_t src_port;
+    l4_port_t dst_port;
+}
+
+// A connection as both directions see it.
+struct connection_t {
+    ipv4_t    client;
+    ipv4_t    service;
+    l4_port_t client_port;
+    l4_port_t service_port;
+    bit<8>    protocol;
+}
+
+// What happens to the packet. Applied once, by the target's verdict.
+struct verdict_t {
+    DropReason drop;
+    PuntReason punt;
+    port_t     egress_port;
+    ipv4_t     next_hop;          // forward: also told to the controller when unresolved
+}
+
+struct metadata_t {
+    port_t       ingress_port;    // the target's intake
+    bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; the target's intake
+    ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake
+    bit<1>       icmp_error;      // the packet inside is TCP or UDP and parsed; parser
+
+    mac_t        router_mac;      // of the ingress port; ports
+    Path         path;            // every stage that decides
+    verdict_t    verdict;         // every stage that decides
+    flow_t       flow;            // classify
+    Event        event;           // classify
+
+    service_id_t service;         // classify
+    connection_t connection;      // classify
+    server_id_t  server;          // that this packet comes from; classify. Or goes to; connections
+    ipv4_t       endpoint;        // address and port to put in place of the packet's: from a server
+    l4_port_t    endpoint_port;   // its service's; classify. To a service, its server's; translate
+
+    bit<1>       refused;         // SYN above the service's rate: may keep a pin, never claims one; admission
+    server_id_t  choice;          // by R's weights; balance
+    server_id_t  stable_choice;   // by capacity; balance
+
+    bit<1>       pinned;          // a slot holds this connection, and this server for it; connections
+    bit<1>       claimed;         // the slot was taken by this very packet; connections
+    PinState     state;           // of the pin before this packet; connections
+
+    bit<1>       choose_again;    // this SYN's server is ejected: one more pass; translate
+    @field_list(1)
+    bit<1>       second_pass;     // this is that pass; translate
+
+    ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
+    l4_port_t    replaced_port;   // for the checksums
+}
+
+#endif

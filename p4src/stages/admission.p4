@@ -1,0 +1,20 @@
+// Admission: every SYN to a service passes the service's token bucket, before anything is known of its connection.
+//
+//   reads  event, service
+//   writes refused: the SYN may keep a pin that exists, never claim one
+//
+// The verdict on a refused SYN is the connection table's: a retransmission of a pinned connection passes.
+#ifndef SLUICE_STAGES_ADMISSION_P4
+#define SLUICE_STAGES_ADMISSION_P4
+
+control Admission(inout metadata_t meta) {
+    AdmissionMeter() bucket;
+
+    apply {
+        if (meta.event == Event.syn && meta.second_pass == 0) {
+            bucket.apply(meta.service, meta.refused);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,105 @@
+// Classify: is it for a service, from a server, or neither?
+//
+//   reads  ipv4, the transport header, the packet inside an ICMP error
+//   writes flow, event, service, connection, server, endpoint (from a server), path
+//   keys   services: destination address, protocol, port -> service; or a server's own endpoint
+//          origins:  source address, protocol, port -> server, its service and that service's endpoint
+//   drops  direct_to_server
+//
+// An ICMP error is looked up by the reversed tuple of the packet it carries, so that it goes where the packet came from.
+// Both tables are static: answers are translated whatever happens to the connection table.
+#ifndef SLUICE_STAGES_CLASSIFY_P4
+#define SLUICE_STAGES_CLASSIFY_P4
+
+control Classify(in headers_t hdr, inout metadata_t meta) {
+    action to_service(service_id_t service) {
+        meta.service = service;
+        meta.path = Path.to_service;
+        meta.connection.client = meta.flow.src;
+        meta.connection.client_port = meta.flow.src_port;
+        meta.connection.service = meta.flow.dst;
+        meta.connection.service_port = meta.flow.dst_port;
+        meta.connection.protocol = meta.flow.protocol;
+    }
+
+    action deny_direct() {
+        meta.verdict.drop = DropReason.direct_to_server;
+        meta.path = Path.done;
+    }
+
+    action from_server(server_id_t server, service_id_t service, ipv4_t address, l4_port_t port) {
+        meta.server = server;
+        meta.service = service;
+        meta.endpoint = address;
+        meta.endpoint_port = port;
+        meta.path = Path.from_server;
+        meta.connection.client = meta.flow.dst;
+        meta.connection.client_port = meta.flow.dst_port;
+        meta.connection.service = address;
+        meta.connection.service_port = port;
+        meta.connection.protocol = meta.flow.protocol;
+    }
+
+    action neither() { }
+
+    @id(0x02000002)
+    table services {
+        key = {
+            meta.flow.dst      : exact @name("address");
+            meta.flow.protocol : exact @name("protocol");
+            meta.flow.dst_port : exact @name("port");
+        }
+        actions = { to_service; deny_direct; @defaultonly neither; }
+        const default_action = neither;
+        size = SERVICE_ENDPOINTS;
+    }
+
+    @id(0x02000003)
+    table origins {
+        key = {
+            meta.flow.src      : exact @name("address");
+            meta.flow.protocol : exact @name("protocol");
+            meta.flow.src_port : exact @name("port");
+        }
+        actions = { from_server; @defaultonly neither; }
+        const default_action = neither;
+        size = SERVERS;
+    }
+
+    apply {
+        meta.flow.src = hdr.ipv4.src;
+        meta.flow.dst = hdr.ipv4.dst;
+        meta.flow.protocol = hdr.ipv4.protocol;
+        if (hdr.tcp.isValid()) {
+            meta.flow.src_port = hdr.tcp.src_port;
+            meta.flow.dst_port = hdr.tcp.dst_port;
+            bit<16> headers = ((bit<16>)hdr.ipv4.ihl << 2) + ((bit<16>)hdr.tcp.data_offset << 2);
+            if (hdr.tcp.rst == 1) {
+                meta.event = Event.reset;
+            } else if (hdr.tcp.fin == 1) {
+                meta.event = Event.fin;
+            } else if (hdr.tcp.syn == 1) {
+                meta.event = hdr.tcp.ack == 1 ? Event.syn_ack : Event.syn;
+            } else if (hdr.ipv4.total_length != headers) {
+                meta.event = Event.payload;
+            } else {
+                meta.event = Event.ack;
+            }
+        } else if (hdr.udp.isValid()) {
+            meta.flow.src_port = hdr.udp.src_port;
+            meta.flow.dst_port = hdr.udp.dst_port;
+        } else if (meta.icmp_error == 1) {
+            meta.flow.src = hdr.inner_ipv4.dst;
+            meta.flow.dst = hdr.inner_ipv4.src;
+            meta.flow.protocol = hdr.inner_ipv4.protocol;
+            meta.flow.src_port = hdr.inner_transport.dst_port;
+            meta.flow.dst_port = hdr.inner_transport.src_port;
+        }
+
+        if (!services.apply().hit) {
+            origins.apply();
+        }
+    }
+}
+
+#endif

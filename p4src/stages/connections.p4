@@ -1,0 +1,166 @@
+// Connections: pins every connection to its server, from its first SYN to its end.
+//
+//            slot_1                          slot_2
+//     +-------------------+           +-------------------+
+//     | key    | fingerprint, stamp   | key               |   1  find it, or claim a free slot
+//     | server | 16 bit               | server            |   2  keep the pin, or take the choice
+//     | state  | pending .. closing   | state             |   3  step, and say what it was before
+//     +-------------------+           +-------------------+
+//
+//   reads  event, connection, refused, choice, stable_choice, second_pass; server (of an answer)
+//   writes pinned, claimed, state, server (of a request)
+//   keys   timers: none; the times are parameters of its default action
+//   drops  admission_refused, no_server
+//
+// A slot is free when its stamp is older than the idle time. What a packet stamps decides how long the slot lives on:
+// payload idle, a SYN pending, a SYN-ACK answered, FIN and RST linger; an ACK alone stamps nothing. "Closed", "never
+// answered" and "idle" are then one comparison, and the entries of a flood live short.
+//
+// Each register is touched once in a pass, in the order key_1, key_2, server_2, server_1, state_2, state_1: a retransmitted
+// SYN may find way 1 free while its connection lives in way 2. It claims way 1 and carries the pin there.
+#ifndef SLUICE_STAGES_CONNECTIONS_P4
+#define SLUICE_STAGES_CONNECTIONS_P4
+
+control Connections(inout metadata_t meta) {
+    PinHash() pin_hash;
+    PinKey1() key_1;
+    PinKey2() key_2;
+    PinServer1() server_1;
+    PinServer2() server_2;
+    PinState1() state_1;
+    PinState2() state_2;
+    ConnectionCounters() counters;
+
+    ticks_t idle;
+    ticks_t pending;
+    ticks_t answered;
+    ticks_t linger;
+
+    // In ticks. Each at most idle, and idle below TICK_BASE.
+    action set_timers(ticks_t idle_time, ticks_t pending_time, ticks_t answered_time, ticks_t linger_time) {
+        idle = idle_time;
+        pending = pending_time;
+        answered = answered_time;
+        linger = linger_time;
+    }
+
+    // 300 s, 10 s, 60 s, 2 s.
+    @id(0x02000005)
+    table timers {
+        actions = { set_timers; }
+        default_action = set_timers(4578, 153, 916, 31);
+        size = 1;
+    }
+
+    apply {
+        timers.apply();
+
+        pin_slot_t slot_1;
+        pin_slot_t slot_2;
+        fingerprint_t fingerprint;
+        pin_hash.apply(meta.connection, slot_1, slot_2, fingerprint);
+
+        // What this packet does to a key, and the stamp it leaves.
+        ticks_t oldest = meta.now - idle;
+        ticks_t stamp = meta.now;
+        KeyOp op = KeyOp.look;
+        if (meta.event == Event.syn) {
+            stamp = oldest + pending;
+            if (meta.refused == 1 || meta.choice == 0) {
+                op = KeyOp.look_live;
+            } else if (meta.second_pass == 1) {
+                op = KeyOp.renew;
+            } else {
+                op = KeyOp.claim;
+            }
+        } else if (meta.event == Event.syn_ack) {
+            stamp = oldest + answered;
+            op = KeyOp.touch;
+        } else if (meta.event == Event.payload) {
+            op = KeyOp.touch;
+        } else if (meta.event == Event.fin || meta.event == Event.reset) {
+            stamp = oldest + linger;
+            op = KeyOp.close;
+        }
+
+        bit<1> hit_1 = 0;
+        bit<1> hit_2 = 0;
+        bit<1> claimed_1 = 0;
+        bit<1> claimed_2 = 0;
+        key_1.apply(slot_1, op, fingerprint, oldest, stamp, hit_1, claimed_1);
+        if (hit_1 == 0) {
+            KeyOp op_2 = op;
+            if (claimed_1 == 1) {
+                op_2 = KeyOp.look_live;
+            }
+            if (claimed_1 == 0 || op == KeyOp.claim) {
+                key_2.apply(slot_2, op_2, fingerprint, oldest, stamp, hit_2, claimed_2);
+            }
+        }
+
+        // The pin: way 2 first, for way 1 may inherit it.
+        server_id_t pin = meta.choice;
+        if (hit_2 == 1 || claimed_2 == 1) {
+            server_2.apply(slot_2, claimed_2, pin);
+        }
+        if (hit_1 == 1 || claimed_1 == 1) {
+            server_1.apply(slot_1, claimed_1, pin);
+        }
+        bit<1> kept = hit_1 | hit_2;
+        meta.claimed = (claimed_1 | claimed_2) & ~hit_2;
+        meta.pinned = kept | meta.claimed;
+        if (pin == 0 || (meta.path == Path.from_server && pin != meta.server)) {
+            meta.pinned = 0;
+        }
+
+        // The state's step: from `expected`, and only from there, to `next`.
+        PinState expected = PinState.closing;
+        PinState next = PinState.closing;
+        bit<1> force = 0;
+        if (meta.event == Event.syn) {
+            next = PinState.pending;
+        } else if (meta.event == Event.fin || meta.event == Event.reset) {
+            force = 1;
+        } else if (meta.path == Path.from_server && meta.event == Event.syn_ack) {
+            expected = PinState.pending;
+            next = PinState.answered;
+        } else if (meta.path == Path.to_service && meta.event != Event.none) {
+            expected = PinState.answered;
+            next = PinState.established;
+        }
+        if (meta.pinned == 1) {
+            PinState before = PinState.pending;
+            if (hit_2 == 1 || claimed_2 == 1) {
+                state_2.apply(slot_2, expected, next, force | claimed_2, before);
+            }
+            if (claimed_1 == 1) {
+                // Claimed by a SYN: a connection that was closing in way 2 begins anew.
+                PinState inherited = PinState.pending;
+                if (before != PinState.closing) {
+                    inherited = before;
+                }
+                state_1.apply(slot_1, expected, inherited, 1, before);
+                before = inherited;
+            } else if (hit_1 == 1) {
+                state_1.apply(slot_1, expected, next, force, before);
+            }
+            if (meta.claimed == 0) {
+                meta.state = before;
+            }
+        }
+
+        if (meta.path == Path.to_service) {
+            meta.server = meta.pinned == 1 ? pin : meta.stable_choice;
+            if (meta.event == Event.syn && meta.refused == 1 && meta.pinned == 0) {
+                meta.verdict.drop = DropReason.admission_refused;
+                meta.path = Path.done;
+            } else if (meta.server == 0) {
+                meta.verdict.drop = DropReason.no_server;
+                meta.path = Path.done;
+            }
+            counters.apply(meta);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,95 @@
+// Forward: longest-prefix route, neighbour, and the egress port's VLAN tag.
+//
+//   reads  ipv4.dst
+//   writes ethernet, vlan, verdict
+//   keys   routes: destination, longest prefix -> directly connected, or the next hop's address
+//          neighbours: next hop -> port and MAC addresses
+//          egress_vlan: egress port -> what happens to the tag
+//   drops  no_route, neighbour_unresolved
+//   punts  neighbour: the controller asks for the next hop
+#ifndef SLUICE_STAGES_FORWARD_P4
+#define SLUICE_STAGES_FORWARD_P4
+
+control Forward(inout headers_t hdr, inout metadata_t meta) {
+    vlan_id_t vlan = 0;
+
+    action connected() {
+        meta.verdict.next_hop = hdr.ipv4.dst;
+    }
+
+    action via(ipv4_t next_hop) {
+        meta.verdict.next_hop = next_hop;
+    }
+
+    @defaultonly
+    action unroutable() {
+        meta.verdict.drop = DropReason.no_route;
+        meta.path = Path.done;
+    }
+
+    @id(0x02000007)
+    table routes {
+        key = { hdr.ipv4.dst : lpm @name("destination"); }
+        actions = { connected; via; unroutable; }
+        const default_action = unroutable;
+        size = ROUTES;
+    }
+
+    action set_neighbour(port_t port, mac_t src, mac_t dst) {
+        hdr.ethernet.src = src;
+        hdr.ethernet.dst = dst;
+        meta.verdict.egress_port = port;
+    }
+
+    @defaultonly
+    action unresolved() {
+        meta.verdict.drop = DropReason.neighbour_unresolved;
+        meta.verdict.punt = PuntReason.neighbour;
+        meta.path = Path.done;
+    }
+
+    @id(0x02000008)
+    table neighbours {
+        key = { meta.verdict.next_hop : exact @name("next_hop"); }
+        actions = { set_neighbour; unresolved; }
+        const default_action = unresolved;
+        size = NEIGHBOURS;
+    }
+
+    action keep() { }
+
+    action set_vlan(vlan_id_t id) {
+        vlan = id;
+    }
+
+    action strip() {
+        hdr.ethernet.type = ETHERTYPE_IPV4;
+        hdr.vlan.setInvalid();
+    }
+
+    @id(0x02000009)
+    table egress_vlan {
+        key = { meta.verdict.egress_port : exact @name("port"); }
+        actions = { keep; set_vlan; strip; }
+        const default_action = keep;
+        size = PORTS;
+    }
+
+    apply {
+        if (routes.apply().hit && neighbours.apply().hit) {
+            egress_vlan.apply();
+            if (vlan != 0) {
+                if (!hdr.vlan.isValid()) {
+                    hdr.vlan.setValid();
+                    hdr.vlan.priority = 0;
+                    hdr.vlan.drop_eligible = 0;
+                    hdr.vlan.type = ETHERTYPE_IPV4;
+                    hdr.ethernet.type = ETHERTYPE_VLAN;
+                }
+                hdr.vlan.id = vlan;
+            }
+        }
+    }
+}
+
+#endif

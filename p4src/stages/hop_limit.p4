@@ -1,0 +1,21 @@
+// Hop limit: one hop is spent, before any state is taken for a packet that ends here.
+//
+//   reads, writes ipv4.ttl
+//   drops  ttl_exceeded
+//   punts  ttl: the controller answers with ICMP time exceeded
+#ifndef SLUICE_STAGES_HOP_LIMIT_P4
+#define SLUICE_STAGES_HOP_LIMIT_P4
+
+control HopLimit(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (hdr.ipv4.ttl > 1) {
+            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        } else {
+            meta.verdict.drop = DropReason.ttl_exceeded;
+            meta.verdict.punt = PuntReason.ttl;
+            meta.path = Path.done;
+        }
+    }
+}
+
+#endif

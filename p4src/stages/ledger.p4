@@ -1,0 +1,39 @@
+// Ledger: what each server was asked and what it answered, in counts that never go back.
+//
+//   reads  path, event, server, pinned, state
+//   writes the cells of ledger_* (one a server)
+//
+// Behind forward: a SYN that was refused or that found no route was never offered to the server. The first SYN-ACK of a
+// connection is N_A of the metric R (Ohta & Andou, eq. 5); a repeated one says that the accept queue was full at the last ACK.
+// An answer without a pin counts as a first one: its SYN was counted too.
+#ifndef SLUICE_STAGES_LEDGER_P4
+#define SLUICE_STAGES_LEDGER_P4
+
+control Ledger(in metadata_t meta) {
+    LedgerCells() cells;
+
+    apply {
+        LedgerEntry entry = LedgerEntry.none;
+        if (meta.path == Path.to_service) {
+            if (meta.event == Event.syn) {
+                entry = LedgerEntry.syn;
+            } else if ((meta.event == Event.ack || meta.event == Event.payload)
+                       && meta.pinned == 1 && meta.state == PinState.answered) {
+                entry = LedgerEntry.completed;
+            }
+        } else if (meta.path == Path.from_server) {
+            if (meta.event == Event.syn_ack) {
+                if (meta.pinned == 0 || meta.state == PinState.pending) {
+                    entry = LedgerEntry.syn_ack;
+                } else {
+                    entry = LedgerEntry.syn_ack_again;
+                }
+            } else if (meta.event == Event.reset) {
+                entry = LedgerEntry.reset;
+            }
+        }
+        cells.apply(meta.server, entry);
+    }
+}
+
+#endif

@@ -1,0 +1,46 @@
+// Ports: is this frame for the router, and which protocol is it?
+//
+//   reads  ethernet, which of arp and ipv4 is valid, ingress_port
+//   writes router_mac, path
+//   keys   ports: ingress port -> the router's MAC address there
+//   drops  port_unknown, not_for_us, unsupported
+#ifndef SLUICE_STAGES_PORTS_P4
+#define SLUICE_STAGES_PORTS_P4
+
+control Ports(in headers_t hdr, inout metadata_t meta) {
+    action set_port(mac_t mac) {
+        meta.router_mac = mac;
+    }
+
+    @defaultonly
+    action unknown_port() {
+        meta.verdict.drop = DropReason.port_unknown;
+    }
+
+    @id(0x02000001)
+    table ports {
+        key = { meta.ingress_port : exact @name("port"); }
+        actions = { set_port; unknown_port; }
+        const default_action = unknown_port;
+        size = PORTS;
+    }
+
+    apply {
+        if (!ports.apply().hit) {
+            meta.path = Path.done;
+        } else if (hdr.ethernet.dst != meta.router_mac
+                   && !(hdr.arp.isValid() && hdr.ethernet.dst == 0xffffffffffff)) {
+            meta.verdict.drop = DropReason.not_for_us;
+            meta.path = Path.done;
+        } else if (hdr.arp.isValid()) {
+            meta.path = Path.arp;
+        } else if (hdr.ipv4.isValid()) {
+            meta.path = Path.ipv4;
+        } else {
+            meta.verdict.drop = DropReason.unsupported;
+            meta.path = Path.done;
+        }
+    }
+}
+
+#endif

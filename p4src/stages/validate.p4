@@ -1,0 +1,36 @@
+// Validate: nothing behind this stage meets a packet whose lengths or addresses lie.
+//
+//   reads  ipv4, tcp, udp, icmp, ipv4_room
+//   writes path
+//   drops  ipv4_length, fragment, l4_length, martian
+#ifndef SLUICE_STAGES_VALIDATE_P4
+#define SLUICE_STAGES_VALIDATE_P4
+
+control Validate(in headers_t hdr, inout metadata_t meta) {
+    action reject(DropReason reason) {
+        meta.verdict.drop = reason;
+        meta.path = Path.done;
+    }
+
+    apply {
+        bit<16> header_length = (bit<16>)hdr.ipv4.ihl << 2;
+        bit<16> body = hdr.ipv4.total_length - header_length;
+
+        if (hdr.ipv4.total_length < header_length || hdr.ipv4.total_length > meta.ipv4_room) {
+            reject(DropReason.ipv4_length);
+        } else if (hdr.ipv4.fragment_offset != 0) {
+            reject(DropReason.fragment);
+        } else if (hdr.ipv4.src[31:24] == 127 || hdr.ipv4.src[31:24] == 0 || hdr.ipv4.src[31:29] == 7
+                   || hdr.ipv4.dst[31:24] == 127 || hdr.ipv4.dst[31:24] == 0 || hdr.ipv4.dst[31:29] == 7
+                   || hdr.ipv4.src == hdr.ipv4.dst) {
+            reject(DropReason.martian);
+        } else if ((hdr.tcp.isValid()
+                    && (hdr.tcp.data_offset < 5 || body < (bit<16>)hdr.tcp.data_offset << 2))
+                   || (hdr.udp.isValid() && (hdr.udp.length < 8 || hdr.udp.length > body))
+                   || (hdr.icmp.isValid() && body < 8)) {
+            reject(DropReason.l4_length);
+        }
+    }
+}
+
+#endif

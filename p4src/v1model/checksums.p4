@@ -1,0 +1,70 @@
+// v1model checksums. The IPv4 header's is verified and computed; those of the transport and of ICMP errors, whose payload the
+// switch does not read, are adjusted by what changed: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3).
+#ifndef SLUICE_V1MODEL_CHECKSUMS_P4
+#define SLUICE_V1MODEL_CHECKSUMS_P4
+
+control SluiceVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid(),
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification,
+              hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
+              hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid(),
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification,
+              hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
+              hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+// Adds a sum of 16-bit words (below 2^24) to a checksum.
+bit<16> adjusted(in bit<16> checksum, in bit<32> change) {
+    bit<32> sum = (bit<32>)(~checksum) + change;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return ~sum[15:0];
+}
+
+bit<32> word_change(in bit<16> old, in bit<16> new) {
+    return (bit<32>)(~old) + (bit<32>)new;
+}
+
+// After translate: endpoint took the place of replaced.
+control AdjustChecksums(inout headers_t hdr, in metadata_t meta) {
+    apply {
+        bit<32> address = word_change(meta.replaced[31:16], meta.endpoint[31:16])
+                        + word_change(meta.replaced[15:0], meta.endpoint[15:0]);
+        bit<32> port = word_change(meta.replaced_port, meta.endpoint_port);
+        if (hdr.tcp.isValid()) {
+            hdr.tcp.checksum = adjusted(hdr.tcp.checksum, address + port);
+        } else if (hdr.udp.isValid()) {
+            if (hdr.udp.checksum != 0) {                     // 0: the sender computed none
+                hdr.udp.checksum = adjusted(hdr.udp.checksum, address + port);
+                if (hdr.udp.checksum == 0) {
+                    hdr.udp.checksum = 0xffff;               // RFC 768
+                }
+            }
+        } else if (meta.icmp_error == 1) {
+            bit<16> before = hdr.inner_ipv4.checksum;
+            hdr.inner_ipv4.checksum = adjusted(before, address);
+            bit<32> change = address + port + word_change(before, hdr.inner_ipv4.checksum);
+            if (hdr.inner_ipv4.protocol == PROTOCOL_UDP && hdr.inner_transport.fourth != 0) {
+                before = hdr.inner_transport.fourth;
+                hdr.inner_transport.fourth = adjusted(before, address + port);
+                if (hdr.inner_transport.fourth == 0) {
+                    hdr.inner_transport.fourth = 0xffff;
+                }
+                change = change + word_change(before, hdr.inner_transport.fourth);
+            }
+            hdr.icmp.checksum = adjusted(hdr.icmp.checksum, change);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,22 @@
+// v1model deparser: headers in the order of the wire; what is not valid is not sent.
+#ifndef SLUICE_V1MODEL_DEPARSER_P4
+#define SLUICE_V1MODEL_DEPARSER_P4
+
+control SluiceDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv4_options);
+        packet.emit(hdr.tcp);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.icmp);
+        packet.emit(hdr.inner_ipv4);
+        packet.emit(hdr.inner_ipv4_options);
+        packet.emit(hdr.inner_transport);
+    }
+}
+
+#endif

@@ -1,0 +1,66 @@
+// Action selectors: a server drawn from a service's weighted members by a hash of the connection; 0 where there is none.
+// (BMv2 takes no default action for a table with a selector: the server is set beforehand.)
+#ifndef SLUICE_V1MODEL_CHOICE_P4
+#define SLUICE_V1MODEL_CHOICE_P4
+
+// The weights that R decides.
+control WeightedChoice(in service_id_t service, in connection_t connection, out server_id_t server) {
+    @id(0x11000001)
+    action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) ratios;
+
+    action choose_server(server_id_t id) {
+        server = id;
+    }
+
+    @id(0x0200000a)
+    table choose {
+        key = {
+            service                 : exact @name("service");
+            connection.client_port  : selector;
+            connection.client       : selector;
+            connection.service_port : selector;
+            connection.service      : selector;
+            connection.protocol     : selector;
+        }
+        actions = { choose_server; }
+        implementation = ratios;
+        size = SERVICES;
+    }
+
+    apply {
+        server = 0;
+        choose.apply();
+    }
+}
+
+// The weights of capacity.
+control StableChoice(in service_id_t service, in connection_t connection, out server_id_t server) {
+    @id(0x11000002)
+    action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;
+
+    action choose_stable_server(server_id_t id) {
+        server = id;
+    }
+
+    @id(0x0200000b)
+    table choose_stable {
+        key = {
+            service                 : exact @name("service");
+            connection.service      : selector;
+            connection.client_port  : selector;
+            connection.client       : selector;
+            connection.service_port : selector;
+            connection.protocol     : selector;
+        }
+        actions = { choose_stable_server; }
+        implementation = capacities;
+        size = SERVICES;
+    }
+
+    apply {
+        server = 0;
+        choose_stable.apply();
+    }
+}
+
+#endif

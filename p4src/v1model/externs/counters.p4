@@ -1,0 +1,59 @@
+// Counters that operators read; no algorithm depends on them.
+#ifndef SLUICE_V1MODEL_COUNTERS_P4
+#define SLUICE_V1MODEL_COUNTERS_P4
+
+// Of each service.
+control ConnectionCounters(in metadata_t meta) {
+    @id(0x12000001)
+    counter(SERVICES, CounterType.packets) offered;       // SYNs
+    @id(0x12000002)
+    counter(SERVICES, CounterType.packets) refused;       // SYNs, by admission
+    @id(0x12000003)
+    counter(SERVICES, CounterType.packets) claimed;       // connections pinned
+    @id(0x12000004)
+    counter(SERVICES, CounterType.packets) unpinned_new;  // SYNs that found both ways taken
+    @id(0x12000005)
+    counter(SERVICES, CounterType.packets) unpinned_mid;  // any other packet without a pin
+
+    apply {
+        bit<32> service = (bit<32>)meta.service;
+        if (meta.event == Event.syn) {
+            if (meta.second_pass == 0) {
+                offered.count(service);
+            }
+            if (meta.claimed == 1) {
+                claimed.count(service);
+            } else if (meta.pinned == 0) {
+                if (meta.refused == 1) {
+                    refused.count(service);
+                } else {
+                    unpinned_new.count(service);
+                }
+            }
+        } else if (meta.pinned == 0) {
+            unpinned_mid.count(service);
+        }
+    }
+}
+
+// Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
+// was to have it.
+control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
+    @id(0x12000006)
+    counter(REASONS, CounterType.packets_and_bytes) verdicts;
+    @id(0x12000007)
+    counter(REASONS, CounterType.packets) punts;
+    @id(0x12000008)
+    counter(REASONS, CounterType.packets) punts_limited;
+
+    apply {
+        verdicts.count((bit<32>)(bit<8>)verdict.drop);
+        if (verdict.punt != PuntReason.none) {
+            punts.count((bit<32>)(bit<8>)verdict.punt);
+        } else if (wanted != PuntReason.none) {
+            punts_limited.count((bit<32>)(bit<8>)wanted);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,29 @@
+// Token buckets. Unconfigured, everything is green.
+#ifndef SLUICE_V1MODEL_METERS_P4
+#define SLUICE_V1MODEL_METERS_P4
+
+// New connections of each service. Packets; yellow is admitted.
+control AdmissionMeter(in service_id_t service, out bit<1> refused) {
+    @id(0x14000001)
+    meter(SERVICES, MeterType.packets) admission;
+
+    apply {
+        bit<2> colour;
+        admission.execute_meter((bit<32>)service, colour);
+        refused = colour == 2 ? 1w1 : 1w0;
+    }
+}
+
+// Packets to the controller, for each PuntReason.
+control PuntMeter(in PuntReason reason, out bit<1> limited) {
+    @id(0x14000002)
+    meter(REASONS, MeterType.packets) punt_limit;
+
+    apply {
+        bit<2> colour;
+        punt_limit.execute_meter((bit<32>)(bit<8>)reason, colour);
+        limited = colour == 2 ? 1w1 : 1w0;
+    }
+}
+
+#endif

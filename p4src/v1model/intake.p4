@@ -1,0 +1,35 @@
+// v1model intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
+//
+//   drops  truncated, unsupported, ipv4_header, ipv4_checksum, cpu_header
+#ifndef SLUICE_V1MODEL_INTAKE_P4
+#define SLUICE_V1MODEL_INTAKE_P4
+
+control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t intrinsic) {
+    apply {
+        meta.ingress_port = (bit<16>)intrinsic.ingress_port;
+        meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
+        meta.path = Path.ipv4;
+        if (intrinsic.parser_error == error.UnsupportedHeader) {
+            meta.verdict.drop = DropReason.unsupported;
+        } else if (intrinsic.parser_error == error.Ipv4Header) {
+            meta.verdict.drop = DropReason.ipv4_header;
+        } else if (meta.ingress_port == CPU_PORT) {
+            if (hdr.packet_out.isValid()) {
+                meta.verdict.egress_port = hdr.packet_out.egress_port;
+                hdr.packet_out.setInvalid();
+                meta.path = Path.done;
+            } else {
+                meta.verdict.drop = DropReason.cpu_header;
+            }
+        } else if (intrinsic.parser_error != error.NoError) {
+            meta.verdict.drop = DropReason.truncated;
+        } else if (intrinsic.checksum_error == 1) {
+            meta.verdict.drop = DropReason.ipv4_checksum;
+        }
+        if (meta.verdict.drop != DropReason.none) {
+            meta.path = Path.done;
+        }
+    }
+}
+
+#endif

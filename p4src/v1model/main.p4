@@ -1,0 +1,85 @@
+// sluice for v1model (BMv2 and the embedded switch).
+#include <core.p4>
+#include <v1model.p4>
+
+#include "../common/types.p4"
+#include "../common/sizes.p4"
+#include "../common/constants.p4"
+#include "../common/headers.p4"
+#include "../common/metadata.p4"
+
+#include "externs/counters.p4"
+#include "externs/meters.p4"
+#include "externs/choice.p4"
+#include "externs/pins.p4"
+#include "externs/ledger_cells.p4"
+
+#include "../stages/ports.p4"
+#include "../stages/validate.p4"
+#include "../stages/classify.p4"
+#include "../stages/local.p4"
+#include "../stages/hop_limit.p4"
+#include "../stages/admission.p4"
+#include "../stages/balance.p4"
+#include "../stages/connections.p4"
+#include "../stages/translate.p4"
+#include "../stages/forward.p4"
+#include "../stages/ledger.p4"
+
+#include "parser.p4"
+#include "checksums.p4"
+#include "intake.p4"
+#include "verdict.p4"
+#include "deparser.p4"
+
+control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
+    Intake() intake;
+    Ports() ports;
+    Validate() validate;
+    Classify() classify;
+    Local() local;
+    HopLimit() hop_limit;
+    Admission() admission;
+    Balance() balance;
+    Connections() connections;
+    Translate() translate;
+    AdjustChecksums() adjust_checksums;
+    Forward() forward;
+    Ledger() ledger;
+    Verdict() verdict;
+
+    apply {
+        intake.apply(hdr, meta, intrinsic);
+
+        if (meta.path != Path.done)                                         ports.apply(hdr, meta);
+        if (meta.path == Path.ipv4)                                         validate.apply(hdr, meta);
+        if (meta.path == Path.ipv4)                                         classify.apply(hdr, meta);
+        if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
+        if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
+
+        if (meta.path == Path.to_service) {
+            admission.apply(meta);
+            balance.apply(meta);
+        }
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
+
+        if (meta.path != Path.done)                                         forward.apply(hdr, meta);
+        if (meta.path != Path.done)                                         ledger.apply(meta);
+
+        if (meta.choose_again == 1) {
+            resubmit_preserving_field_list(1);
+        } else {
+            verdict.apply(hdr, meta, intrinsic);
+        }
+    }
+}
+
+control SluiceEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
+    apply { }
+}
+
+@pkginfo(name = "sluice", version = "0.1.0")
+V1Switch(SluiceParser(), SluiceVerifyChecksum(), SluiceIngress(), SluiceEgress(), SluiceComputeChecksum(),
+         SluiceDeparser()) main;

@@ -1,0 +1,124 @@
+// v1model parser: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP error, the packet it is about.
+// The controller's packets carry their header and anything behind it.
+#ifndef SLUICE_V1MODEL_PARSER_P4
+#define SLUICE_V1MODEL_PARSER_P4
+
+error {
+    UnsupportedHeader,
+    Ipv4Header
+}
+
+parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
+    state start {
+        transition select(intrinsic.ingress_port) {
+            (bit<9>)CPU_PORT : parse_packet_out;
+            default          : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        meta.ipv4_room = (bit<16>)intrinsic.packet_length - 14;
+        transition select(hdr.ethernet.type) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_ARP  : parse_arp;
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        meta.ipv4_room = (bit<16>)intrinsic.packet_length - 18;
+        transition select(hdr.vlan.type) {
+            ETHERTYPE_ARP  : parse_arp;
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+    }
+
+    state parse_arp {
+        packet.extract(hdr.arp);
+        verify(hdr.arp.hardware == 1 && hdr.arp.protocol == ETHERTYPE_IPV4
+               && hdr.arp.hardware_length == 6 && hdr.arp.protocol_length == 4, error.UnsupportedHeader);
+        transition accept;
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl >= 5, error.Ipv4Header);
+        transition select(hdr.ipv4.ihl) {
+            5       : parse_transport;
+            default : parse_ipv4_options;
+        }
+    }
+
+    state parse_ipv4_options {
+        packet.extract(hdr.ipv4_options, ((bit<32>)hdr.ipv4.ihl - 5) << 5);
+        transition parse_transport;
+    }
+
+    state parse_transport {
+        transition select(hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0, PROTOCOL_TCP)  : parse_tcp;
+            (0, PROTOCOL_UDP)  : parse_udp;
+            (0, PROTOCOL_ICMP) : parse_icmp;
+            default            : accept;
+        }
+    }
+
+    state parse_tcp {
+        packet.extract(hdr.tcp);
+        transition accept;
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition accept;
+    }
+
+    state parse_icmp {
+        packet.extract(hdr.icmp);
+        transition select(hdr.icmp.type) {
+            ICMP_UNREACHABLE       : parse_inner_ipv4;
+            ICMP_TIME_EXCEEDED     : parse_inner_ipv4;
+            ICMP_PARAMETER_PROBLEM : parse_inner_ipv4;
+            default                : accept;
+        }
+    }
+
+    state parse_inner_ipv4 {
+        packet.extract(hdr.inner_ipv4);
+        verify(hdr.inner_ipv4.version == 4 && hdr.inner_ipv4.ihl >= 5, error.Ipv4Header);
+        transition select(hdr.inner_ipv4.ihl) {
+            5       : parse_inner_transport;
+            default : parse_inner_ipv4_options;
+        }
+    }
+
+    state parse_inner_ipv4_options {
+        packet.extract(hdr.inner_ipv4_options, ((bit<32>)hdr.inner_ipv4.ihl - 5) << 5);
+        transition parse_inner_transport;
+    }
+
+    state parse_inner_transport {
+        transition select(hdr.inner_ipv4.fragment_offset, hdr.inner_ipv4.protocol) {
+            (0, PROTOCOL_TCP) : parse_inner_ports;
+            (0, PROTOCOL_UDP) : parse_inner_ports;
+            default           : accept;
+        }
+    }
+
+    state parse_inner_ports {
+        packet.extract(hdr.inner_transport);
+        meta.icmp_error = 1;
+        transition accept;
+    }
+}
+
+#endif

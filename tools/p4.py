@@ -1,0 +1,120 @@
+"""Compiles p4src/ with p4c and keeps the compiled program honest.
+
+`build` compiles and writes p4src/build/manifest.json: p4c's version, and the SHA-256 of every source and artefact.
+`check` fails when a source or an artefact is not what the manifest says, and compares with a fresh compile where p4c
+is on PATH. p4c is not needed to use sluice: the compiled program is part of the repository.
+"""
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+P4SRC = ROOT / "p4src"
+BUILD = P4SRC / "build"
+MANIFEST = BUILD / "manifest.json"
+COMPILER = "p4c-bm2-ss"
+MAIN = "p4src/v1model/main.p4"
+# p4c warns of this for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
+EXPECTED_WARNING = "Target does not support default_action for SluiceIngress.balance."
+ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
+
+
+class P4Error(Exception):
+    """What is wrong, and what to do about it."""
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def sources() -> dict[str, str]:
+    """Hashes of all sources of the v1model program, by path from the repository's root."""
+    folders = ("common", "stages", "v1model")
+    paths = sorted(path for folder in folders for path in (P4SRC / folder).rglob("*.p4"))
+    return {str(path.relative_to(ROOT)): sha256(path) for path in paths}
+
+
+def compiler() -> str:
+    """Version of the p4c on PATH; P4Error where there is none."""
+    if not shutil.which(COMPILER):
+        raise P4Error(
+            f"{COMPILER} is not on PATH. The compiled program is in p4src/build; p4c is needed only to change it "
+            "(packages for Debian and Ubuntu: https://github.com/p4lang/p4c)"
+        )
+    done = subprocess.run([COMPILER, "--version"], check=True, capture_output=True, text=True)
+    return next(line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version"))
+
+
+def compile_into(folder: Path) -> None:
+    """Writes the artefacts into a folder. P4Error with p4c's own words when it refuses, or warns."""
+    program, p4info = (folder / name for name in ARTEFACTS)
+    command = [COMPILER, "--std", "p4-16", "--p4runtime-files", str(p4info), "-o", str(program), MAIN]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
+    if done.returncode or any(EXPECTED_WARNING not in line for line in said):
+        raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
+    # One object, one line order: p4c's own text, without the name of the folder it was asked to write to.
+    program.write_text(json.dumps(json.loads(program.read_text()), indent=1) + "\n")
+
+
+def build() -> None:
+    """Compiles, and records what was compiled from what."""
+    version = compiler()
+    compile_into(BUILD)
+    artefacts = {name: sha256(BUILD / name) for name in ARTEFACTS}
+    manifest = {"p4c": version, "sources": sources(), "artefacts": artefacts}
+    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def differences(recorded: dict[str, str], found: dict[str, str]) -> list[str]:
+    """Paths that were added, removed or changed."""
+    return sorted(path for path in recorded.keys() | found.keys() if recorded.get(path) != found.get(path))
+
+
+def check() -> None:
+    """P4Error when sources, artefacts and manifest disagree, or a fresh compile gives something else."""
+    manifest = json.loads(MANIFEST.read_text())
+    if changed := differences(manifest["sources"], sources()):
+        raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")
+    artefacts = {name: sha256(BUILD / name) for name in ARTEFACTS if (BUILD / name).exists()}
+    if changed := differences(manifest["artefacts"], artefacts):
+        raise P4Error(f"edited by hand, or missing: p4src/build/{', '.join(changed)}: run `make p4`")
+
+    try:
+        version = compiler()
+    except P4Error:
+        print("p4-check: hashes agree (no p4c on PATH: not compiled afresh)")
+        return
+    if version != manifest["p4c"]:
+        print(f"p4-check: hashes agree (p4c {version} here, {manifest['p4c']} made the artefacts: not compared)")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        compile_into(Path(folder))
+        fresh = {name: sha256(Path(folder) / name) for name in ARTEFACTS}
+    if changed := differences(manifest["artefacts"], fresh):
+        raise P4Error(f"a fresh compile gives another {', '.join(changed)}: run `make p4`")
+    print(f"p4-check: hashes agree, and p4c {version} compiles the same again")
+
+
+def main() -> int:
+    """Runs one command; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Compiles p4src/ and checks what was compiled.")
+    parser.add_argument("command", choices=["build", "check"])
+    command = parser.parse_args().command
+    try:
+        build() if command == "build" else check()
+    except P4Error as error:
+        print(f"p4: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
