@@ -99,10 +99,10 @@ def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int])
         case "too_short":
             return Complaint(name, line, field, "must not be empty", "add at least one item")
         case _:
-            message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            wanted = "" if error["type"] == "value_error" else "must be "
+            message = error["msg"].removeprefix("Value error, ")
+            message = message.replace("Input should be ", "must be ", 1).replace("Input is ", "is ", 1)
             shown = "" if isinstance(given, (dict, list)) or given is None else f" (got {given!r})"
-            return Complaint(name, line, field, f"{wanted}{message}{shown}")
+            return Complaint(name, line, field, f"{message}{shown}")
 
 
 def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -> yamlplace.Path:

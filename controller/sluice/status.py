@@ -36,7 +36,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
     head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
-    head["neighbours_missing"] = [str(address) for address in world.neighbours.missing]
+    head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]
     head["packets"] = {
         "forwarded": traffic.forwarded,
         "drops": {reason: count for reason, count in traffic.drops.items() if count},

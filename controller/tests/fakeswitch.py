@@ -144,18 +144,20 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     ) -> AsyncIterator[p4r.StreamMessageResponse]:
         client = Client()
         reading = asyncio.create_task(self._read_stream(client, request_iterator, context))
+        getting: asyncio.Task[p4r.StreamMessageResponse] | None = None
         try:
             while not reading.done():
                 getting = asyncio.create_task(client.outbox.get())
                 await asyncio.wait({getting, reading}, return_when=asyncio.FIRST_COMPLETED)
                 if not getting.done():
-                    getting.cancel()
                     break
                 yield getting.result()
             if (error := reading.exception()) is not None:
                 raise error
         finally:
             reading.cancel()
+            if getting is not None:
+                getting.cancel()
             if client in self._clients:
                 was_primary = client is self._primary()
                 self._clients.remove(client)

@@ -19,8 +19,7 @@ from thriftpy2.transport import TBufferedTransportFactory
 from ..names import Register
 from .errors import SwitchError, SwitchLost
 
-# The part of BMv2's interface that is used here. `bm_register_reset` is left out: it races with packets.
-_IDL = """
+IDL = """
 enum RegisterOperationErrorCode { INVALID_REGISTER_NAME = 1, INVALID_INDEX = 2, ERROR = 3 }
 exception InvalidRegisterOperation { 1: RegisterOperationErrorCode code }
 service Standard {
@@ -30,6 +29,8 @@ service Standard {
     throws (1: InvalidRegisterOperation ouch)
 }
 """
+"""The part of BMv2's interface that is used here. `bm_register_reset` is left out: it races with packets."""
+
 _FEW = 16
 """Up to so many cells are read one by one (30-70 us each); more than that in one call."""
 
@@ -38,7 +39,7 @@ _TIMEOUT_MS = 10_000
 
 @cache
 def _interface() -> Any:
-    return thriftpy2.load_fp(io.StringIO(_IDL), "sluice_bmv2_thrift")
+    return thriftpy2.load_fp(io.StringIO(IDL), "sluice_bmv2_thrift")
 
 
 class ThriftRegisters:

@@ -114,7 +114,7 @@ async def test_status_shows_what_goes_on(switch: FakeSwitch, write_config: Write
         switch.count("ledger_synack_again", 1, 25)
         feed(switch, 2, syn=100, synack=100)
         await until(lambda: any(d["servers"]["s1"]["r"] == 1.0 for d in it.decisions()), "R of server 1")
-        shown = await _ask(it.controller, command="status", pins=True)
+        shown = await _ask(it.controller, command="status")
     service = shown["services"][0]
     assert service["condition"] == "sick server"
     first = service["servers"][0]

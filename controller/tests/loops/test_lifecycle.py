@@ -147,6 +147,7 @@ async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, wr
         assert "adopted=yes updates=0" in it.said[1]
         assert switch.weights(1) == left
         assert switch.pushes == 1
+        await until(it.decisions, "its first decision")
         feed(switch, 1, syn=100, synack=10)
         feed(switch, 2, syn=100, synack=100)
         await until(lambda: switch.weights(1)[1] < left[1], "the second controller to move weights")

@@ -1,0 +1,152 @@
+"""Registers over P4Runtime and over Thrift give the same through the same interface."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+import thriftpy2
+from fakeswitch import FakeSwitch
+from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.server import TThreadedServer
+from thriftpy2.thrift import TMultiplexedProcessor, TProcessor
+from thriftpy2.transport import TBufferedTransportFactory, TServerSocket
+
+from sluice.names import REGISTER_SIZES, TICK_BASE, PinState, Register
+from sluice.switch import pipeline
+from sluice.switch.connections import read_pins, ticks
+from sluice.switch.errors import SwitchError, SwitchLost
+from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
+from sluice.switch.session import Session
+from sluice.switch.thriftregisters import IDL, ThriftRegisters
+
+_interface = thriftpy2.load_fp(io.StringIO(IDL), "test_bmv2_thrift")
+
+
+class Bmv2:
+    """The register calls of BMv2's Thrift server."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, dict[int, int]] = defaultdict(dict)
+
+    def bm_register_read(self, cxt_id: int, name: str, index: int) -> int:
+        if name not in list(Register):
+            raise _interface.InvalidRegisterOperation(code=1)
+        return self.cells[name].get(index, 0)
+
+    def bm_register_read_all(self, cxt_id: int, name: str) -> list[int]:
+        return [self.cells[name].get(index, 0) for index in range(REGISTER_SIZES[Register(name)])]
+
+    def bm_register_write(self, cxt_id: int, name: str, index: int, value: int) -> None:
+        self.cells[name][index] = value
+
+
+@pytest.fixture
+def thrift_address() -> str:
+    """A Thrift server like BMv2's, on a thread that ends with the tests."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processor = TMultiplexedProcessor()
+    processor.register_processor("standard", TProcessor(_interface.Standard, Bmv2()))
+    listener = TServerSocket("127.0.0.1", port, client_timeout=10_000)
+    server = TThreadedServer(
+        processor,
+        listener,
+        iprot_factory=TBinaryProtocolFactory(),
+        itrans_factory=TBufferedTransportFactory(),
+        daemon=True,
+    )
+    listener.listen()
+    threading.Thread(target=server.serve, daemon=True).start()
+    return f"127.0.0.1:{port}"
+
+
+@pytest.fixture(params=["p4runtime", "thrift"])
+async def registers(request: pytest.FixtureRequest, thrift_address: str) -> AsyncGenerator[Registers]:
+    over_p4runtime = request.param == "p4runtime"
+    async with (
+        FakeSwitch(registers_over_p4runtime=over_p4runtime) as switch,
+        Session(switch.address, 1, pipeline.load()) as session,
+    ):
+        await session.push_pipeline()
+        opened = await open_registers(session, thrift_address)
+        assert isinstance(opened, P4RuntimeRegisters if over_p4runtime else ThriftRegisters)
+        yield opened
+        await opened.close()
+
+
+async def test_what_is_written_is_read(registers: Registers) -> None:
+    await registers.write(Register.LEDGER_SYN, 7, 0xFFFF_FFFF)
+    assert await registers.read(Register.LEDGER_SYN, [7, 1]) == [0xFFFF_FFFF, 0]
+    everything = await registers.read(Register.LEDGER_SYN)
+    assert len(everything) == REGISTER_SIZES[Register.LEDGER_SYN]
+    assert everything[7] == 0xFFFF_FFFF
+    assert await registers.read(Register.LEDGER_SYN, range(100)) == everything[:100]
+
+
+async def test_63_bits_pass(registers: Registers) -> None:
+    await registers.write(Register.PIN_KEY_1, 1, (1 << 63) - 1)
+    assert await registers.read(Register.PIN_KEY_1, [1]) == [(1 << 63) - 1]
+
+
+async def test_nobody_at_the_thrift_address() -> None:
+    with pytest.raises(SwitchLost, match=r"is switch\.thrift right\?"):
+        await ThriftRegisters.open("127.0.0.1:1")
+
+
+async def test_thrift_refusal_is_no_loss_of_connection(thrift_address: str) -> None:
+    registers = await ThriftRegisters.open(thrift_address)
+    with pytest.raises(SwitchError, match="refused with code 1") as caught:
+        await registers.read("unknown", [0])  # type: ignore[arg-type]
+    assert not isinstance(caught.value, SwitchLost)
+    assert await registers.read(Register.LEDGER_SYN, [0]) == [0]
+    await registers.close()
+
+
+class Memory:
+    """Registers in memory."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Register, dict[int, int]] = defaultdict(dict)
+
+    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        wanted = range(REGISTER_SIZES[register]) if indices is None else indices
+        return [self.cells[register].get(index, 0) for index in wanted]
+
+    async def write(self, register: Register, index: int, value: int) -> None:
+        self.cells[register][index] = value
+
+    async def close(self) -> None:
+        return
+
+
+async def test_pins_that_aged_are_not_counted() -> None:
+    memory = Memory()
+    now = TICK_BASE + 100_000
+
+    async def pin(way: int, slot: int, server: int, state: PinState, age_s: float) -> None:
+        key, owner, phase = (
+            (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)
+            if way == 1
+            else (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2)
+        )
+        await memory.write(key, slot, 0x1234 << 32 | now - ticks(age_s))
+        await memory.write(owner, slot, server)
+        await memory.write(phase, slot, int(state))
+
+    await pin(1, 5, 1, PinState.ESTABLISHED, 0)
+    await pin(1, 6, 1, PinState.PENDING, 295)
+    await pin(2, 7, 2, PinState.ESTABLISHED, 100)
+    await pin(2, 8, 2, PinState.CLOSING, 400)
+    pins = await read_pins(memory, idle_s=300)
+    assert pins.by_server == {1: 2, 2: 1}
+    assert pins.by_state == {PinState.ESTABLISHED: 2, PinState.PENDING: 1}
+
+
+async def test_empty_table_has_no_pins() -> None:
+    assert (await read_pins(Memory(), idle_s=300)).by_server == {}

@@ -1,0 +1,131 @@
+"""The command as users call it: in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import sluice
+from configs import web
+from fakeswitch import FakeSwitch
+
+SLUICE = [sys.executable, "-m", "sluice"]
+ENV = os.environ | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1])}
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run([*SLUICE, *arguments], capture_output=True, text=True, timeout=60, check=False, env=ENV)
+
+
+async def acall(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same while this process serves a fake switch."""
+    return await asyncio.to_thread(call, *arguments)
+
+
+def test_check_says_good(tmp_path: Path) -> None:
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web())
+    done = call("check", "--config", str(path))
+    assert (done.returncode, done.stdout) == (0, f"{path}: good (1 services, 2 servers)\n")
+
+
+def test_check_says_what_is_wrong_and_where(tmp_path: Path) -> None:
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web().replace("mode: paper", "mod: paper"))
+    done = call("check", "-c", str(path))
+    assert done.returncode == 1
+    assert done.stderr == f"{path}:11: services[0].balance.mod: unknown key; did you mean 'mode'?\n"
+
+
+def test_status_without_a_controller(tmp_path: Path) -> None:
+    done = call("status", "--socket", str(tmp_path / "none.sock"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("sluice: no controller listens on ")
+
+
+def test_misuse_is_status_2() -> None:
+    assert call("dance").returncode == 2
+
+
+async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_tcp_port: int) -> None:
+    async with FakeSwitch() as switch:
+        path, trace = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl"
+        more = f'metrics: {{address: "127.0.0.1:{unused_tcp_port}"}}'
+        path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="").rstrip("\n") + f"\n{more}\n")
+        process = await asyncio.create_subprocess_exec(
+            *SLUICE,
+            "run",
+            "--config",
+            str(path),
+            "--trace-file",
+            str(trace),
+            "--log-json",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=ENV,
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(30):
+                line = (await process.stdout.readline()).decode()
+            assert line.startswith("sluice: ready switch=")
+            assert Path(tmp_path / "s.sock").stat().st_mode & 0o777 == 0o600
+
+            shown = await acall("status", "-c", str(path))
+            assert "web 10.0.0.100:80  mode paper" in shown.stdout
+            as_json = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
+            assert [s["name"] for s in as_json["services"][0]["servers"]] == ["s1", "s2"]
+
+            drained = await acall("drain", "s1", "-c", str(path))
+            assert drained.stdout == "s1 drains: no new connections, the old ones stay\n"
+            assert switch.weights(1) == {2: 256}
+            refused = await acall("drain", "s2", "-c", str(path))
+            assert refused.returncode == 1
+            assert "s2 is the last server" in refused.stderr
+
+            url = f"http://127.0.0.1:{unused_tcp_port}/metrics"
+            metrics = (await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())).decode()
+            assert "sluice_up 1.0" in metrics
+            assert 'sluice_server_ratio{server="s1",service="web"} 0.0' in metrics
+            assert 'sluice_service_offered_total{service="web"} 0.0' in metrics
+        finally:
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(30):
+                _, log = await process.communicate()
+        assert process.returncode == 0
+        assert not (tmp_path / "s.sock").exists()
+        events = [json.loads(entry) for entry in log.decode().splitlines()]
+        assert {"time", "level", "switch", "task", "event"} <= set(events[0])
+        decisions = [json.loads(entry) for entry in trace.read_text().splitlines()]
+        assert decisions[0]["servers"]["s1"]["weight"] in (0, 128)
+
+
+def test_unusable_trace_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web(control=str(tmp_path / "s.sock")))
+    done = call("run", "-c", str(path), "--trace-file", str(tmp_path / "no" / "trace"))
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_ends_cleanly_while_it_waits_for_a_switch(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web("127.0.0.1:1", control=str(tmp_path / "s.sock")))
+    process = await asyncio.create_subprocess_exec(
+        *SLUICE, "run", "-c", str(path), stderr=asyncio.subprocess.PIPE, env=ENV
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(30):
+        line = (await process.stderr.readline()).decode()
+        assert 'event="switch lost; trying again"' in line
+        process.send_signal(number)
+        assert await process.wait() == 0
