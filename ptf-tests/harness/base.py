@@ -1,0 +1,402 @@
+"""The test case: every frame that is sent is followed to its end, and every count that it changed is known.
+
+`forwards`, `drops` and `punts` each send one frame and state everything that comes of it: the exact frames out, and
+the exact changes of all counters and ledger registers. Nothing waits by the clock: a frame is followed by echo
+requests to the router on every port (fences), and when their answers are back the frame has had its effect.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import ptf
+from finsy import P4PacketIn, P4TableEntry
+from ptf.base_tests import BaseTest
+from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
+
+from . import entries, plan
+from .flow import Flow
+from .frames import ICMP, IP, Ether, Packet, explained, layers, octets
+from .plan import Server, Service
+from .results import recorded
+from .slots import STAMP_BITS, Tuple5
+from .switch import Cell, Switch, differences, switch
+
+AWAIT_S = 5.0
+"""A frame, a packet-in or a count that is not there by then does not come."""
+
+DEFAULT_TIMERS = entries.timers(4578, 153, 916, 31)
+"""As the program starts with them (p4src/stages/connections.p4)."""
+
+WINDOW = 32
+"""Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
+
+_FENCE_HOST = 250
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that came of what was sent."""
+
+    frames: list[tuple[int, bytes]]
+    """Port number and frame, in order on each port."""
+    packets: list[P4PacketIn]
+    changes: dict[Cell, int]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A connection's slot."""
+
+    way: int
+    server: int
+    state: PinState
+    stamp: int
+
+
+def new(service: Service, server: Server) -> list[Cell]:
+    """Counts of a SYN that is pinned and reaches its server."""
+    return [(Counter.OFFERED, service.id), (Counter.CLAIMED, service.id), (Register.LEDGER_SYN, server.id)]
+
+
+def again(service: Service, server: Server) -> list[Cell]:
+    """Counts of a SYN whose connection is pinned already."""
+    return [(Counter.OFFERED, service.id), (Register.LEDGER_SYN, server.id)]
+
+
+def unpinned(service: Service, server: Server) -> list[Cell]:
+    """Counts of a SYN that found both ways taken."""
+    return [
+        (Counter.OFFERED, service.id),
+        (Counter.UNPINNED_NEW, service.id),
+        (Register.LEDGER_SYN, server.id),
+    ]
+
+
+def unpinned_mid(service: Service) -> Cell:
+    """Count of a packet in mid-connection without a pin."""
+    return (Counter.UNPINNED_MID, service.id)
+
+
+def first_answer(server: Server) -> Cell:
+    """Count of a first SYN-ACK."""
+    return (Register.LEDGER_SYNACK, server.id)
+
+
+def repeated_answer(server: Server) -> Cell:
+    """Count of a repeated SYN-ACK."""
+    return (Register.LEDGER_SYNACK_AGAIN, server.id)
+
+
+def completed(server: Server) -> Cell:
+    """Count of a completed handshake."""
+    return (Register.LEDGER_COMPLETED, server.id)
+
+
+def was_reset(server: Server) -> Cell:
+    """Count of a reset by the server."""
+    return (Register.LEDGER_RESET, server.id)
+
+
+Changes = Cell | Iterable[Cell]
+
+
+class StageTest(BaseTest):
+    """Base of all packet tests. What a test changes it hands to a cleanup; the end of each test checks that."""
+
+    maxDiff = None
+
+    @property
+    def switch(self) -> Switch:
+        """The switch under test."""
+        return switch()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.dataplane: Any = cast(Any, ptf).dataplane_instance
+        self._flush()
+        self._counts = self.switch.counts()
+
+    def tearDown(self) -> None:
+        self.doCleanups()
+        self.switch.clear_connections()
+        self.assertEqual(self.switch.state(), self.switch.baseline, "the test left something in the tables")
+        self.assertIsNone(self.switch.client.packet_in(0), "a packet to the controller that nobody expected")
+        super().tearDown()
+
+    def run(self, result: Any = None) -> Any:
+        with recorded(self, result):
+            return super().run(result)
+
+    # -- frames in, frames out
+
+    def _flush(self) -> None:
+        self.dataplane.flush()
+        while self.switch.client.packet_in(0):
+            pass
+
+    def inject(self, port: plan.Port | int, frame: Packet | bytes) -> None:
+        """Put a frame on the wire."""
+        self.dataplane.send(0, self.switch.number(port), octets(frame))
+
+    def _fence(self, ports: Iterable[plan.Port], frames: list[tuple[int, bytes]]) -> int:
+        """Wait until the ports have sent what they had to; append it to ``frames``. Number of fences sent."""
+        tokens: dict[plan.Port, bytes] = {}
+        for port in ports:
+            tokens[port] = b"sluice fence %016x" % next(_numbers)
+            host = port.address.rsplit(".", 1)[0] + f".{_FENCE_HOST}"
+            echo = layers(
+                Ether(dst=port.mac, src="02:00:00:00:00:fe"), IP(src=host, dst=port.address), ICMP(), tokens[port]
+            )
+            self.inject(port, echo)
+        for port, token in tokens.items():
+            number = self.switch.number(port)
+            while True:
+                found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
+                if found.packet is None:
+                    self.fail(f"the switch answers no echo request on port {number}: is it stuck?")
+                if token in found.packet:
+                    break
+                frames.append((number, bytes(found.packet)))
+        return len(tokens)
+
+    def settle(self, sent_on: plan.Port | int | None = None, sent: int = 1) -> Outcome:
+        """Follow ``sent`` frames that were put on one port to their end."""
+        return self._settle(sent_on, sent, [], 0)
+
+    def _settle(
+        self, sent_on: plan.Port | int | None, sent: int, frames: list[tuple[int, bytes]], fences: int
+    ) -> Outcome:
+        if isinstance(sent_on, plan.Port):
+            fences += self._fence([sent_on], frames)
+        fences += self._fence([port for port in plan.PORTS if port is not sent_on], frames)
+        deadline = time.monotonic() + AWAIT_S
+        while True:
+            changes = differences(self._counts, counts := self.switch.counts())
+            verdicts = sum(number for (name, _), number in changes.items() if name is Counter.VERDICTS)
+            if verdicts >= fences + sent:
+                break
+            if time.monotonic() > deadline:
+                self.fail(f"{fences + sent} frames went in, {verdicts} verdicts came out: {self._named(changes)}")
+        self._counts = counts
+        forwarded: Cell = (Counter.VERDICTS, DropReason.NONE)
+        changes[forwarded] = changes.get(forwarded, 0) - fences
+        if not changes[forwarded]:
+            del changes[forwarded]
+        return Outcome(frames, self._packets_in(changes), changes)
+
+    def _packets_in(self, changes: Mapping[Cell, int]) -> list[P4PacketIn]:
+        packets: list[P4PacketIn] = []
+        for _ in range(sum(number for (name, _), number in changes.items() if name is Counter.PUNTS)):
+            packet = self.switch.client.packet_in(AWAIT_S)
+            if packet is None:
+                self.fail("a packet was counted as punted and did not reach the controller")
+            packets.append(packet)
+        return packets
+
+    def exchange(self, port: plan.Port | int, frame: Packet | bytes) -> Outcome:
+        """Send one frame and follow it to its end."""
+        self.inject(port, frame)
+        return self.settle(port)
+
+    def burst(self, port: plan.Port, frames: Iterable[bytes]) -> Outcome:
+        """Send many frames, no more at a time than any switch's queues hold, and follow them all to their end."""
+        out: list[tuple[int, bytes]] = []
+        fences = sent = 0
+        for window in batched(frames, WINDOW):
+            for frame in window:
+                self.inject(port, frame)
+            sent += len(window)
+            fences += self._fence([port], out)
+            fences += self._fence([other for other in plan.PORTS if other is not port], out)
+        return self._settle(port, sent, out, fences)
+
+    def flood(self, port: plan.Port, frames: Iterable[bytes]) -> dict[Cell, int]:
+        """Send very many frames, as many as there are in flight as `burst`, and keep the counts only."""
+        fences = sent = 0
+        for window in batched(frames, WINDOW):
+            for frame in window:
+                self.inject(port, frame)
+            sent += len(window)
+            fences += self._fence([port], [])
+        return self._settle(port, sent, [], fences).changes
+
+    # -- what comes of one frame
+
+    def forwards(
+        self,
+        port: plan.Port | int,
+        frame: Packet | bytes,
+        out: plan.Port,
+        expected: Packet | bytes,
+        *changes: Changes,
+    ) -> None:
+        """Exactly ``expected`` leaves by ``out``, and nothing else happens but the counts in ``changes``."""
+        outcome = self.exchange(port, frame)
+        self._sent(outcome, [(self.switch.number(out), octets(expected))])
+        self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 1}, changes)
+
+    def drops(self, port: plan.Port | int, frame: Packet | bytes, reason: DropReason, *changes: Changes) -> None:
+        """The frame is dropped for ``reason``; nothing else happens but the counts in ``changes``."""
+        outcome = self.exchange(port, frame)
+        self._sent(outcome, [])
+        self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
+
+    def punts(
+        self,
+        port: plan.Port | int,
+        frame: Packet | bytes,
+        reason: PuntReason,
+        expected: Packet | bytes,
+        *changes: Changes,
+        drop: DropReason = DropReason.NONE,
+        next_hop: str = "0.0.0.0",
+    ) -> None:
+        """The controller gets exactly ``expected``; the packet counts as dropped for ``drop``, if that is given."""
+        outcome = self.exchange(port, frame)
+        self._sent(outcome, [])
+        self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, changes)
+        (packet,) = outcome.packets
+        self.assertEqual(packet.payload.hex(" ", 2), octets(expected).hex(" ", 2))
+        self.assertEqual(packet["ingress_port"], self.switch.number(port))
+        self.assertEqual(packet["reason"], reason)
+        self.assertEqual(packet["next_hop"], _number(next_hop))
+
+    def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
+        if outcome.frames != expected:
+            self.fail(
+                f"frames out are not what they must be\n  expected\n{_listed(expected)}\n  got\n"
+                f"{_listed(outcome.frames)}\n  counted {self._named(outcome.changes)}"
+            )
+
+    def _counted(self, outcome: Outcome, expected: Mapping[Cell, int], changes: Iterable[Changes]) -> None:
+        tally: Tally[Cell] = Tally(expected)
+        for change in changes:
+            tally.update([cast(Cell, change)] if isinstance(change, tuple) else change)
+        self.assertEqual(self._named(outcome.changes), self._named(tally), "other counts than expected")
+
+    @staticmethod
+    def _named(changes: Mapping[Cell, int]) -> dict[str, int]:
+        names: dict[str, int] = {}
+        for (name, index), number in sorted(changes.items()):
+            label = name.rsplit(".", 1)[-1]
+            if name is Counter.VERDICTS:
+                names[f"{label}[{DropReason(index).name}]"] = number
+            elif name in (Counter.PUNTS, Counter.PUNTS_LIMITED):
+                names[f"{label}[{PuntReason(index).name}]"] = number
+            else:
+                names[f"{label}[{index}]"] = number
+        return names
+
+    # -- connections
+
+    def client_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
+        """The frame reaches the flow's server, translated."""
+        self.forwards(plan.CLIENT, frame, flow.server.host.port, flow.at_server(frame), *changes)
+
+    def server_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
+        """The frame reaches the flow's client, translated."""
+        self.forwards(flow.server.host.port, frame, plan.CLIENT, flow.at_client(frame), *changes)
+
+    def opens(self, flow: Flow) -> None:
+        """A SYN that is pinned to the flow's server."""
+        self.client_sends(flow, flow.syn(), new(flow.service, flow.server))
+
+    def establishes(self, flow: Flow) -> None:
+        """A whole handshake."""
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
+        self.client_sends(flow, flow.ack(), completed(flow.server))
+
+    def pins(self, key: Tuple5) -> list[Pin]:
+        """Where the connection table holds a connection: way 1, way 2, both or nowhere."""
+        cells = (
+            (Register.PIN_KEY_1, key.slot_1),
+            (Register.PIN_SERVER_1, key.slot_1),
+            (Register.PIN_STATE_1, key.slot_1),
+            (Register.PIN_KEY_2, key.slot_2),
+            (Register.PIN_SERVER_2, key.slot_2),
+            (Register.PIN_STATE_2, key.slot_2),
+        )
+        values = self.switch.registers.read(cells)
+        pins: list[Pin] = []
+        for way, (cell, server, state) in enumerate((values[:3], values[3:]), start=1):
+            if cell >> STAMP_BITS == key.fingerprint:
+                pins.append(Pin(way, server, PinState(state), cell & ((1 << STAMP_BITS) - 1)))
+        return pins
+
+    def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
+        """The connection is in ``way``, with the flow's server and this state. Its slot."""
+        found = [pin for pin in self.pins(flow.key) if pin.way == way]
+        self.assertTrue(found, f"{flow.key} is not in way {way}; {self.pins(flow.key)}")
+        self.assertEqual((found[0].server, found[0].state), (flow.server.id, state))
+        return found[0]
+
+    def assertNotPinned(self, key: Tuple5) -> None:
+        """The connection is in neither way."""
+        self.assertEqual(self.pins(key), [])
+
+    # -- what a test changes for itself
+
+    def insert(self, *items: P4TableEntry) -> None:
+        """Add entries until the end of the test."""
+        self.switch.insert(items)
+        self.addCleanup(self.switch.delete, items)
+
+    def delete(self, *items: P4TableEntry) -> None:
+        """Take entries of the plan away until the end of the test."""
+        self.switch.delete(items)
+        self.addCleanup(self.switch.insert, items)
+
+    def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
+        """Change the weights that R decides until the end of the test."""
+        self.switch.modify([entries.ratios(service, weights)])
+        self.addCleanup(self.switch.modify, [entries.ratios(service, plan.RATIOS[service])])
+
+    def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
+        """Change the weights of capacity until the end of the test."""
+        self.switch.modify([entries.capacities(service, weights)])
+        self.addCleanup(self.switch.modify, [entries.capacities(service, plan.CAPACITIES[service])])
+
+    def eject(self, server: Server) -> None:
+        """Mark a server as ejected until the end of the test."""
+        self.switch.modify([entries.server(server, ejected=True)])
+        self.addCleanup(self.switch.modify, [entries.server(server)])
+
+    def set_timers(self, *, idle: int, pending: int, answered: int, linger: int) -> None:
+        """Change the times of the connection table, in ticks, until the end of the test."""
+        self.switch.modify([entries.timers(idle, pending, answered, linger)])
+        self.addCleanup(self.switch.modify, [DEFAULT_TIMERS])
+
+    def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
+        """Configure a token bucket until the end of the test."""
+        self.switch.modify([entries.meter(name, index, cir=cir, cburst=cburst, pir=pir, pburst=pburst)])
+        self.addCleanup(self.switch.modify, [entries.unmetered(name, index)])
+
+    def pass_ticks(self, ticks: int) -> None:
+        """Let so many ticks of the connection table's clock pass, and part of one more."""
+        time.sleep((ticks + 1) * TICK_US / 1e6)
+
+
+def batched(items: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
+    """Lists of at most ``size``, in order."""
+    rest = iter(items)
+    while window := list(itertools.islice(rest, size)):
+        yield window
+
+
+def _number(address: str) -> int:
+    value = 0
+    for part in address.split("."):
+        value = value << 8 | int(part)
+    return value
+
+
+def _listed(frames: list[tuple[int, bytes]]) -> str:
+    return "\n".join(f"    port {number}: {explained(frame)}" for number, frame in frames) or "    nothing"

@@ -1,0 +1,70 @@
+"""Many segments that differ in the client's address and port only, thousands a second. Pure."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from .flow import Flow
+from .frames import IP, Ether, Packet, octets
+from .plan import Server, Service
+from .slots import Tuple5
+
+ETHERNET = 14
+IP_CHECKSUM, IP_SOURCE, IP_DESTINATION = ETHERNET + 10, ETHERNET + 12, ETHERNET + 16
+TCP_SOURCE, TCP_CHECKSUM = ETHERNET + 20, ETHERNET + 20 + 16
+
+
+def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
+    """Connections of different clients in 20.0.0.0/8, the same for the same seed."""
+    source = random.Random(seed)
+    found: dict[tuple[int, int], Tuple5] = {}
+    while len(found) < number:
+        client, port = 20 << 24 | source.getrandbits(24), source.randrange(1024, 65536)
+        address = socket.inet_ntoa(client.to_bytes(4, "big"))
+        found[client, port] = Tuple5(address, port, service.address, service.port, service.protocol)
+    return list(found.values())
+
+
+def segments(service: Service, server: Server, flags: str, connections: Iterable[Tuple5]) -> Iterator[bytes]:
+    """One TCP segment of each connection, without options or payload, from one template; checksums are right."""
+    template = Flow(service, server, "0.0.0.0", 0).request(flags=flags)
+    data = bytearray(octets(template))
+    ip_sum, tcp_sum = (~struct.unpack_from("!H", data, at)[0] & 0xFFFF for at in (IP_CHECKSUM, TCP_CHECKSUM))
+    for key in connections:
+        source = socket.inet_aton(key.client)
+        high, low = struct.unpack("!HH", source)
+        data[IP_SOURCE : IP_SOURCE + 4] = source
+        struct.pack_into("!H", data, TCP_SOURCE, key.client_port)
+        struct.pack_into("!H", data, IP_CHECKSUM, _complement(ip_sum + high + low))
+        struct.pack_into("!H", data, TCP_CHECKSUM, _complement(tcp_sum + high + low + key.client_port))
+        yield bytes(data)
+
+
+def _complement(total: int) -> int:
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+
+
+def destination(frame: bytes) -> str:
+    """Destination address of an untagged IPv4 frame."""
+    return socket.inet_ntoa(frame[IP_DESTINATION : IP_DESTINATION + 4])
+
+
+def source_of(frame: bytes) -> tuple[str, int]:
+    """Source address and port of an untagged TCP frame without IPv4 options."""
+    return (
+        socket.inet_ntoa(frame[IP_SOURCE : IP_SOURCE + 4]),
+        struct.unpack_from("!H", frame, TCP_SOURCE)[0],
+    )
+
+
+def has_scapys_checksums(frame: bytes) -> bool:
+    """Whether scapy computes the same checksums for the frame."""
+    parsed: Any = Ether(frame)
+    del parsed[IP].chksum
+    del parsed[IP].payload.chksum
+    return bytes(cast(Packet, parsed)) == frame

@@ -1,0 +1,28 @@
+"""Connections that meet in the connection table. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from .flow import Flow
+from .plan import S1, WEB, Server
+from .slots import colliding
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """``first`` and ``second`` share a slot of way 1; all of ``late`` share both of ``second``'s."""
+
+    first: Flow
+    second: Flow
+    late: list[Flow]
+
+
+def crowd(server: Server = S1, late: int = 4) -> Crowd:
+    """A crowd for the web service, all of it to be sent to the same server."""
+    first = Flow(WEB, server)
+    slot = first.key.slot_1
+    second = next(colliding(first.key, slot_1=slot))
+    keys = islice(colliding(second, slot_1=slot, slot_2=second.slot_2), late)
+    return Crowd(first, Flow.of(second, WEB, server), [Flow.of(key, WEB, server) for key in keys])

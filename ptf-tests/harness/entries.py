@@ -1,0 +1,112 @@
+"""Table entries of the pipeline, by the names of its P4Info. Ports are the target's port numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from finsy import P4IndirectAction, P4MeterConfig, P4MeterEntry, P4TableAction, P4TableEntry, P4TableMatch
+from sluice.names import Action, Meter, Table
+
+from .plan import Server, Service
+
+
+def _entry(table: Table, match: Mapping[str, object], action: Action, **args: object) -> P4TableEntry:
+    return P4TableEntry(table, match=P4TableMatch(match), action=P4TableAction(action, **args))
+
+
+def port(number: int, mac: str) -> P4TableEntry:
+    """The router's MAC address on a port."""
+    return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac)
+
+
+def owned(address: str) -> P4TableEntry:
+    """An address that is the router's own."""
+    return _entry(Table.OWNED, {"address": address}, Action.IS_OWNED)
+
+
+def route(prefix: str, next_hop: str | None) -> P4TableEntry:
+    """A prefix, directly connected or by way of a next hop."""
+    match = {"destination": prefix}
+    if next_hop is None:
+        return _entry(Table.ROUTES, match, Action.CONNECTED)
+    return _entry(Table.ROUTES, match, Action.VIA, next_hop=next_hop)
+
+
+def neighbour(address: str, number: int, src: str, dst: str) -> P4TableEntry:
+    """A next hop: its port, the router's MAC address there and its own."""
+    return _entry(Table.NEIGHBOURS, {"next_hop": address}, Action.SET_NEIGHBOUR, port=number, src=src, dst=dst)
+
+
+def set_vlan(number: int, vlan: int) -> P4TableEntry:
+    """Frames leave the port with this tag."""
+    return _entry(Table.EGRESS_VLAN, {"port": number}, Action.SET_VLAN, id=vlan)
+
+
+def strip_vlan(number: int) -> P4TableEntry:
+    """Frames leave the port without a tag."""
+    return _entry(Table.EGRESS_VLAN, {"port": number}, Action.STRIP)
+
+
+def keep_vlan(number: int) -> P4TableEntry:
+    """Frames leave the port with the tag that they came with."""
+    return _entry(Table.EGRESS_VLAN, {"port": number}, Action.KEEP)
+
+
+def _endpoint(address: str, protocol: int, port_number: int) -> dict[str, object]:
+    return {"address": address, "protocol": protocol, "port": port_number}
+
+
+def service(item: Service) -> P4TableEntry:
+    """What clients address."""
+    match = _endpoint(item.address, item.protocol, item.port)
+    return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id)
+
+
+def deny_direct(item: Service, server: Server) -> P4TableEntry:
+    """A server's own endpoint is not to be addressed past its service."""
+    match = _endpoint(server.host.address, item.protocol, server.port)
+    return _entry(Table.SERVICES, match, Action.DENY_DIRECT)
+
+
+def origin(item: Service, server: Server) -> P4TableEntry:
+    """A server's answers come from its service."""
+    match = _endpoint(server.host.address, item.protocol, server.port)
+    args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
+    return _entry(Table.ORIGINS, match, Action.FROM_SERVER, **args)
+
+
+def server(item: Server, ejected: bool = False) -> P4TableEntry:
+    """What a connection to the server is translated to."""
+    args = {"address": item.host.address, "port": item.port, "ejected": int(ejected)}
+    return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
+
+
+def _group(table: Table, item: Service, action: Action, weights: Mapping[Server, int]) -> P4TableEntry:
+    members = [(weight, P4TableAction(action, id=server.id)) for server, weight in weights.items()]
+    return P4TableEntry(table, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
+
+
+def ratios(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
+    """The weights that R decides: one one-shot group."""
+    return _group(Table.CHOOSE, item, Action.CHOOSE_SERVER, weights)
+
+
+def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
+    """The weights of capacity."""
+    return _group(Table.CHOOSE_STABLE, item, Action.CHOOSE_STABLE_SERVER, weights)
+
+
+def timers(idle: int, pending: int, answered: int, linger: int) -> P4TableEntry:
+    """The times of the connection table, in ticks."""
+    args = {"idle_time": idle, "pending_time": pending, "answered_time": answered, "linger_time": linger}
+    return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **args))
+
+
+def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:
+    """A token bucket, in packets (per second)."""
+    return P4MeterEntry(name, index=index, config=P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst))
+
+
+def unmetered(name: Meter, index: int) -> P4MeterEntry:
+    """The cell as it is before anyone configures it: always green."""
+    return P4MeterEntry(name, index=index)

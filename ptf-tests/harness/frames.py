@@ -1,0 +1,51 @@
+"""Frames: what a test sends, and what scapy says must come out, with every checksum computed anew by scapy."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.packet import Packet, Raw
+
+__all__ = ["ARP", "BROADCAST", "ICMP", "IP", "TCP", "TTL", "UDP", "Dot1Q", "Ether", "Packet", "Raw"]
+
+TTL = 64
+"""Of every frame that a test sends, unless it is about the TTL."""
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def layers(*parts: Packet | bytes) -> Packet:
+    """Layers on top of each other; bytes are payload."""
+    stack: Any = parts[0]
+    for part in parts[1:]:
+        stack = stack / (Raw(part) if isinstance(part, bytes) else part)
+    return cast(Packet, stack)
+
+
+def octets(frame: Packet | bytes) -> bytes:
+    """The frame as it is on the wire; scapy fills in what was left open."""
+    return frame if isinstance(frame, bytes) else bytes(frame)
+
+
+def changed(frame: Packet, **fields: object) -> Packet:
+    """A copy with other fields, named `Layer_field` as in ``IP_dst``; what was left open is computed anew."""
+    copy: Any = frame.copy()
+    for name, value in fields.items():
+        layer, field = name.split("_", 1)
+        setattr(copy[layer if layer != "Ether" else Ether], field, value)
+    return cast(Packet, copy)
+
+
+def tagged(frame: Packet, vlan: int, priority: int = 0, eligible: int = 0) -> Packet:
+    """The frame with an 802.1Q tag."""
+    source: Any = frame.copy()
+    kind = {ARP: 0x0806, IP: 0x0800}.get(type(source.payload), source.type)
+    ether = Ether(dst=source.dst, src=source.src, type=0x8100)
+    return layers(ether, Dot1Q(vlan=vlan, prio=priority, id=eligible, type=kind), source.payload)
+
+
+def explained(data: bytes) -> str:
+    """A frame for an error message."""
+    return f"{Ether(data).summary()}\n    {data.hex(' ', 2)}"

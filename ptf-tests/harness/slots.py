@@ -1,0 +1,132 @@
+"""Where the connection table puts a connection, and connections that it puts in a place of one's choice. Pure.
+
+Mirrors PinHash of p4src/v1model/externs/pins.p4 and the selector keys of choice.p4; a target that hashes otherwise
+fails the tests that look into cells, and only those.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
+
+SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
+FINGERPRINT_BITS = 31
+STAMP_BITS = 32
+
+
+def _number(address: str) -> int:
+    return int.from_bytes(socket.inet_aton(address), "big")
+
+
+@dataclass(frozen=True)
+class Tuple5:
+    """A connection as both directions see it."""
+
+    client: str
+    client_port: int
+    service: str
+    service_port: int
+    protocol: int = PROTOCOL_TCP
+
+    @property
+    def slot_1(self) -> int:
+        """Cell in way 1."""
+        return zlib.crc32(self._packed("cskpx")) % CONNECTION_SLOTS
+
+    @property
+    def slot_2(self) -> int:
+        """Cell in way 2."""
+        return zlib.crc32(self._packed("pkxsc")) % CONNECTION_SLOTS
+
+    @property
+    def fingerprint(self) -> int:
+        """Upper bits of its key cell."""
+        return zlib.crc32(self._packed("xkcps")) % (1 << FINGERPRINT_BITS)
+
+    def drawn_by_ratio(self, total: int) -> int:
+        """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
+        return zlib.crc32(self._packed("kcpsx")) % total
+
+    def drawn_by_capacity(self, total: int) -> int:
+        """Index that the selector `capacities` draws."""
+        return zlib.crc32(self._packed("skcpx")) % total
+
+    def _packed(self, order: str) -> bytes:
+        """The fields in the given order: c, k client address and port; s, p those of the service; x protocol."""
+        fields = {
+            "c": socket.inet_aton(self.client),
+            "k": struct.pack("!H", self.client_port),
+            "s": socket.inet_aton(self.service),
+            "p": struct.pack("!H", self.service_port),
+            "x": struct.pack("!B", self.protocol),
+        }
+        return b"".join(fields[name] for name in order)
+
+
+# A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits, so
+# that connections with given slots are the solutions of a linear system, found without a search.
+_CLIENT_BITS = 24
+_PORT_BITS = 16
+
+
+def colliding(
+    like: Tuple5, *, slot_1: int | None = None, slot_2: int | None = None, network: str = "20.0.0.0"
+) -> Iterator[Tuple5]:
+    """Connections to the same service from ``network``/8 with the given slots; none of them is ``like`` itself."""
+    base = _number(network) & ~((1 << _CLIENT_BITS) - 1)
+
+    def at(free: int) -> Tuple5:
+        client = socket.inet_ntoa((base | free >> _PORT_BITS).to_bytes(4, "big"))
+        return Tuple5(client, free & 0xFFFF, like.service, like.service_port, like.protocol)
+
+    def image(connection: Tuple5) -> int:
+        value = 0
+        if slot_1 is not None:
+            value |= connection.slot_1
+        if slot_2 is not None:
+            value |= connection.slot_2 << SLOT_BITS
+        return value
+
+    origin = image(at(0))
+    target = (slot_1 or 0) | (slot_2 or 0) << SLOT_BITS
+    first, kernel = _solve([image(at(1 << bit)) ^ origin for bit in range(_CLIENT_BITS + _PORT_BITS)], target ^ origin)
+    for choice in count():
+        if choice >> len(kernel):
+            return
+        free = first
+        for position, vector in enumerate(kernel):
+            if choice >> position & 1:
+                free ^= vector
+        found = at(free)
+        if found.client_port and found != like:
+            yield found
+
+
+def _solve(columns: list[int], target: int) -> tuple[int, list[int]]:
+    """One x with sum of columns[i] where bit i of x is set (mod 2) = target, and a basis of the x with sum 0."""
+    basis: dict[int, tuple[int, int]] = {}
+    kernel: list[int] = []
+
+    def reduced(value: int, chosen: int) -> tuple[int, int]:
+        while value and value.bit_length() in basis:
+            other, other_chosen = basis[value.bit_length()]
+            value ^= other
+            chosen ^= other_chosen
+        return value, chosen
+
+    for bit, column in enumerate(columns):
+        value, chosen = reduced(column, 1 << bit)
+        if value:
+            basis[value.bit_length()] = (value, chosen)
+        else:
+            kernel.append(chosen)
+    rest, solution = reduced(target, 0)
+    if rest:
+        raise ValueError("no connection has these slots")
+    return solution, kernel

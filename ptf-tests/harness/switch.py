@@ -1,0 +1,200 @@
+"""The switch under test, as the whole run shares it: its session, its ports, its counters and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import ptf
+from finsy import P4CounterEntry, P4Schema, P4TableEntry
+from ptf import testutils
+from sluice.names import Counter, DropReason, PuntReason, Register, Table
+
+from . import entries, plan
+from .client import Client
+from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
+
+Cell = tuple[Counter | Register, int]
+"""One count: a counter or a ledger register, and an index."""
+
+ELECTION_ID = 1
+CONNECTION_COUNTERS = (
+    Counter.OFFERED,
+    Counter.REFUSED,
+    Counter.CLAIMED,
+    Counter.UNPINNED_NEW,
+    Counter.UNPINNED_MID,
+)
+LEDGER = (
+    Register.LEDGER_SYN,
+    Register.LEDGER_SYNACK,
+    Register.LEDGER_SYNACK_AGAIN,
+    Register.LEDGER_COMPLETED,
+    Register.LEDGER_RESET,
+)
+LEDGER_WRAP = 1 << 32
+KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2)
+KEYED_TABLES = tuple(table for table in Table if table is not Table.TIMERS)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What ptf is told by --test-params; everything is about the target."""
+
+    address: str
+    device_id: int
+    pipeline: Path
+    thrift: str | None
+    name: str
+
+    @classmethod
+    def given(cls) -> Parameters:
+        """The parameters of this run. Raises ValueError naming the one that is missing."""
+        params: dict[str, Any] = cast(Any, testutils).test_params_get(default={}) or {}
+        missing = [name for name in ("address", "pipeline") if name not in params]
+        if missing:
+            raise ValueError(f"--test-params lacks {', '.join(missing)}; ptf-tests/run.py gives them all")
+        return cls(
+            address=params["address"],
+            device_id=int(params.get("device_id", 1)),
+            pipeline=Path(params["pipeline"]),
+            thrift=params.get("thrift"),
+            name=params.get("target", "target"),
+        )
+
+
+def _count_cells() -> list[Cell]:
+    cells: list[Cell] = [(Counter.VERDICTS, reason) for reason in DropReason]
+    cells += [(counter, reason) for counter in (Counter.PUNTS, Counter.PUNTS_LIMITED) for reason in PuntReason]
+    services = [0, *(service.id for service in plan.SERVICES)]
+    cells += [(counter, service) for counter in CONNECTION_COUNTERS for service in services]
+    return cells
+
+
+def _ledger_cells() -> list[tuple[Register, int]]:
+    servers = [0, *(server.id for server in plan.SERVERS)]
+    return [(register, server) for register in LEDGER for server in servers]
+
+
+class Switch:
+    """A loaded, programmed switch."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self.schema = P4Schema(parameters.pipeline / "sluice.p4info.txtpb", parameters.pipeline / "sluice.json")
+        port_map = cast(dict[tuple[int, int], str], cast(Any, ptf).config["port_map"])
+        numbers = sorted(number for _, number in port_map)
+        needed = plan.SPARE_PLACE + 1
+        if len(numbers) < needed:
+            raise ValueError(f"the tests need {needed} ports (--interface NUMBER@NAME), got {len(numbers)}")
+        self.numbers = numbers
+        self.client = self.session(ELECTION_ID)
+        self.client.push_pipeline()
+        self.registers = self._registers()
+        self.insert(self._base())
+        self._counters = [(P4CounterEntry(counter, index=index), (counter, index)) for counter, index in _count_cells()]
+        self._counter_keys = {self.schema.counters[counter].id: counter for counter in Counter}
+        self.baseline = self.state()
+
+    def session(self, election_id: int) -> Client:
+        """Another session with the same switch."""
+        return Client(self.parameters.address, self.parameters.device_id, self.schema, election_id)
+
+    def reconnect(self, election_id: int) -> None:
+        """Take the place of a session that was closed."""
+        self.client = self.session(election_id)
+        self.registers = self._registers()
+
+    def _registers(self) -> Registers:
+        thrift = self.parameters.thrift
+        return ThriftRegisters(thrift) if thrift else P4RuntimeRegisters(self.client)
+
+    def number(self, port: plan.Port | int) -> int:
+        """The target's number for a port of the plan, or for a place in its sorted list of ports."""
+        return self.numbers[port.place if isinstance(port, plan.Port) else port]
+
+    # -- tables
+
+    def _base(self) -> list[P4TableEntry]:
+        """Everything in the plan."""
+        base = [entries.port(self.number(port), port.mac) for port in plan.PORTS]
+        base += [entries.owned(address) for address in plan.OWNED]
+        base += [entries.route(prefix, next_hop) for prefix, next_hop in plan.ROUTES]
+        base += [self.neighbour(host) for host in plan.HOSTS]
+        for service in plan.SERVICES:
+            base.append(entries.service(service))
+            for server in service.servers:
+                base += [
+                    entries.deny_direct(service, server),
+                    entries.origin(service, server),
+                    entries.server(server),
+                ]
+        base += [entries.ratios(service, weights) for service, weights in plan.RATIOS.items()]
+        base += [entries.capacities(service, weights) for service, weights in plan.CAPACITIES.items()]
+        return base
+
+    def neighbour(self, host: plan.Host) -> P4TableEntry:
+        """The entry that makes a host reachable."""
+        return entries.neighbour(host.address, self.number(host.port), host.port.mac, host.mac)
+
+    def insert(self, items: Iterable[P4TableEntry]) -> None:
+        """Add entries, in one request."""
+        self.client.write((+item).encode_update(self.schema) for item in items)
+
+    def modify(self, items: Iterable[Any]) -> None:
+        """Change entries, default actions or meters, in one request."""
+        self.client.write((~item).encode_update(self.schema) for item in items)
+
+    def delete(self, items: Iterable[P4TableEntry]) -> None:
+        """Remove entries, in one request."""
+        self.client.write((-item).encode_update(self.schema) for item in items)
+
+    def state(self, client: Client | None = None) -> dict[str, bytes]:
+        """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
+        wanted: list[P4TableEntry] = [P4TableEntry(table) for table in KEYED_TABLES]
+        wanted.append(P4TableEntry(Table.TIMERS, is_default_action=True))
+        state: dict[str, bytes] = {}
+        for entity in (client or self.client).read(wanted):
+            entry = entity.table_entry
+            fields = sorted(entry.match, key=lambda field: field.field_id)
+            entry.ClearField("match")
+            entry.match.extend(fields)
+            members = entry.action.action_profile_action_set.action_profile_actions
+            ordered = sorted(members, key=lambda member: member.SerializeToString(deterministic=True))
+            if ordered:
+                entry.action.action_profile_action_set.ClearField("action_profile_actions")
+                members.extend(ordered)
+            key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"
+            state[key] = entry.SerializeToString(deterministic=True)
+        return state
+
+    # -- counts
+
+    def counts(self) -> dict[Cell, int]:
+        """Every count that a packet may change. Read while packets flow it is not one instant's."""
+        counts: dict[Cell, int] = {}
+        for entity in self.client.read(entry for entry, _ in self._counters):
+            entry = entity.counter_entry
+            counts[self._counter_keys[entry.counter_id], entry.index.index] = entry.data.packet_count
+        cells = _ledger_cells()
+        counts.update(zip(cells, self.registers.read(cells), strict=True))
+        return counts
+
+    def clear_connections(self) -> None:
+        """Free every slot of the connection table: a zeroed key is older than any idle time."""
+        for register in KEYS:
+            self.registers.clear(register)
+
+
+def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:
+    """What changed; ledger cells wrap."""
+    return {cell: (value - before[cell]) % LEDGER_WRAP for cell, value in after.items() if value != before[cell]}
+
+
+@cache
+def switch() -> Switch:
+    """The switch of this run, loaded and programmed by the first test that asks."""
+    return Switch(Parameters.given())

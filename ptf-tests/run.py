@@ -1,0 +1,127 @@
+"""Runs the packet tests: `run.py [--switch embedded|bmv2] [tests]`, as root.
+
+Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
+named `module.Class`, a module's tests together `module`. Logs go to results/ptf/. Against a switch that already runs
+(a model or a box), call ptf itself: CONTRIBUTING.md has the line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "ptf-tests"
+sys.path[:0] = [str(ROOT / "controller"), str(HERE)]
+
+from harness import netns, results, targets  # noqa: E402 (needs the path)
+
+PORTS = [1, 2, 3, 4, 5]
+PIPELINE = ROOT / "p4src" / "build"
+LOGS = ROOT / "results" / "ptf"
+QUEUE = 4096
+"""Frames that ptf holds for a test, on each port."""
+
+
+def arguments() -> argparse.Namespace:
+    """Command line and environment."""
+    parser = argparse.ArgumentParser(prog="ptf-tests/run.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    default = os.environ.get("SWITCH", "embedded")
+    parser.add_argument("--switch", choices=["embedded", "bmv2"], default=default, help="default: $SWITCH or embedded")
+    parser.add_argument("--pipeline", type=Path, default=PIPELINE, help="folder of sluice.json and its P4Info")
+    parser.add_argument("--list", action="store_true", help="name the tests and end")
+    parser.add_argument("tests", nargs="*", help="module or module.Class; default: all")
+    options = parser.parse_args()
+    if options.switch not in ("embedded", "bmv2"):  # argparse does not check defaults
+        parser.error(f"SWITCH={options.switch}: choose embedded or bmv2")
+    return options
+
+
+def ptf_command(options: argparse.Namespace) -> list[str]:
+    """ptf without its interfaces."""
+    script = Path(sys.executable).with_name("ptf")
+    return [sys.executable, str(script), "--test-dir", str(HERE / "stages"), *options.tests]
+
+
+def environment(outcome: Path | None = None) -> dict[str, str]:
+    """Where ptf finds the harness, and where the harness writes what came of each test."""
+    found = os.pathsep.join([str(HERE), str(ROOT / "controller")])
+    extra = {results.VARIABLE: str(outcome)} if outcome else {}
+    return {**os.environ, "PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1", **extra}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the tests; number of failures, at least 1 when ptf itself failed."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    outcome = LOGS / "results.jsonl"
+    outcome.unlink(missing_ok=True)
+    netns.enter_new_namespace()
+    cables = netns.lay(PORTS)
+    with targets.running(options.switch, ROOT, cables, LOGS / "switch.log") as switch:
+        command = ptf_command(options)
+        for cable in cables:
+            command += ["--interface", f"{cable.port}@{cable.test_end}"]
+        parameters = {
+            "address": switch.address,
+            "device_id": switch.device_id,
+            "pipeline": str(options.pipeline.resolve()),
+            "target": switch.name,
+            **({"thrift": switch.thrift} if switch.thrift else {}),
+        }
+        command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(LOGS / "ptf.log"), "--quiet"]
+        command += ["--socket-recv-size", "10240"]
+        command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
+        done = subprocess.run(command, env=environment(outcome), cwd=LOGS, check=False)
+        alive = switch.process.poll() is None
+    return summary(outcome, done.returncode, alive)
+
+
+def summary(outcome: Path, code: int, alive: bool) -> int:
+    """Print what came of it; number of failures."""
+    lines = [json.loads(line) for line in outcome.read_text().splitlines()] if outcome.exists() else []
+    number = {kind: sum(line["outcome"] == kind for line in lines) for kind in ("passed", "failed", "skipped")}
+    for line in lines:
+        if line["outcome"] == "failed":
+            print(f"FAILED {line['test']}")
+    if not alive:
+        print(f"the switch died; its last words:\n{targets.tail(LOGS / 'switch.log')}")
+    if (code or not alive) and not number["failed"]:
+        number["failed"] = 1
+    skipped = f", {number['skipped']} skipped" if number["skipped"] else ""
+    print(f"{number['passed']} passed, {number['failed']} failed{skipped}")
+    return number["failed"]
+
+
+def interrupted(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM unwinds like Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Exit status: 0 when every test passed."""
+    options = arguments()
+    if options.list:
+        return subprocess.run([*ptf_command(options), "--list-test-names"], env=environment(), check=False).returncode
+    missing = [name for name in ("sluice.json", "sluice.p4info.txtpb") if not (options.pipeline / name).is_file()]
+    if missing:
+        print(f"ptf: {options.pipeline} lacks {' and '.join(missing)}: make p4", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        return 1 if run(options) else 0
+    except (netns.NetworkError, targets.TargetError) as error:
+        print(f"ptf: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("ptf: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Stage `admission`: a token bucket for the new connections of each service."""
+
+from __future__ import annotations
+
+from harness.base import StageTest, again, completed, first_answer, new, unpinned_mid
+from harness.flow import Flow
+from harness.plan import CLIENT, DNS, S1, S3, WEB, Service
+from harness.slots import colliding
+from sluice.names import Counter, DropReason, Meter, PinState
+
+OFFERED_WEB = (Counter.OFFERED, WEB.id)
+REFUSED_WEB = (Counter.REFUSED, WEB.id)
+"""A tenth of a token comes back during a test; a second would pass before the next whole one."""
+SLOW = 1
+
+
+class Limited(StageTest):
+    """Base of the tests in which the bucket of a service holds a few SYNs and refills slowly."""
+
+    def limit(self, service: Service, burst: int, committed: int | None = None) -> None:
+        """Let ``burst`` SYNs pass, the first ``committed`` of them green."""
+        self.meter(Meter.ADMISSION, service.id, cir=SLOW, cburst=committed or burst, pir=SLOW, pburst=burst)
+
+    def refuses(self, flow: Flow) -> None:
+        """A SYN that is refused: counted, not pinned, never in the ledger."""
+        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
+        self.assertNotPinned(flow.key)
+
+
+class UnconfiguredIsGreen(StageTest):
+    """Until told otherwise, every SYN is admitted."""
+
+    def runTest(self) -> None:
+        for port in range(40000, 40030):
+            self.opens(Flow(WEB, S1, client_port=port))
+
+
+class RedIsRefused(Limited):
+    """Above the rate a new connection is refused, and so is its retry: a refused SYN leaves nothing behind."""
+
+    def runTest(self) -> None:
+        self.limit(WEB, 2)
+        self.opens(Flow(WEB, S1, client_port=40001))
+        self.opens(Flow(WEB, S1, client_port=40002))
+        refused = Flow(WEB, S1, client_port=40003)
+        self.refuses(refused)
+        self.refuses(refused)
+
+
+class YellowIsAdmitted(Limited):
+    """One green, three yellow, then red: only red is refused."""
+
+    def runTest(self) -> None:
+        self.limit(WEB, 4, committed=1)
+        for port in range(40001, 40005):
+            self.opens(Flow(WEB, S1, client_port=port))
+        self.refuses(Flow(WEB, S1, client_port=40005))
+
+
+class RedSynOfPinned(Limited):
+    """The retransmitted SYN of a connection that was admitted passes, whatever its colour."""
+
+    def runTest(self) -> None:
+        self.limit(WEB, 1)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
+        self.refuses(Flow(WEB, S1, client_port=40009))
+
+
+class RedSynInSecondWay(Limited):
+    """So does that of a connection in the second way."""
+
+    def runTest(self) -> None:
+        first = Flow(WEB, S1)
+        second = Flow.of(next(colliding(first.key, slot_1=first.key.slot_1)), WEB, S1)
+        self.opens(first)
+        self.opens(second)
+        self.limit(WEB, 1)
+        self.opens(Flow(WEB, S1, client_port=40009))
+        self.client_sends(second, second.syn(), again(WEB, S1))
+        self.assertPinned(second, PinState.PENDING, way=2)
+
+
+class RedSynOfExpired(Limited):
+    """A pin that is free again is none: a red SYN may not revive it."""
+
+    def runTest(self) -> None:
+        self.set_timers(idle=100, pending=1, answered=100, linger=1)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.limit(WEB, 1)
+        self.opens(Flow(WEB, S1, client_port=40009))
+        self.pass_ticks(2)
+        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
+
+
+class OnlySyns(Limited):
+    """What is not a SYN is not metered, pinned or not."""
+
+    def runTest(self) -> None:
+        self.limit(WEB, 1)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.refuses(Flow(WEB, S1, client_port=40009))
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.client_sends(flow, flow.data())
+        stray = Flow(WEB, S3, client_port=40010)
+        self.client_sends(stray, stray.data(), unpinned_mid(WEB))
+
+
+class EachServiceItsOwn(Limited):
+    """One service's bucket is no other's: the cell is the service's number."""
+
+    def runTest(self) -> None:
+        self.limit(DNS, 1)
+        for port in (40001, 40002, 40003):
+            flow = Flow(WEB, S1, client_port=port)
+            self.client_sends(flow, flow.syn(), new(WEB, S1))
+
+
+class LiftedAgain(Limited):
+    """An unset bucket is green again."""
+
+    def runTest(self) -> None:
+        self.limit(WEB, 1)
+        self.opens(Flow(WEB, S1, client_port=40001))
+        self.refuses(Flow(WEB, S1, client_port=40002))
+        self.doCleanups()
+        for port in (40002, 40003, 40004):
+            self.opens(Flow(WEB, S1, client_port=port))

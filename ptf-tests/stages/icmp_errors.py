@@ -1,0 +1,299 @@
+"""ICMP errors (types 3, 11, 12): they go where the packet inside came from, and both are translated alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from harness.base import StageTest, unpinned_mid
+from harness.flow import Flow
+from harness.frames import ICMP, IP, Ether, Packet, changed, layers, octets
+from harness.plan import (
+    CLIENT,
+    CLIENT_HOST,
+    D1,
+    DNS,
+    S1,
+    S3,
+    UPLINK,
+    UPLINK_HOST,
+    WEB,
+    Port,
+)
+from harness.probes import plain, routed
+from scapy.layers.inet import IPOption_NOP
+from sluice.names import DropReason, PinState
+
+ETHERNET = 14
+TRANSPORT = 8
+"""What an error is certain to carry of the transport header (RFC 792)."""
+
+ROUTER = "10.9.9.9"
+"""A router on the way that is neither client nor server."""
+
+
+def inside(frame: Packet, quoted: int | None = None) -> bytes:
+    """The packet as an error quotes it: the IP header and ``quoted`` bytes, or all there is."""
+    data = octets(frame)[ETHERNET:]
+    return data if quoted is None else data[: (data[0] & 15) * 4 + quoted]
+
+
+def translated(before: bytes, after: bytes) -> bytes:
+    """What the switch makes of a quoted packet: its header and eight bytes more are translated, the rest is not."""
+    end = (before[0] & 15) * 4 + TRANSPORT
+    return after[:end] + before[end:]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A flow whose packets meet an error, and what they carry."""
+
+    flow: Flow
+    ip: dict[str, object]
+    fields: dict[str, object]
+    payload: bytes = b"x" * 64
+
+    def _same_hops(self, frame: Packet) -> Packet:
+        return changed(frame, IP_ttl=61)
+
+    def answer(self) -> tuple[Packet, Packet]:
+        """A server's packet, as the server sent it and as the client's side sees it; TTL aside."""
+        frame = self.flow.reply(self.payload, ip=self.ip, **self.fields)
+        return self._same_hops(frame), self._same_hops(self.flow.at_client(frame))
+
+    def question(self) -> tuple[Packet, Packet]:
+        """A client's packet, as the client sent it and as the server's side sees it; TTL aside."""
+        frame = self.flow.request(self.payload, ip=self.ip, **self.fields)
+        return self._same_hops(frame), self._same_hops(self.flow.at_server(frame))
+
+
+TCP_DATA: dict[str, object] = {"flags": "PA", "seq": 5001, "ack": 1001}
+
+
+class ErrorTest(StageTest):
+    """Base: sends errors about a flow's packets from both sides and says what must come out."""
+
+    def from_client_side(
+        self,
+        exchange: Exchange,
+        icmp: Packet,
+        *changes: Any,
+        quoted: int | None = None,
+        source: str = CLIENT_HOST.address,
+    ) -> None:
+        """An error about the server's packet reaches the server, about the packet that it sent."""
+        sent, seen = exchange.answer()
+        host = exchange.flow.server.host
+        about = inside(seen, quoted)
+        frame = layers(
+            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            IP(src=source, dst=exchange.flow.key.service, ttl=64),
+            icmp,
+            about,
+        )
+        expected = layers(
+            Ether(dst=host.mac, src=host.port.mac),
+            IP(src=source, dst=host.address, ttl=63),
+            icmp,
+            translated(about, inside(sent, quoted)),
+        )
+        self.forwards(CLIENT, frame, host.port, expected, *changes)
+
+    def from_server_side(
+        self, exchange: Exchange, icmp: Packet, quoted: int | None = None, source: str | None = None
+    ) -> None:
+        """An error about the client's packet reaches the client, from the service, about the packet that it sent."""
+        sent, seen = exchange.question()
+        flow, host = exchange.flow, exchange.flow.server.host
+        about = inside(seen, quoted)
+        frame = layers(
+            Ether(dst=host.port.mac, src=host.mac),
+            IP(src=source or host.address, dst=flow.key.client, ttl=64),
+            icmp,
+            about,
+        )
+        expected = layers(
+            Ether(dst=flow.client_mac, src=CLIENT.mac),
+            IP(src=source or flow.key.service, dst=flow.key.client, ttl=63),
+            icmp,
+            translated(about, inside(sent, quoted)),
+        )
+        self.forwards(host.port, frame, CLIENT, expected)
+
+    def tcp(self, **ip: object) -> Exchange:
+        """An established connection with a TCP server on another port than the service's."""
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        return Exchange(flow, ip, TCP_DATA)
+
+
+def icmp(kind: int, code: int = 0, **fields: object) -> Packet:
+    """An ICMP error's header."""
+    return cast(Packet, cast(Any, ICMP)(type=kind, code=code, **fields))
+
+
+class PathMtu(ErrorTest):
+    """Fragmentation needed: without it large transfers hang. The MTU is kept, both ways."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp(flags="DF")
+        self.from_client_side(exchange, icmp(3, 4, nexthopmtu=1400))
+        self.from_client_side(exchange, icmp(3, 4, nexthopmtu=576), quoted=TRANSPORT, source=ROUTER)
+        self.from_server_side(exchange, icmp(3, 4, nexthopmtu=1400))
+        self.from_server_side(exchange, icmp(3, 4, nexthopmtu=576), quoted=TRANSPORT)
+
+
+class EveryType(ErrorTest):
+    """Unreachable, time exceeded, parameter problem, each about eight bytes of TCP."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp()
+        for header in (icmp(3, 0), icmp(3, 1), icmp(3, 3), icmp(3, 13), icmp(11, 0), icmp(11, 1), icmp(12, 0, ptr=20)):
+            self.from_client_side(exchange, header, quoted=TRANSPORT)
+            self.from_server_side(exchange, header, quoted=TRANSPORT)
+
+
+class ByRouter(ErrorTest):
+    """A router's own address as the source stays; a server's becomes the service's."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp()
+        self.from_client_side(exchange, icmp(11, 0), quoted=TRANSPORT, source=ROUTER)
+        self.from_server_side(exchange, icmp(11, 0), quoted=TRANSPORT, source=ROUTER)
+
+
+class StateUntouched(ErrorTest):
+    """An error looks at the pin and leaves it as it is, its time included."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp()
+        before = self.assertPinned(exchange.flow, PinState.ESTABLISHED)
+        self.pass_ticks(1)
+        self.from_client_side(exchange, icmp(3, 1))
+        self.from_server_side(exchange, icmp(3, 1))
+        self.assertEqual(self.assertPinned(exchange.flow, PinState.ESTABLISHED), before)
+
+
+class WithoutPin(ErrorTest):
+    """Of a connection without a pin it goes where the connection's packets go: by capacity."""
+
+    def runTest(self) -> None:
+        exchange = Exchange(Flow(WEB, S3), {}, TCP_DATA)
+        self.from_client_side(exchange, icmp(3, 4, nexthopmtu=1400), unpinned_mid(WEB))
+        self.from_server_side(exchange, icmp(3, 1))
+
+
+class QuotedSizes(ErrorTest):
+    """Eight bytes of TCP, twenty, odd numbers and all: what goes beyond the eight is not touched."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp()
+        for quoted in (8, 9, 20, 21, 55, None):
+            self.from_client_side(exchange, icmp(3, 1), quoted=quoted)
+            self.from_server_side(exchange, icmp(3, 1), quoted=quoted)
+
+
+class UdpInside(ErrorTest):
+    """UDP carries its checksum in the eight bytes: translated too, unless it is 0."""
+
+    def runTest(self) -> None:
+        self.weigh_capacity(DNS, {D1: 1})
+        flow = Flow(DNS, D1)
+        for fields in ({}, {"chksum": 0}):
+            exchange = Exchange(flow, {}, cast(dict[str, object], fields))
+            for quoted in (TRANSPORT, None):
+                self.from_client_side(exchange, icmp(3, 3), unpinned_mid(DNS), quoted=quoted)
+                self.from_server_side(exchange, icmp(3, 3), quoted=quoted)
+
+
+class UdpChecksumOfZeroInside(ErrorTest):
+    """A UDP checksum inside that comes out as 0 is written as 0xffff."""
+
+    def runTest(self) -> None:
+        self.weigh_capacity(DNS, {D1: 1})
+        flow = Flow(DNS, D1)
+        word = octets(changed(flow.reply(b"\0\0"), IP_ttl=61))[ETHERNET + 26 : ETHERNET + 28]
+        exchange = Exchange(flow, {}, {}, payload=word)
+        sent, _ = exchange.answer()
+        self.assertEqual(octets(sent)[ETHERNET + 26 : ETHERNET + 28], b"\xff\xff")
+        self.from_client_side(exchange, icmp(3, 3), unpinned_mid(DNS), quoted=TRANSPORT)
+
+
+class OptionsInside(ErrorTest):
+    """The packet inside has IPv4 options; its transport header begins behind them."""
+
+    def runTest(self) -> None:
+        for number in (4, 40):
+            exchange = Exchange(Flow(WEB, S3), {"options": [IPOption_NOP()] * number}, TCP_DATA)
+            self.from_client_side(exchange, icmp(3, 1), unpinned_mid(WEB), quoted=TRANSPORT)
+            self.from_server_side(exchange, icmp(3, 1), quoted=TRANSPORT)
+
+
+class OptionsOutside(ErrorTest):
+    """The error itself has IPv4 options."""
+
+    def runTest(self) -> None:
+        exchange = self.tcp()
+        sent, seen = exchange.answer()
+        host, options = S1.host, [IPOption_NOP()] * 8
+        outer: Any = IP(src=ROUTER, dst=WEB.address, ttl=64, options=options)
+        frame = layers(Ether(dst=CLIENT.mac), outer, icmp(3, 1), inside(seen))
+        inner: Any = IP(src=ROUTER, dst=host.address, ttl=63, options=options)
+        about = translated(inside(seen), inside(sent))
+        expected = layers(Ether(dst=host.mac, src=host.port.mac), inner, icmp(3, 1), about)
+        self.forwards(CLIENT, frame, host.port, expected)
+
+
+class AboutOthers(StageTest):
+    """An error about a packet of no service is routed untouched."""
+
+    def runTest(self) -> None:
+        about = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
+        frame = layers(
+            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), about
+        )
+        self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
+
+
+class AboutLaterFragment(StageTest):
+    """An error about a fragment that has no ports: to a host it is routed, to a service it has nowhere to go."""
+
+    def runTest(self) -> None:
+        about = inside(changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_frag=185))
+        self._both(UPLINK, UPLINK_HOST.mac, about)
+
+    def _both(self, port: Port, mac: str, about: bytes) -> None:
+        frame = layers(
+            Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11, 1), about
+        )
+        self.forwards(port, frame, CLIENT, routed(frame, CLIENT_HOST))
+        frame = layers(Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=WEB.address, ttl=64), icmp(11, 1), about)
+        self.drops(port, frame, DropReason.NO_SERVICE)
+
+
+class AboutPing(StageTest):
+    """An error about an ICMP message carries no ports either: routed."""
+
+    def runTest(self) -> None:
+        ping = layers(Ether(), IP(src=CLIENT_HOST.address, dst=UPLINK_HOST.address), ICMP(type=8), b"ping")
+        frame = layers(
+            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac),
+            IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
+            icmp(3, 1),
+            inside(ping),
+        )
+        self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
+
+
+class Redirect(StageTest):
+    """Other ICMP messages than the three are not looked into: a redirect to a host is routed as it is."""
+
+    def runTest(self) -> None:
+        about = inside(Flow(WEB, S1).syn())
+        frame = layers(
+            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac),
+            IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
+            icmp(5, 1, gw="10.0.1.2"),
+            about,
+        )
+        self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))

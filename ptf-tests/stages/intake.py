@@ -1,0 +1,197 @@
+"""Parser and intake: what is cut short, not supported or wrong in its IPv4 header never reaches a stage."""
+
+from __future__ import annotations
+
+from finsy.proto import p4r
+from harness.base import StageTest, unpinned_mid
+from harness.flow import Flow
+from harness.frames import ARP, ICMP, IP, TCP, Ether, changed, layers, octets, tagged
+from harness.plan import CLIENT, CLIENT_HOST, S1, UPLINK_HOST, WEB
+from harness.probes import between, plain
+from scapy.layers.inet import IPOption_NOP
+from scapy.layers.inet6 import IPv6
+from sluice.names import DropReason
+
+
+class TruncatedIpv4(StageTest):
+    """The frame ends inside the IPv4 header."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, octets(Flow(WEB, S1).syn())[: 14 + 19], DropReason.TRUNCATED)
+
+
+class TruncatedOptions(StageTest):
+    """The frame ends inside the IPv4 options that the header length promises."""
+
+    def runTest(self) -> None:
+        frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")
+        self.drops(CLIENT, octets(frame)[: 14 + 20 + 4], DropReason.TRUNCATED)
+
+
+class TruncatedTcp(StageTest):
+    """The frame ends inside the TCP header; garbage is never taken for ports."""
+
+    def runTest(self) -> None:
+        for length in (0, 4, 19):
+            self.drops(CLIENT, octets(Flow(WEB, S1).syn())[: 14 + 20 + length], DropReason.TRUNCATED)
+
+
+class TruncatedUdp(StageTest):
+    """The frame ends inside the UDP header."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, octets(plain(CLIENT_HOST, UPLINK_HOST.address))[: 14 + 20 + 7], DropReason.TRUNCATED)
+
+
+class TruncatedArp(StageTest):
+    """The frame ends inside an ARP packet."""
+
+    def runTest(self) -> None:
+        frame = layers(Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), ARP(op=1, pdst=CLIENT.address))
+        self.drops(CLIENT, octets(frame)[: 14 + 27], DropReason.TRUNCATED)
+
+
+class TruncatedTag(StageTest):
+    """The frame ends inside its 802.1Q tag."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, octets(tagged(Flow(WEB, S1).syn(), 7))[:16], DropReason.TRUNCATED)
+
+
+class TruncatedInside(StageTest):
+    """An ICMP error that carries less than eight bytes of the transport header (RFC 792 promises them)."""
+
+    def runTest(self) -> None:
+        inner = octets(Flow(WEB, S1).request(flags="A"))[14 : 14 + 20 + 7]
+        frame = layers(Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner)
+        self.drops(CLIENT, frame, DropReason.TRUNCATED)
+
+
+class UnsupportedEthertype(StageTest):
+    """IPv6 to the router's own MAC address."""
+
+    def runTest(self) -> None:
+        frame = layers(Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), IPv6(src="fd00::1", dst="fd00::2"), b"x" * 40)
+        self.drops(CLIENT, frame, DropReason.UNSUPPORTED)
+
+
+class DoubleTag(StageTest):
+    """Behind a second 802.1Q tag nothing is looked at."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, tagged(tagged(Flow(WEB, S1).syn(), 7), 8), DropReason.UNSUPPORTED)
+
+
+class OtherArp(StageTest):
+    """ARP that is not Ethernet and IPv4, one wrong field at a time."""
+
+    def runTest(self) -> None:
+        good = layers(
+            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), ARP(op=1, pdst=CLIENT.address, psrc=CLIENT_HOST.address)
+        )
+        for field, value in {"hwtype": 6, "ptype": 0x86DD, "hwlen": 8, "plen": 16}.items():
+            data = bytearray(octets(good))
+            start, size = {"hwtype": (14, 2), "ptype": (16, 2), "hwlen": (18, 1), "plen": (19, 1)}[field]
+            data[start : start + size] = value.to_bytes(size, "big")
+            self.drops(CLIENT, bytes(data), DropReason.UNSUPPORTED)
+
+
+class WrongVersion(StageTest):
+    """Ethertype IPv4, and another version in the header."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_version=6), DropReason.IPV4_HEADER)
+
+
+class ShortHeaderLength(StageTest):
+    """A header length below 20 bytes."""
+
+    def runTest(self) -> None:
+        for words in (0, 4):
+            self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_ihl=words), DropReason.IPV4_HEADER)
+
+
+class WrongHeaderInside(StageTest):
+    """An ICMP error about something that is no IPv4 packet."""
+
+    def runTest(self) -> None:
+        for first in (0x65, 0x44):
+            inner = bytes([first]) + octets(Flow(WEB, S1).request(flags="A"))[15:]
+            frame = layers(
+                Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner
+            )
+            self.drops(CLIENT, frame, DropReason.IPV4_HEADER)
+
+
+class WrongChecksum(StageTest):
+    """An IPv4 header with one bit turned over."""
+
+    def runTest(self) -> None:
+        data = bytearray(octets(Flow(WEB, S1).syn()))
+        data[14 + 4] ^= 1
+        self.drops(CLIENT, bytes(data), DropReason.IPV4_CHECKSUM)
+
+
+class WrongChecksumWithOptions(StageTest):
+    """The checksum covers the options too."""
+
+    def runTest(self) -> None:
+        frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")
+        data = bytearray(octets(frame))
+        data[14 + 20 + 2] ^= 1
+        self.drops(CLIENT, bytes(data), DropReason.IPV4_CHECKSUM)
+
+
+class LargestHeaders(StageTest):
+    """Sixty bytes of IPv4 and sixty of TCP: the most there is passes as it is."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        frame = flow.request(
+            b"payload",
+            ip={"options": [IPOption_NOP()] * 40},
+            flags="A",
+            options=[("NOP", None)] * 40,
+        )
+        self.assertEqual(len(octets(frame)), 14 + 60 + 60 + 7)
+        self.weigh_capacity(WEB, {S1: 1})
+        self.client_sends(flow, frame, unpinned_mid(WEB))
+
+
+class TaggedFrame(StageTest):
+    """One 802.1Q tag is looked past, and kept."""
+
+    def runTest(self) -> None:
+        frame, out, expected = between(CLIENT_HOST, UPLINK_HOST)
+        self.forwards(CLIENT, tagged(frame, 42, 5, 1), out, tagged(expected, 42, 5, 1))
+
+
+class NoCpuHeader(StageTest):
+    """A packet-out without its header. P4Runtime leaves no way to send one that is too short for the parser: the
+    target refuses it, or fills in what it lacks. So: none is taken for a packet off the wire, none leaves by a port in
+    use, and one that reaches the pipeline counts as `cpu_header` or as sent.
+    """
+
+    reason = DropReason.CPU_HEADER
+
+    def runTest(self) -> None:
+        self.switch.client.packet_out_raw(p4r.PacketOut(payload=b""))
+        self.switch.client.packet_out_raw(p4r.PacketOut(payload=octets(Flow(WEB, S1).syn())))
+        outcome = self.settle(CLIENT, sent=0)
+        self.assertEqual(outcome.frames, [])
+        self.assertLessEqual({index for _, index in outcome.changes}, {DropReason.NONE, DropReason.CPU_HEADER})
+        self.switch.client.stream_errors()
+
+
+class TcpHeaderBare(StageTest):
+    """A whole TCP header and not a byte more is no truncation."""
+
+    def runTest(self) -> None:
+        frame = layers(
+            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            IP(src=CLIENT_HOST.address, dst=UPLINK_HOST.address, ttl=64),
+            TCP(sport=1, dport=2, flags="A"),
+        )
+        self.assertEqual(len(octets(frame)), 54)
+        expected = changed(frame, Ether_src=UPLINK_HOST.port.mac, Ether_dst=UPLINK_HOST.mac, IP_ttl=63)
+        self.forwards(CLIENT, frame, UPLINK_HOST.port, expected)

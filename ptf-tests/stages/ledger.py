@@ -1,0 +1,144 @@
+"""Stage `ledger`: what each server was asked and what it answered."""
+
+from __future__ import annotations
+
+from harness.base import (
+    StageTest,
+    again,
+    completed,
+    first_answer,
+    new,
+    repeated_answer,
+    unpinned_mid,
+    was_reset,
+)
+from harness.flow import Flow
+from harness.plan import S1, S2, S3, WEB
+from sluice.names import PinState, Register
+
+
+class Syn(StageTest):
+    """Every SYN that is forwarded to a server counts, retransmissions included."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        for _ in range(3):
+            self.client_sends(flow, flow.syn(), again(WEB, S1))
+
+
+class SynAck(StageTest):
+    """Only a connection's first SYN-ACK is an answer; what the server repeats has a count of its own."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
+class CompletedByPayload(StageTest):
+    """The handshake's last ACK may be lost, or carry the request."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.data(), completed(S1))
+        self.client_sends(flow, flow.ack())
+        self.client_sends(flow, flow.data())
+
+
+class CompletedOnce(StageTest):
+    """A completed handshake counts once, whatever follows; data from the server completes nothing."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.client_sends(flow, flow.ack())
+        self.assertPinned(flow, PinState.PENDING)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.server_sends(flow, flow.reply(b"early", flags="PA", seq=5001, ack=1001))
+        self.assertPinned(flow, PinState.ANSWERED)
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.client_sends(flow, flow.ack())
+
+
+class NotCompletedByEnd(StageTest):
+    """FIN and RST complete no handshake."""
+
+    def runTest(self) -> None:
+        for port, flags in ((40001, "FA"), (40002, "R")):
+            flow = Flow(WEB, S1, client_port=port)
+            self.opens(flow)
+            self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+            self.client_sends(flow, flow.request(flags=flags, seq=1001, ack=5001))
+            self.assertPinned(flow, PinState.CLOSING)
+
+
+class Refusal(StageTest):
+    """A closed port answers with RST: no SYN-ACK, one reset."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=1001), was_reset(S1))
+        self.assertPinned(flow, PinState.CLOSING)
+
+
+class ResetByClient(StageTest):
+    """A client's RST is no word of the server."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.client_sends(flow, flow.request(flags="R", seq=1001))
+
+
+class EachServerItsOwn(StageTest):
+    """Counts go to the server that was asked, and to the one that answered."""
+
+    def runTest(self) -> None:
+        for port, server in ((40001, S1), (40002, S2), (40003, S3)):
+            self.weigh(WEB, {server: 1})
+            self.establishes(Flow(WEB, server, client_port=port))
+
+
+class AnswerOfStranger(StageTest):
+    """A SYN-ACK of a server that the connection is not pinned to counts for that server, as a first one each time:
+    its SYN, which the switch cannot know, was counted too."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        stranger = flow.to(S3)
+        self.server_sends(stranger, stranger.syn_ack(), first_answer(S3))
+        self.server_sends(stranger, stranger.syn_ack(), first_answer(S3))
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+
+
+class AnswerWithoutPin(StageTest):
+    """An answer of a connection without a pin counts as a first one, and its end as the server's."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S3)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S3))
+        self.client_sends(flow, flow.ack(), unpinned_mid(WEB))
+        self.server_sends(flow, flow.reply(flags="R", seq=5001), was_reset(S3))
+
+
+class Wraps(StageTest):
+    """The cells wrap at 2^32; the difference is still right."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        before = self.switch.registers.read([(Register.LEDGER_SYN, S1.id)])[0]
+        self.switch.registers.write(Register.LEDGER_SYN, S1.id, (1 << 32) - 1)
+        self.addCleanup(self.switch.registers.write, Register.LEDGER_SYN, S1.id, before)
+        self._counts = self.switch.counts()
+        self.opens(flow)
+        self.assertEqual(self.switch.registers.read([(Register.LEDGER_SYN, S1.id)]), [0])

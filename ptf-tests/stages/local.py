@@ -1,0 +1,200 @@
+"""Stage `local`: ARP, echo, and what else is addressed to the router itself."""
+
+from __future__ import annotations
+
+from harness.base import StageTest
+from harness.flow import Flow
+from harness.frames import ARP, BROADCAST, ICMP, IP, Ether, Packet, changed, layers, tagged
+from harness.plan import (
+    CLIENT,
+    CLIENT_HOST,
+    EMPTY,
+    PORTS,
+    S1,
+    S1_HOST,
+    UPLINK_HOST,
+    WEB,
+    Host,
+    Port,
+)
+from harness.probes import plain
+from sluice.names import ECHO_TTL, DropReason, PuntReason
+
+
+def asked(host: Host, address: str, to: str = BROADCAST) -> Packet:
+    """An ARP request."""
+    return layers(
+        Ether(dst=to, src=host.mac), ARP(op=1, hwsrc=host.mac, psrc=host.address, hwdst="00:" * 5 + "00", pdst=address)
+    )
+
+
+def answered(host: Host, address: str) -> Packet:
+    """The router's answer."""
+    mac = host.port.mac
+    return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
+
+
+class ArpForInterface(StageTest):
+    """Who has the router's address on this port?"""
+
+    def runTest(self) -> None:
+        for host in (CLIENT_HOST, S1_HOST, UPLINK_HOST):
+            request, reply = asked(host, host.port.address), answered(host, host.port.address)
+            self.forwards(host.port, request, host.port, reply)
+
+
+class ArpForService(StageTest):
+    """The address of a service is answered for with the port's own MAC address."""
+
+    def runTest(self) -> None:
+        self.forwards(CLIENT, asked(CLIENT_HOST, WEB.address), CLIENT, answered(CLIENT_HOST, WEB.address))
+
+
+class ArpUnicast(StageTest):
+    """A neighbour refreshing its cache asks us alone."""
+
+    def runTest(self) -> None:
+        request = asked(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
+        self.forwards(CLIENT, request, CLIENT, answered(CLIENT_HOST, CLIENT.address))
+
+
+class ArpTagged(StageTest):
+    """The answer goes back into the VLAN that the request came from."""
+
+    def runTest(self) -> None:
+        request = tagged(asked(CLIENT_HOST, CLIENT.address), 42, 3)
+        self.forwards(CLIENT, request, CLIENT, tagged(answered(CLIENT_HOST, CLIENT.address), 42, 3))
+
+
+class ArpProbe(StageTest):
+    """A host that asks whether our address is free (RFC 5227: sender 0.0.0.0) is told that it is not."""
+
+    def runTest(self) -> None:
+        request = changed(asked(CLIENT_HOST, CLIENT.address), ARP_psrc="0.0.0.0")
+        self.forwards(CLIENT, request, CLIENT, changed(answered(CLIENT_HOST, CLIENT.address), ARP_pdst="0.0.0.0"))
+
+
+class ArpForOther(StageTest):
+    """Who has somebody else's address? Not ours to say."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, asked(CLIENT_HOST, "10.0.1.77"), DropReason.ARP_IGNORED)
+
+
+class ArpGratuitous(StageTest):
+    """A host announcing itself is not asked for."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, asked(CLIENT_HOST, CLIENT_HOST.address), DropReason.ARP_IGNORED)
+
+
+class ArpOtherOperation(StageTest):
+    """Neither a request nor a reply (RARP), even for our address."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(asked(CLIENT_HOST, CLIENT.address), ARP_op=3), DropReason.ARP_IGNORED)
+
+
+class ArpReply(StageTest):
+    """A reply to us is a neighbour to learn: the controller gets it as it came."""
+
+    def runTest(self) -> None:
+        reply = layers(
+            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
+        )
+        self.punts(CLIENT, reply, PuntReason.ARP, reply)
+
+
+class ArpReplyToOther(StageTest):
+    """A reply that is not for us is no business of the controller."""
+
+    def runTest(self) -> None:
+        reply = layers(
+            Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
+            ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=BROADCAST, pdst="10.0.1.77"),
+        )
+        self.drops(CLIENT, reply, DropReason.ARP_IGNORED)
+
+
+def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequence: int = 1) -> Packet:
+    """An echo request."""
+    return layers(
+        Ether(dst=host.port.mac, src=host.mac),
+        IP(src=host.address, dst=address, ttl=17, id=0x1234, tos=0x10),
+        ICMP(type=8, id=7, seq=sequence),
+        payload,
+    )
+
+
+def echoed(port: Port, request: Packet) -> Packet:
+    """The router's answer."""
+    mac = request["Ether"].src
+    network = {"IP_src": request["IP"].dst, "IP_dst": request["IP"].src, "IP_ttl": ECHO_TTL}
+    return changed(request, Ether_dst=mac, Ether_src=port.mac, ICMP_type=0, **network)
+
+
+class EchoInterface(StageTest):
+    """Each interface answers, and any port answers for the others'."""
+
+    def runTest(self) -> None:
+        for port in PORTS:
+            request = echo(CLIENT_HOST, port.address)
+            self.forwards(CLIENT, request, CLIENT, echoed(CLIENT, request))
+
+
+class EchoService(StageTest):
+    """So does the address of a service."""
+
+    def runTest(self) -> None:
+        request = echo(CLIENT_HOST, WEB.address)
+        self.forwards(CLIENT, request, CLIENT, echoed(CLIENT, request))
+
+
+class EchoLastHop(StageTest):
+    """A packet that arrives spends no hop: TTL 1 is enough."""
+
+    def runTest(self) -> None:
+        request = changed(echo(CLIENT_HOST, CLIENT.address), IP_ttl=1)
+        self.forwards(CLIENT, request, CLIENT, echoed(CLIENT, request))
+
+
+class EchoSizes(StageTest):
+    """No payload, an odd one, a large one; and checksums around the carry."""
+
+    def runTest(self) -> None:
+        for payload in (b"", b"x", bytes(range(256)) * 5):
+            request = echo(CLIENT_HOST, CLIENT.address, payload)
+            self.forwards(CLIENT, request, CLIENT, echoed(CLIENT, request))
+        for word in (0xF7F8, 0xF7F7, 0xF7F9, 0xFFFF):
+            request = echo(CLIENT_HOST, CLIENT.address, word.to_bytes(2, "big"), 0)
+            self.forwards(CLIENT, request, CLIENT, echoed(CLIENT, request))
+
+
+class EchoTagged(StageTest):
+    """The answer keeps the tag."""
+
+    def runTest(self) -> None:
+        request = echo(CLIENT_HOST, CLIENT.address)
+        self.forwards(CLIENT, tagged(request, 42, 3), CLIENT, tagged(echoed(CLIENT, request), 42, 3))
+
+
+class EchoThrough(StageTest):
+    """An echo request to another host is routed like anything else, and so is its answer."""
+
+    def runTest(self) -> None:
+        request = echo(CLIENT_HOST, UPLINK_HOST.address)
+        expected = changed(request, Ether_src=UPLINK_HOST.port.mac, Ether_dst=UPLINK_HOST.mac, IP_ttl=16)
+        self.forwards(CLIENT, request, UPLINK_HOST.port, expected)
+
+
+class NoService(StageTest):
+    """One of our addresses, and nothing there: UDP, TCP, an echo reply, another protocol."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, plain(CLIENT_HOST, CLIENT.address), DropReason.NO_SERVICE)
+        self.drops(CLIENT, plain(CLIENT_HOST, EMPTY.address), DropReason.NO_SERVICE)
+        self.drops(CLIENT, changed(Flow(WEB, S1).syn(), TCP_dport=81), DropReason.NO_SERVICE)
+        self.drops(CLIENT, changed(echo(CLIENT_HOST, CLIENT.address), ICMP_type=0), DropReason.NO_SERVICE)
+        network = IP(src=CLIENT_HOST.address, dst=WEB.address, proto=47)
+        self.drops(CLIENT, layers(Ether(dst=CLIENT.mac), network, b"gre"), DropReason.NO_SERVICE)

@@ -1,0 +1,51 @@
+"""Every number that a packet can be counted under is the subject of some test."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from harness.base import StageTest
+from sluice.names import DropReason, PuntReason
+
+UNREACHABLE = {
+    DropReason.CPU_HEADER: "P4Runtime itself completes or refuses a packet-out without its header; "
+    "intake.NoCpuHeader tests what can be tested from outside",
+}
+STATED = ("drops", "punts", "assertLimited")
+"""Methods whose calls state what became of a packet, reasons included."""
+
+
+def stated(enum: str) -> set[str]:
+    """Members of an enum that the tests' own calls of those methods name."""
+    found: set[str] = set()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in STATED:
+                values = [*call.args, *(keyword.value for keyword in call.keywords)]
+                for node in (node for value in values for node in ast.walk(value)):
+                    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == enum:
+                        found.add(node.attr)
+    return found
+
+
+class EveryDropReason(StageTest):
+    """Every drop reason is asserted by a test, but for those that cannot be reached, each with its why."""
+
+    def runTest(self) -> None:
+        tested = stated("DropReason")
+        for reason in DropReason:
+            if reason is not DropReason.NONE and reason not in UNREACHABLE:
+                self.assertIn(reason.name, tested, f"no test drops a packet for {reason.name}")
+        for reason in UNREACHABLE:
+            self.assertNotIn(reason.name, tested, f"{reason.name} is reached after all")
+
+
+class EveryPuntReason(StageTest):
+    """So is every reason to give a packet to the controller."""
+
+    def runTest(self) -> None:
+        tested = stated("PuntReason")
+        for reason in PuntReason:
+            if reason is not PuntReason.NONE:
+                self.assertIn(reason.name, tested, f"no test punts a packet for {reason.name}")

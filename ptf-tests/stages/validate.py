@@ -1,0 +1,146 @@
+"""Stage `validate`: lengths and addresses that lie."""
+
+from __future__ import annotations
+
+from harness.base import StageTest, completed, first_answer, new, unpinned_mid
+from harness.flow import Flow
+from harness.frames import ICMP, IP, Ether, changed, layers, octets
+from harness.plan import CLIENT, CLIENT_HOST, D1, D3, DNS, S1, UPLINK_HOST, WEB
+from harness.probes import between, plain, routed
+from sluice.names import DropReason
+
+
+class LengthBelowHeader(StageTest):
+    """The total length does not even cover the header."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_len=19), DropReason.IPV4_LENGTH)
+
+
+class LengthBeyondFrame(StageTest):
+    """The total length goes beyond the frame."""
+
+    def runTest(self) -> None:
+        frame = Flow(WEB, S1).data()
+        self.drops(CLIENT, changed(frame, IP_len=len(octets(frame)) - 14 + 1), DropReason.IPV4_LENGTH)
+
+
+class PaddedFrame(StageTest):
+    """Ethernet padding behind the packet is neither a wrong length nor payload: the handshake's last ACK stays one."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        padding = bytes(6)
+        sent = octets(flow.ack()) + padding
+        expected = octets(flow.at_server(flow.ack())) + padding
+        before = self.pins(flow.key)[0].stamp
+        self.forwards(CLIENT, sent, S1.host.port, expected, completed(S1))
+        self.assertEqual(self.pins(flow.key)[0].stamp, before, "an ACK without payload must not renew the slot")
+
+
+class LaterFragment(StageTest):
+    """A fragment other than the first has no ports: never read what stands in their place."""
+
+    def runTest(self) -> None:
+        for more in ("", "MF"):
+            frame = Flow(WEB, S1).request(b"the middle of something", ip={"frag": 185, "flags": more}, flags="S")
+            self.drops(CLIENT, frame, DropReason.FRAGMENT)
+
+
+class FirstFragmentTcp(StageTest):
+    """The first fragment has ports and goes its way."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.client_sends(flow, flow.request(b"first part", ip={"flags": "MF"}, flags="A"))
+
+
+class FirstFragmentUdp(StageTest):
+    """The UDP length is that of the whole datagram, more than this fragment holds."""
+
+    def runTest(self) -> None:
+        flow = Flow(DNS, D3)
+        frame = flow.request(b"first part..", ip={"flags": "MF"}, len=3000, chksum=0)
+        self.client_sends(flow, frame, unpinned_mid(DNS))
+
+
+class MartianSource(StageTest):
+    """Sources that no host has: loopback, this network, multicast, reserved, broadcast."""
+
+    def runTest(self) -> None:
+        for source in ("127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"):
+            self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=source), DropReason.MARTIAN)
+
+
+class MartianDestination(StageTest):
+    """Destinations that are not routed."""
+
+    def runTest(self) -> None:
+        for destination in ("127.0.0.1", "0.0.0.0", "224.0.0.251", "255.255.255.255"):
+            self.drops(CLIENT, plain(CLIENT_HOST, destination), DropReason.MARTIAN)
+
+
+class Land(StageTest):
+    """Source and destination alike: one of our own addresses as a source would have us answer ourselves."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=WEB.address), DropReason.MARTIAN)
+
+
+class TcpOffsetTooSmall(StageTest):
+    """A data offset below 20 bytes."""
+
+    def runTest(self) -> None:
+        for words in (0, 4):
+            self.drops(CLIENT, changed(Flow(WEB, S1).data(), TCP_dataofs=words), DropReason.L4_LENGTH)
+
+
+class TcpOffsetBeyondPacket(StageTest):
+    """A data offset beyond the packet."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(Flow(WEB, S1).ack(), TCP_dataofs=6), DropReason.L4_LENGTH)
+
+
+class TcpHeaderInPadding(StageTest):
+    """The packet ends inside the TCP header, whose rest would be padding."""
+
+    def runTest(self) -> None:
+        self.drops(CLIENT, changed(Flow(WEB, S1).ack(), IP_len=20 + 19), DropReason.L4_LENGTH)
+
+
+class UdpLength(StageTest):
+    """A UDP length below its header, or beyond the packet."""
+
+    def runTest(self) -> None:
+        frame = Flow(DNS, D1).request(b"12345678")
+        for length in (0, 7, 17):
+            self.drops(CLIENT, changed(frame, UDP_len=length), DropReason.L4_LENGTH)
+
+
+class UdpShorterThanPacket(StageTest):
+    """A UDP length below the packet's is odd, not wrong."""
+
+    def runTest(self) -> None:
+        frame = changed(plain(CLIENT_HOST, UPLINK_HOST.address), UDP_len=12, UDP_chksum=0)
+        self.forwards(CLIENT, frame, UPLINK_HOST.port, routed(frame, UPLINK_HOST))
+
+
+class IcmpTooShort(StageTest):
+    """An ICMP message of less than eight bytes."""
+
+    def runTest(self) -> None:
+        frame = layers(Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=CLIENT.address, len=27), ICMP(type=8))
+        self.drops(CLIENT, frame, DropReason.L4_LENGTH)
+
+
+class Valid(StageTest):
+    """The frames that the others are made of pass when nothing is wrong with them."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

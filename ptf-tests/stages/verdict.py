@@ -1,0 +1,116 @@
+"""The verdict: packets to and from the controller, and the limit on them."""
+
+from __future__ import annotations
+
+from harness.base import Outcome, StageTest
+from harness.flow import Flow
+from harness.frames import ARP, Ether, Packet, changed, layers, octets
+from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UPLINK_HOST, WEB
+from harness.probes import between, plain
+from sluice.names import Counter, DropReason, Meter, PuntReason
+
+
+def arp_reply() -> Packet:
+    """A neighbour to learn."""
+    return layers(
+        Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+        ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
+    )
+
+
+class PacketOut(StageTest):
+    """The controller's packets leave by the port it names, as they are, and count as forwarded."""
+
+    def runTest(self) -> None:
+        frame = octets(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1))
+        for port in PORTS:
+            self.switch.client.packet_out(frame, self.switch.number(port))
+            self._outcome_of_packet_out(port.place, frame)
+
+    def _outcome_of_packet_out(self, place: int, frame: bytes) -> None:
+        number = self.switch.number(place)
+        found = self.dataplane.poll(device_number=0, port_number=number, timeout=5)
+        self.assertIsNotNone(found.packet, f"nothing left by port {number}")
+        self.assertEqual(bytes(found.packet), frame)
+        outcome = self.settle(CLIENT)
+        self.assertEqual(outcome.frames, [])
+        self.assertEqual(outcome.changes, {(Counter.VERDICTS, DropReason.NONE): 1})
+
+
+class PacketOutOfAnyKind(StageTest):
+    """Nothing that the controller sends is parsed, changed or judged, be it another protocol, a bad header or ARP."""
+
+    def runTest(self) -> None:
+        bad = changed(Flow(WEB, S1).syn(), IP_version=6)
+        request = layers(Ether(dst="ff:ff:ff:ff:ff:ff", src=CLIENT.mac), ARP(op=1, psrc=CLIENT.address, pdst=ABSENT))
+        for frame in (octets(bad), octets(request), bytes(range(60))):
+            self.switch.client.packet_out(frame, self.switch.number(CLIENT))
+            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=5)
+            self.assertEqual(bytes(found.packet), frame)
+            self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})
+
+
+class Punting(StageTest):
+    """Base of the tests of the limit."""
+
+    def limit(self, reason: PuntReason, burst: int) -> None:
+        """Let ``burst`` packets to the controller pass; one comes back each second."""
+        self.meter(Meter.PUNT_LIMIT, reason, cir=1, cburst=burst, pir=1, pburst=burst)
+
+    def assertLimited(self, outcome: Outcome, drop: DropReason, punt: PuntReason) -> None:
+        """The packet was meant for the controller and did not get there."""
+        self.assertEqual((outcome.frames, outcome.packets), ([], []))
+        self.assertEqual(outcome.changes, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS_LIMITED, punt): 1})
+
+
+class PuntLimited(Punting):
+    """Above its rate an ARP reply is a drop with a reason of its own."""
+
+    def runTest(self) -> None:
+        self.limit(PuntReason.ARP, 2)
+        for _ in range(2):
+            self.punts(CLIENT, arp_reply(), PuntReason.ARP, arp_reply())
+        for _ in range(2):
+            self.drops(CLIENT, arp_reply(), DropReason.PUNT_LIMITED, (Counter.PUNTS_LIMITED, PuntReason.ARP))
+
+
+class PuntLimitedKeepsReason(Punting):
+    """What was to be dropped anyway keeps its reason: hop limit, neighbour."""
+
+    def runTest(self) -> None:
+        self.limit(PuntReason.TTL, 1)
+        frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
+        self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
+        self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
+        self.limit(PuntReason.NEIGHBOUR, 1)
+        frame = plain(CLIENT_HOST, ABSENT)
+        self.punts(
+            CLIENT,
+            frame,
+            PuntReason.NEIGHBOUR,
+            changed(frame, IP_ttl=63),
+            drop=DropReason.NEIGHBOUR_UNRESOLVED,
+            next_hop=ABSENT,
+        )
+        self.assertLimited(self.exchange(CLIENT, frame), DropReason.NEIGHBOUR_UNRESOLVED, PuntReason.NEIGHBOUR)
+
+
+class PuntReasonsApart(Punting):
+    """A flood of one kind leaves the others their rate."""
+
+    def runTest(self) -> None:
+        self.limit(PuntReason.TTL, 1)
+        frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
+        self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
+        self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
+        self.punts(CLIENT, arp_reply(), PuntReason.ARP, arp_reply())
+
+
+class LimitSparesTraffic(Punting):
+    """The limit is the controller's; traffic has none."""
+
+    def runTest(self) -> None:
+        self.limit(PuntReason.NONE, 1)
+        self.limit(PuntReason.TTL, 1)
+        for _ in range(5):
+            self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))
