@@ -185,7 +185,7 @@ class DropReason(IntEnum):
     NOT_FOR_US = 9
     """The frame is not addressed to the router."""
     MARTIAN = 10
-    """Source address is loopback, multicast, broadcast or one of our own."""
+    """Source or destination is loopback, 0.0.0.0/8, multicast or broadcast; or the two are alike."""
     TTL_EXCEEDED = 11
     """TTL ran out; the controller answers."""
     NO_SERVICE = 12

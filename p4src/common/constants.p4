@@ -14,7 +14,7 @@ enum bit<8> DropReason {
     l4_length            = 7,  // TCP data offset or UDP length impossible
     port_unknown         = 8,  // the ingress port is not configured
     not_for_us           = 9,  // the frame is not addressed to the router
-    martian              = 10, // source address is loopback, multicast, broadcast or one of our own
+    martian              = 10, // source or destination is loopback, 0.0.0.0/8, multicast or broadcast; or the two are alike
     ttl_exceeded         = 11, // TTL ran out; the controller answers
     no_service           = 12, // one of our addresses, but no service there
     direct_to_server     = 13, // addressed past the service to a server's own (address, port)

@@ -26,7 +26,8 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
             reject(DropReason.martian);
         } else if ((hdr.tcp.isValid()
                     && (hdr.tcp.data_offset < 5 || body < (bit<16>)hdr.tcp.data_offset << 2))
-                   || (hdr.udp.isValid() && (hdr.udp.length < 8 || hdr.udp.length > body))
+                   || (hdr.udp.isValid() && (hdr.udp.length < 8          // of a fragment: the whole datagram's
+                                             || (hdr.ipv4.more_fragments == 0 && hdr.udp.length > body)))
                    || (hdr.icmp.isValid() && body < 8)) {
             reject(DropReason.l4_length);
         }
