@@ -157,7 +157,7 @@ def _reload_on_signal(controller: Controller) -> None:
 async def _reload(controller: Controller) -> None:
     try:
         await controller.reload()
-    except (Refused, ConfigError) as error:
+    except (Refused, ConfigError, SwitchError) as error:
         log.logger("control").error("not reloaded", extra={"error": str(error)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sluice.balance import Mode
@@ -28,6 +29,12 @@ _log = logger("controller")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Reload:
+    config: Config
+    done: asyncio.Future[str]
+
+
 class Controller:
     """Drives one switch by one configuration. ``announce`` gets the lines that others wait for."""
 
@@ -42,7 +49,8 @@ class Controller:
         self._trace = trace
         self._announce = announce
         self._pipeline = pipeline.load(config.switch.pipeline)
-        self._reloaded = asyncio.Event()
+        self._reload_wanted = asyncio.Event()
+        self._reloads: list[_Reload] = []
 
     async def run(self) -> None:
         """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
@@ -91,11 +99,11 @@ class Controller:
             self.restarts += not adopted
             self._announce_ready(adopted=adopted, updates=updates)
             while True:
-                self._reloaded.clear()
-                await _until_first(self._tasks(session, link), self._reloaded)
-                updates = await link.apply(self.world.state())
-                _log.info("reloaded", extra={"updates": updates})
+                self._reload_wanted.clear()
+                await _until_first(self._tasks(session, link), self._reload_wanted)
+                await self._apply_reloads(link)
         finally:
+            self._drop_reloads()
             await registers.close()
 
     def _announce_ready(self, *, adopted: bool, updates: int) -> None:
@@ -125,15 +133,37 @@ class Controller:
         return self.link
 
     async def reload(self) -> str:
-        """Read the configuration file again. Raises ConfigError or Refused, and changes nothing then."""
+        """Read the configuration file again; returns when the switch has what changed.
+
+        Raises ConfigError or Refused, and changes nothing then; SwitchError when the switch refuses.
+        """
         self._leading()
         fresh, old = load(self.config_path), self.world.config
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
-        self.world.reconfigure(fresh, asyncio.get_running_loop().time())
-        self._reloaded.set()
-        return "reloaded"
+        order = _Reload(fresh, asyncio.get_running_loop().create_future())
+        self._reloads.append(order)
+        self._reload_wanted.set()
+        return await order.done
+
+    async def _apply_reloads(self, link: Link) -> None:
+        """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
+        orders, self._reloads = self._reloads, []
+        for order in orders:
+            try:
+                self.world.reconfigure(order.config, asyncio.get_running_loop().time())
+                updates = await link.apply(self.world.state())
+            except SwitchError as error:
+                order.done.set_exception(error)
+                raise
+            order.done.set_result(f"reloaded: {updates} updates")
+            _log.info("reloaded", extra={"updates": updates})
+
+    def _drop_reloads(self) -> None:
+        for order in self._reloads:
+            order.done.set_exception(Refused("the switch was lost meanwhile; reload again once it is back"))
+        self._reloads.clear()
 
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError."""
