@@ -1,8 +1,8 @@
 """Runs the packet tests: `run.py [--switch embedded|bmv2] [tests]`, as root.
 
 Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
-named `module.Class`, a module's tests together `module`. Logs go to results/ptf/. Against a switch that already runs
-(a model or a box), call ptf itself: CONTRIBUTING.md has the line.
+named `module.Class`, a module's tests together `module`. Logs go to results/ptf/. For a switch that already runs (a
+model or a box) see ptf-tests/README.md.
 """
 
 from __future__ import annotations
