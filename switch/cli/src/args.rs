@@ -194,9 +194,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
 fn port(text: &str) -> Result<PortSpec, UsageError> {
     let parts = text.split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
     match parts {
-        Some((number, interface)) if !interface.is_empty() => {
-            Ok(PortSpec { number, interface: interface.to_owned() })
-        }
+        Some((number, interface)) if !interface.is_empty() => Ok(PortSpec { number, interface: interface.to_owned() }),
         _ => Err(usage(format!("-i {text}: it has to be PORT@IFACE, for example 1@veth1"))),
     }
 }

@@ -222,9 +222,8 @@ impl DataPlane {
     }
 
     fn has_chores(&self) -> bool {
-        let has_chore = |port: &Port| {
-            !port.interface.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed)
-        };
+        let has_chore =
+            |port: &Port| !port.interface.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed);
         self.watched || self.ports.iter().any(has_chore)
     }
 

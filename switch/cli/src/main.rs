@@ -107,15 +107,13 @@ fn load(program: &Path, p4info: Option<&Path>) -> Result<Pipeline, String> {
         text.and_then(|text| parse_p4info(&text).map_err(|error| error.to_string()))
             .map_err(|error| format!("{}: {error}", path.display()))
     });
-    let config =
-        ForwardingPipelineConfig { p4info: p4info.transpose()?, p4_device_config: json, cookie: None };
+    let config = ForwardingPipelineConfig { p4info: p4info.transpose()?, p4_device_config: json, cookie: None };
     Pipeline::new(config).map_err(|error| format!("{}: {error}", program.display()))
 }
 
 fn open_ports(args: &Args) -> Result<Vec<(u32, Interface, Option<Captures>)>, String> {
     let open = |port: &args::PortSpec| {
-        let interface =
-            Interface::open(&port.interface).map_err(|error| format!("port {}: {error}", port.number))?;
+        let interface = Interface::open(&port.interface).map_err(|error| format!("port {}: {error}", port.number))?;
         let captures = args.pcap.as_deref().map(|directory| {
             Captures::create(directory, &port.interface)
                 .map_err(|error| format!("cannot write captures into {}: {error}", directory.display()))

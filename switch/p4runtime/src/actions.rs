@@ -25,15 +25,10 @@ pub enum Role {
 /// marks the action for the other role.
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;
-    let known = binding
-        .actions
-        .get(id)
-        .ok_or_else(|| Fault::invalid(format!("there is no action {id:#x}")))?;
+    let known = binding.actions.get(id).ok_or_else(|| Fault::invalid(format!("there is no action {id:#x}")))?;
     let place = format!("action {}", known.name);
-    let choice = set
-        .by_id
-        .get(&id)
-        .ok_or_else(|| Fault::invalid(format!("{place} is not one of those this table can have")))?;
+    let choice =
+        set.by_id.get(&id).ok_or_else(|| Fault::invalid(format!("{place} is not one of those this table can have")))?;
     match (choice.scope, role) {
         (Scope::EntriesOnly, Role::Default) => {
             return Err(Fault::denied(format!("{place} is @tableonly and cannot be the default action")));
@@ -54,8 +49,7 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
         let (Some(value), None) = (given.next(), given.next()) else {
             return Err(Fault::invalid(format!("{place} must be given exactly once")));
         };
-        bits::unsigned(&value.value, param.width)
-            .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))
+        bits::unsigned(&value.value, param.width).map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))
     });
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
 }
@@ -64,10 +58,10 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
 pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
     let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
     let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
-    let params = params.iter().zip(&call.params).map(|(param, value)| p4::action::Param {
-        param_id: param.id,
-        value: bits::canonical(value),
-    });
+    let params = params
+        .iter()
+        .zip(&call.params)
+        .map(|(param, value)| p4::action::Param { param_id: param.id, value: bits::canonical(value) });
     p4::Action { action_id, params: params.collect() }
 }
 
@@ -87,9 +81,9 @@ pub fn decode_entry_action(
         (TableActionType::Action(action), None) => {
             decode_action(binding, &table.actions, action, role).map(EntryAction::Call)
         }
-        (_, None) => Err(Fault::invalid(
-            "the table has no action profile: give an action, not a member, group or action set",
-        )),
+        (_, None) => {
+            Err(Fault::invalid("the table has no action profile: give an action, not a member, group or action set"))
+        }
         (TableActionType::Action(_), Some(profile)) => Err(Fault::invalid(format!(
             "the table has its actions in action profile {}: give a member, group or action set",
             profile.name
@@ -124,8 +118,7 @@ fn decode_one_shot(
     }
     let members = set.action_profile_actions.iter().enumerate().map(|(place, member)| {
         let place = format!("action set, member {place}");
-        let action =
-            member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
+        let action = member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
         let watch_port = match &member.watch_kind {
             None => Vec::new(),
             Some(WatchKind::WatchPort(port)) => port.clone(),
@@ -173,11 +166,7 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.
-pub fn check_group_size(
-    profile: &ProfileBinding,
-    limit: u32,
-    weights: impl ExactSizeIterator<Item = u32>,
-) -> Outcome {
+pub fn check_group_size(profile: &ProfileBinding, limit: u32, weights: impl ExactSizeIterator<Item = u32>) -> Outcome {
     let (size, unit) = if profile.size_counts_members {
         (weights.len() as u64, "members")
     } else {
@@ -202,8 +191,7 @@ pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &Ent
             let members = members.iter().map(|member| p4::ActionProfileAction {
                 action: Some(encode_action(binding, actions, &member.call)),
                 weight: if weightless { 0 } else { member.weight as i32 },
-                watch_kind: (!member.watch_port.is_empty())
-                    .then(|| WatchKind::WatchPort(member.watch_port.clone())),
+                watch_kind: (!member.watch_port.is_empty()).then(|| WatchKind::WatchPort(member.watch_port.clone())),
             });
             TableActionType::ActionProfileActionSet(p4::ActionProfileActionSet {
                 action_profile_actions: members.collect(),

@@ -188,11 +188,7 @@ mod tests {
     const C: StreamId = StreamId(3);
 
     fn bid(election: Option<u128>) -> p4::MasterArbitrationUpdate {
-        p4::MasterArbitrationUpdate {
-            device_id: 5,
-            election_id: election.map(encode_election),
-            ..Default::default()
-        }
+        p4::MasterArbitrationUpdate { device_id: 5, election_id: election.map(encode_election), ..Default::default() }
     }
 
     fn role_bid(role: &str, election: u128) -> p4::MasterArbitrationUpdate {
@@ -218,10 +214,7 @@ mod tests {
         assert_eq!(told(&notices), [(B, Code::AlreadyExists, Some(10))]);
         let notices = arbiter.update(C, &bid(Some(u128::MAX))).unwrap();
         let max = Some(u128::MAX);
-        assert_eq!(
-            told(&notices),
-            [(A, Code::AlreadyExists, max), (B, Code::AlreadyExists, max), (C, Code::Ok, max)]
-        );
+        assert_eq!(told(&notices), [(A, Code::AlreadyExists, max), (B, Code::AlreadyExists, max), (C, Code::Ok, max)]);
         assert_eq!(arbiter.primaries(), [C]);
     }
 
@@ -275,9 +268,6 @@ mod tests {
         assert_eq!(code(B, &bid(Some(10))), Code::InvalidArgument);
         assert_eq!(code(A, &role_bid("acl", 10)), Code::FailedPrecondition);
         let config = p4::Role { config: Some(prost_types::Any::default()), ..Default::default() };
-        assert_eq!(
-            code(B, &p4::MasterArbitrationUpdate { role: Some(config), ..bid(Some(1)) }),
-            Code::InvalidArgument
-        );
+        assert_eq!(code(B, &p4::MasterArbitrationUpdate { role: Some(config), ..bid(Some(1)) }), Code::InvalidArgument);
     }
 }

@@ -49,10 +49,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     let sign_repeats = head == 0 || head == -1;
     let sign = if head == 0 { 0x00 } else { 0xff };
     if !sign_repeats || dropped.iter().any(|byte| *byte != sign) {
-        return Err(Fault::out_of_range(format!(
-            "the signed value 0x{} needs more than {width} bits",
-            hex(value)
-        )));
+        return Err(Fault::out_of_range(format!("the signed value 0x{} needs more than {width} bits", hex(value))));
     }
     padded[0] &= 0xff >> spare;
     Ok(padded)
@@ -135,7 +132,7 @@ impl BitWriter {
         for bit in (0..width).rev() {
             let from_end = (bit / 8) as usize + 1;
             let byte = value.len().checked_sub(from_end).map_or(0, |at| value[at]);
-            if self.bits % 8 == 0 {
+            if self.bits.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             if byte >> (bit % 8) & 1 == 1

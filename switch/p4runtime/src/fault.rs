@@ -93,16 +93,13 @@ pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
     let details = outcomes.iter().map(|outcome| {
         let error = match outcome {
             Ok(()) => p4::Error::default(),
-            Err(fault) => p4::Error {
-                canonical_code: fault.code as i32,
-                message: fault.message.clone(),
-                ..Default::default()
-            },
+            Err(fault) => {
+                p4::Error { canonical_code: fault.code as i32, message: fault.message.clone(), ..Default::default() }
+            }
         };
         prost_types::Any { type_url: ERROR_TYPE.to_owned(), value: error.encode_to_vec() }
     });
-    let status =
-        rpc::Status { code: Code::Unknown as i32, message: message.clone(), details: details.collect() };
+    let status = rpc::Status { code: Code::Unknown as i32, message: message.clone(), details: details.collect() };
     Some(Status::with_details(Code::Unknown, message, status.encode_to_vec().into()))
 }
 
@@ -118,8 +115,7 @@ mod tests {
         let details = rpc::Status::decode(status.details()).unwrap();
         assert_eq!(details.code, Code::Unknown as i32);
         assert_eq!(details.details[0].type_url, "type.googleapis.com/p4.v1.Error");
-        let errors: Vec<_> =
-            details.details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
+        let errors: Vec<_> = details.details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
         assert_eq!(errors[0], p4::Error::default());
         assert_eq!((errors[1].canonical_code, errors[1].message.as_str()), (5, "table 7"));
     }

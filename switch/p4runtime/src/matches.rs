@@ -25,10 +25,9 @@ pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyFi
     key.iter()
         .map(|field| {
             let matched = given.iter().find(|given| given.field_id == field.id);
-            decode_field(field, matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some())
-                .map_err(|fault| {
-                    Fault::invalid(format!("match field {} ({}): {}", field.id, field.name, fault.message))
-                })
+            decode_field(field, matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some()).map_err(
+                |fault| Fault::invalid(format!("match field {} ({}): {}", field.id, field.name, fault.message)),
+            )
         })
         .collect()
 }
@@ -70,25 +69,35 @@ fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: boo
             }
             KeyField::Range { low, high }
         }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => {
-            KeyField::Optional(Some(value(&given.value)?))
-        }
+        (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => optional(field, Some(value(&given.value)?)),
         (MatchKind::Exact, None) if !present => {
             return Err(Fault::invalid("is missing; an exact field cannot be left out"));
         }
-        (kind, None) if !present => wildcard(kind, width),
+        (_, None) if !present => wildcard(field),
         (kind, _) => return Err(Fault::invalid(format!("needs a match of kind {kind:?}").to_lowercase())),
     })
 }
 
-fn wildcard(kind: MatchKind, width: u32) -> KeyField {
-    let zero = || vec![0; bits::bytes_of(width)];
-    match kind {
+fn wildcard(field: &KeyBinding) -> KeyField {
+    let zero = || vec![0; bits::bytes_of(field.width)];
+    match field.kind {
         MatchKind::Exact => KeyField::Exact(zero()),
         MatchKind::Lpm => KeyField::Lpm { value: zero(), prefix_len: 0 },
         MatchKind::Ternary => KeyField::Ternary { value: zero(), mask: zero() },
-        MatchKind::Range => KeyField::Range { low: zero(), high: bits::ones(width) },
-        MatchKind::Optional => KeyField::Optional(None),
+        MatchKind::Range => KeyField::Range { low: zero(), high: bits::ones(field.width) },
+        MatchKind::Optional => optional(field, None),
+    }
+}
+
+/// An optional match in the form in which the field was compiled.
+fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
+    match value {
+        value if !field.as_ternary => KeyField::Optional(value),
+        Some(value) => KeyField::Ternary { value, mask: bits::ones(field.width) },
+        None => {
+            let zero = vec![0; bits::bytes_of(field.width)];
+            KeyField::Ternary { value: zero.clone(), mask: zero }
+        }
     }
 }
 
@@ -104,13 +113,13 @@ pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
     key.iter()
         .zip(fields)
         .filter_map(|(binding, field)| {
-            let matched = encode_field(field, binding.width)?;
+            let matched = encode_field(field, binding)?;
             Some(FieldMatch { field_id: binding.id, field_match_type: Some(matched) })
         })
         .collect()
 }
 
-fn encode_field(field: &KeyField, width: u32) -> Option<FieldMatchType> {
+fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType> {
     let value = |bytes: &[u8]| bits::canonical(bytes);
     match field {
         KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),
@@ -119,11 +128,14 @@ fn encode_field(field: &KeyField, width: u32) -> Option<FieldMatchType> {
             Some(FieldMatchType::Lpm(wire::Lpm { value: value(bytes), prefix_len: *prefix_len as i32 }))
         }
         KeyField::Ternary { mask, .. } if mask.iter().all(|byte| *byte == 0) => None,
+        KeyField::Ternary { value: bytes, .. } if binding.as_ternary => {
+            Some(FieldMatchType::Optional(wire::Optional { value: value(bytes) }))
+        }
         KeyField::Ternary { value: bytes, mask } => {
             Some(FieldMatchType::Ternary(wire::Ternary { value: value(bytes), mask: value(mask) }))
         }
         KeyField::Range { low, high }
-            if low.iter().all(|byte| *byte == 0) && bits::canonical(high) == bits::canonical(&bits::ones(width)) =>
+            if low.iter().all(|byte| *byte == 0) && bits::canonical(high) == bits::canonical(&bits::ones(binding.width)) =>
         {
             None
         }
@@ -140,8 +152,8 @@ mod tests {
 
     fn key() -> Vec<KeyBinding> {
         use MatchKind::{Exact, Lpm, Optional, Range, Ternary};
-        [(1, Exact, 9), (2, Lpm, 32), (3, Ternary, 16), (4, Range, 8), (5, Optional, 3)]
-            .map(|(id, kind, width)| KeyBinding { id, name: format!("f{id}"), kind, width })
+        [(1, Exact, 9), (2, Lpm, 32), (3, Ternary, 16), (4, Range, 8), (5, Optional, 3), (6, Optional, 9)]
+            .map(|(id, kind, width)| KeyBinding { id, name: format!("f{id}"), kind, as_ternary: id == 6, width })
             .into()
     }
 
@@ -174,9 +186,11 @@ mod tests {
             (3, ternary(&[0x10], &[0xf0])),
             (4, range(&[1], &[9])),
             (5, FieldMatchType::Optional(wire::Optional { value: vec![5] })),
+            (6, FieldMatchType::Optional(wire::Optional { value: vec![0] })),
         ]);
         let decoded = decode_key(&key(), &given).unwrap();
         assert_eq!(decoded[2], KeyField::Ternary { value: vec![0, 0x10], mask: vec![0, 0xf0] });
+        assert_eq!(decoded[5], KeyField::Ternary { value: vec![0, 0], mask: vec![1, 0xff] });
         assert_eq!(encode_key(&key(), &decoded), given);
         let wildcards = fields(vec![(1, exact(&[0]))]);
         let decoded = decode_key(&key(), &wildcards).unwrap();

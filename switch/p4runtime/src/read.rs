@@ -55,15 +55,11 @@ pub fn snapshot(source: &Source<'_>, pattern: &p4::Entity) -> Outcome<Vec<Part>>
         Entity::ActionProfileMember(member) => {
             entities(profile::read_members(source, member)?, Entity::ActionProfileMember)
         }
-        Entity::ActionProfileGroup(group) => {
-            entities(profile::read_groups(source, group)?, Entity::ActionProfileGroup)
-        }
+        Entity::ActionProfileGroup(group) => entities(profile::read_groups(source, group)?, Entity::ActionProfileGroup),
         Entity::MeterEntry(entry) => entities(meter::read(source, entry)?, Entity::MeterEntry),
         Entity::DirectMeterEntry(entry) => entities(table::read_meters(source, entry)?, Entity::DirectMeterEntry),
         Entity::CounterEntry(entry) => counter::read(source, entry)?.into_iter().map(Part::Counters).collect(),
-        Entity::DirectCounterEntry(entry) => {
-            entities(table::read_counters(source, entry)?, Entity::DirectCounterEntry)
-        }
+        Entity::DirectCounterEntry(entry) => entities(table::read_counters(source, entry)?, Entity::DirectCounterEntry),
         Entity::PacketReplicationEngineEntry(entry) => {
             entities(replication::read(source, entry)?, Entity::PacketReplicationEngineEntry)
         }

@@ -74,12 +74,8 @@ impl Service {
             let mut programs = self.device.programs.lock();
             let running = programs.addressed().ok_or_else(no_pipeline)?;
             let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
-            let source = Source {
-                engine: &running.engine,
-                binding,
-                replication: &running.replication,
-                now: self.device.now(),
-            };
+            let source =
+                Source { engine: &running.engine, binding, replication: &running.replication, now: self.device.now() };
             outcomes.push(snapshot(&source, pattern).map(|found| parts.extend(found)));
         }
         Ok((parts, outcomes))
@@ -93,9 +89,8 @@ impl Service {
                 return Err(Status::invalid_argument("COMMIT takes no config; it commits the saved one"));
             }
             let saved = device.programs.lock().saved.take();
-            let saved = saved.ok_or_else(|| {
-                Status::not_found("no config is saved; VERIFY_AND_SAVE has to come before COMMIT")
-            })?;
+            let saved = saved
+                .ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE has to come before COMMIT"))?;
             device.replace(saved);
             tracing::info!("committed the saved pipeline");
             return Ok(());
@@ -292,9 +287,7 @@ impl P4Runtime for Service {
             let wanted = request.response_type();
             let all = wanted == ResponseType::All;
             p4::ForwardingPipelineConfig {
-                p4info: (all || wanted == ResponseType::P4infoAndCookie)
-                    .then(|| stored.p4info.clone())
-                    .flatten(),
+                p4info: (all || wanted == ResponseType::P4infoAndCookie).then(|| stored.p4info.clone()).flatten(),
                 p4_device_config: if all || wanted == ResponseType::DeviceConfigAndCookie {
                     stored.p4_device_config.clone()
                 } else {

@@ -72,6 +72,7 @@ pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
         too_many_passes,
         digests_lost,
         assertions,
+        endless_loops,
     } = *drops;
     vec![
         ("received", received),
@@ -83,6 +84,7 @@ pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
         ("too_many_passes", too_many_passes),
         ("digests_lost", digests_lost),
         ("assertions", assertions),
+        ("endless_loops", endless_loops),
     ]
 }
 
@@ -98,5 +100,6 @@ pub fn sum(past: &Drops, now: &Drops) -> Drops {
         too_many_passes: past.too_many_passes + now.too_many_passes,
         digests_lost: past.digests_lost + now.digests_lost,
         assertions: past.assertions + now.assertions,
+        endless_loops: past.endless_loops + now.endless_loops,
     }
 }

@@ -16,9 +16,11 @@ const IDLE_SCAN: Duration = Duration::from_millis(250);
 pub async fn run(device: Arc<Device>) {
     let mut next_scan = Instant::now() + IDLE_SCAN;
     loop {
-        let lists = device.digests.lock().deadline().map(|deadline| {
-            Instant::now() + Duration::from_nanos(deadline.saturating_sub(device.now()))
-        });
+        let lists = device
+            .digests
+            .lock()
+            .deadline()
+            .map(|deadline| Instant::now() + Duration::from_nanos(deadline.saturating_sub(device.now())));
         let scan = has_idle_timeouts(&device).then_some(next_scan);
         let due = [lists, scan].into_iter().flatten().min();
         tokio::select! {
@@ -62,9 +64,9 @@ fn report_idle_entries(device: &Device) {
     let pipeline = Arc::clone(&running.pipeline);
     drop(programs);
     let Some(binding) = &pipeline.binding else { return };
-    let entries = idle.iter().filter_map(|(table, view)| {
-        binding.table_of(*table).map(|table| encode_key_and_attributes(table, view))
-    });
+    let entries = idle
+        .iter()
+        .filter_map(|(table, view)| binding.table_of(*table).map(|table| encode_key_and_attributes(table, view)));
     let table_entry: Vec<_> = entries.collect();
     if !table_entry.is_empty() {
         device.send_idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });

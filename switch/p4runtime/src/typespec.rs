@@ -62,15 +62,11 @@ impl DataType {
             Some(TypeSpec::Header(named)) => {
                 let found = find(&named.name)?.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
-                Ok(Self::Header(
-                    fields.map(|bits| Self::bitstring(bits, place)).collect::<Result<_, _>>()?,
-                ))
+                Ok(Self::Header(fields.map(|bits| Self::bitstring(bits, place)).collect::<Result<_, _>>()?))
             }
             Some(TypeSpec::SerializableEnum(named)) => {
-                let found = find(&named.name)?
-                    .serializable_enums
-                    .get(&named.name)
-                    .ok_or_else(|| unknown(&named.name))?;
+                let found =
+                    find(&named.name)?.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
                 Ok(Self::EnumValue(width(bits, place)?))
             }

@@ -58,10 +58,7 @@ impl Default for RxBatch {
         let mut control = vec![Control([0; CONTROL]); BATCH];
         let mut vectors: Vec<libc::iovec> = buffer
             .chunks_exact_mut(SLOT)
-            .map(|slot| libc::iovec {
-                iov_base: slot[VLAN_TAG..].as_mut_ptr().cast(),
-                iov_len: MAX_FRAME,
-            })
+            .map(|slot| libc::iovec { iov_base: slot[VLAN_TAG..].as_mut_ptr().cast(), iov_len: MAX_FRAME })
             .collect();
         let headers = vectors
             .iter_mut()
@@ -174,9 +171,7 @@ fn auxiliary(header: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
         while !message.is_null() {
             let long_enough =
                 (*message).cmsg_len as usize >= libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as usize;
-            if (*message).cmsg_level == libc::SOL_PACKET
-                && (*message).cmsg_type == libc::PACKET_AUXDATA
-                && long_enough
+            if (*message).cmsg_level == libc::SOL_PACKET && (*message).cmsg_type == libc::PACKET_AUXDATA && long_enough
             {
                 return Some(libc::CMSG_DATA(message).cast::<libc::tpacket_auxdata>().read_unaligned());
             }
@@ -258,10 +253,8 @@ impl TxBatch {
         self.headers.clear();
         for number in 0..self.ends.len() {
             let range = self.range(number);
-            self.vectors.push(libc::iovec {
-                iov_base: self.buffer[range.clone()].as_mut_ptr().cast(),
-                iov_len: range.len(),
-            });
+            self.vectors
+                .push(libc::iovec { iov_base: self.buffer[range.clone()].as_mut_ptr().cast(), iov_len: range.len() });
         }
         for vector in &mut self.vectors {
             // SAFETY: all-zero is a valid value of this plain structure.

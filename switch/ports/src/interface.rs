@@ -172,7 +172,6 @@ impl Interface {
         self.socket = None;
         Received::Lost
     }
-
 }
 
 fn open_socket(name: &str) -> Result<Socket, OpenError> {
@@ -189,9 +188,7 @@ fn open_socket(name: &str) -> Result<Socket, OpenError> {
     sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one).map_err(kernel("ask for VLAN tags"))?;
     sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)
         .map_err(kernel("ignore own frames (needs Linux 4.20 or later)"))?;
-    for (forced, plain) in
-        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
-    {
+    for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         sys::set_option(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER)
             .or_else(|_| sys::set_option(&fd, libc::SOL_SOCKET, plain, &SOCKET_BUFFER))
             .map_err(kernel("set the buffer size"))?;

@@ -70,9 +70,8 @@ impl Poller {
         // SAFETY: all-zero is a valid value of this plain structure.
         let mut ready: [libc::epoll_event; EVENTS] = unsafe { zeroed() };
         // SAFETY: pointer and length describe `ready`, which outlives the call.
-        let count = unsafe {
-            libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), EVENTS as libc::c_int, timeout)
-        };
+        let count =
+            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), EVENTS as libc::c_int, timeout) };
         if count < 0 {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };

@@ -34,11 +34,7 @@ pub fn bind_to_interface(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     address.sll_ifindex = index;
     // SAFETY: pointer and length describe `address`, which outlives the call.
     check(unsafe {
-        libc::bind(
-            fd.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
+        libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
     })
 }
 

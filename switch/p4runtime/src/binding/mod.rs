@@ -55,6 +55,8 @@ pub struct KeyBinding {
     pub name: String,
     /// How it is matched.
     pub kind: sluice_engine::MatchKind,
+    /// Compiled to a ternary match, as p4c does with optional fields.
+    pub as_ternary: bool,
     /// Its width in bits.
     pub width: u32,
 }

@@ -4,8 +4,8 @@ use sluice_engine::Program;
 
 use super::table::{bind_actions, bind_key, different};
 use super::{
-    ActionBinding, BindError, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding,
-    RegisterBinding, TableBinding, ValueSetBinding,
+    ActionBinding, BindError, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding, RegisterBinding,
+    TableBinding, ValueSetBinding,
 };
 use crate::bits::bytes_of;
 use crate::proto::p4::config::v1 as p4info;
@@ -41,8 +41,7 @@ pub fn profiles(
         &info.action_profiles,
         |profile| profile.preamble.as_ref(),
         |profile, preamble| {
-            let engine =
-                program.action_profile(&preamble.name).ok_or_else(|| missing("action profile", preamble))?;
+            let engine = program.action_profile(&preamble.name).ok_or_else(|| missing("action profile", preamble))?;
             let place = format!("action profile {}", preamble.name);
             let compiled = program.profile_info(engine);
             if profile.with_selector != compiled.has_selector {

@@ -47,7 +47,7 @@ fn bind_header(header: &p4info::ControllerPacketMetadata, name: &str) -> Result<
     });
     let fields: Vec<PacketField> = fields.collect::<Result<_, _>>()?;
     let bits: u32 = fields.iter().map(|field| field.width).sum();
-    if bits % 8 != 0 {
+    if !bits.is_multiple_of(8) {
         return Err(BindError::Malformed(format!("{place} has {bits} bits, which are not whole bytes")));
     }
     Ok(PacketHeader { fields, bytes: bits::bytes_of(bits) })

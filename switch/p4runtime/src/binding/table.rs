@@ -17,11 +17,7 @@ pub fn bind_action(
     let place = format!("action {}", preamble.name);
     let params = action.params.iter().map(|param| {
         refuse_strings(param.type_name.as_ref(), types, || format!("{place}, parameter {}", param.name))?;
-        Ok(ParamBinding {
-            id: param.id,
-            name: param.name.clone(),
-            width: width(param.bitwidth, &place, &param.name)?,
-        })
+        Ok(ParamBinding { id: param.id, name: param.name.clone(), width: width(param.bitwidth, &place, &param.name)? })
     });
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
@@ -35,17 +31,17 @@ pub fn bind_table(
     actions: &Objects<ActionBinding>,
 ) -> Result<TableBinding, BindError> {
     let name = preamble.name.clone();
-    let engine = program
-        .table(&name)
-        .ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
+    let engine = program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let compiled = program.table_info(engine);
     let place = format!("table {name}");
-    let key = bind_key(&table.match_fields, info.type_info.as_ref(), &place)?;
+    let mut key = bind_key(&table.match_fields, info.type_info.as_ref(), &place)?;
     if key.len() != compiled.keys.len() {
         return Err(different(&place, count(key.len()), count(compiled.keys.len())));
     }
-    for (field, compiled) in key.iter().zip(&compiled.keys) {
-        if (field.kind, field.width) != (compiled.kind, compiled.width) {
+    for (field, compiled) in key.iter_mut().zip(&compiled.keys) {
+        field.as_ternary = (field.kind, compiled.kind) == (MatchKind::Optional, MatchKind::Ternary);
+        let kind = if field.as_ternary { MatchKind::Ternary } else { field.kind };
+        if (kind, field.width) != (compiled.kind, compiled.width) {
             return Err(different(
                 &format!("{place}, key field {}", field.name),
                 describe(field.kind, field.width),
@@ -90,10 +86,8 @@ pub fn bind_actions(
         let action = actions.get(reference.id).ok_or_else(|| {
             BindError::Malformed(format!("{place} refers to action {:#x}, which does not exist", reference.id))
         })?;
-        let engine = find(&action.name).ok_or_else(|| BindError::Missing {
-            kind: "action",
-            name: format!("{} of {place}", action.name),
-        })?;
+        let engine = find(&action.name)
+            .ok_or_else(|| BindError::Missing { kind: "action", name: format!("{} of {place}", action.name) })?;
         let scope = match reference.scope() {
             p4info::action_ref::Scope::TableAndDefault => Scope::Any,
             p4info::action_ref::Scope::TableOnly => Scope::EntriesOnly,
@@ -131,6 +125,7 @@ pub fn bind_key(
             id: field.id,
             name: field.name.clone(),
             kind,
+            as_ternary: false,
             width: width(field.bitwidth, place, &field.name)?,
         })
     };

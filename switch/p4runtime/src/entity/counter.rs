@@ -26,8 +26,7 @@ pub fn encode_data(data: CounterData) -> p4::CounterData {
 
 /// Sets one cell or all of them.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterEntry) -> Outcome {
-    let counter =
-        target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
+    let counter = target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
     let place = format!("counter {}", counter.name);
     operation.must_modify(&place)?;
     let index = cell_index(entry.index.as_ref(), counter.size, &place)?;

@@ -85,7 +85,10 @@ pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<
     let Some(p4::Index { index }) = index else { return Ok(None) };
     let found = u64::try_from(*index).map_err(|_| Fault::invalid(format!("{place}: the index {index} is negative")))?;
     if found >= size {
-        return Err(Fault::out_of_range(format!("{place}: the index {found} is beyond the last cell, {}", size.max(1) - 1)));
+        return Err(Fault::out_of_range(format!(
+            "{place}: the index {found} is beyond the last cell, {}",
+            size.max(1) - 1
+        )));
     }
     Ok(Some(found))
 }

@@ -94,7 +94,7 @@ fn decode_group(profile: &ProfileBinding, group: &p4::ActionProfileGroup) -> Out
     Ok(Group { id: group.group_id, members, max_size })
 }
 
-fn selected<'b>(binding: &'b Binding, id: u32) -> Outcome<Vec<&'b ProfileBinding>> {
+fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     match id {
         0 => Ok(binding.profiles.iter().collect()),
         id => Ok(vec![find(binding, id)?]),
@@ -106,13 +106,13 @@ pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> O
     let mut found = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
         let members = source.engine.members(profile.engine).into_iter();
-        found.extend(members.filter(|member| pattern.member_id == 0 || member.id == pattern.member_id).map(
-            |member| p4::ActionProfileMember {
+        found.extend(members.filter(|member| pattern.member_id == 0 || member.id == pattern.member_id).map(|member| {
+            p4::ActionProfileMember {
                 action_profile_id: profile.id,
                 member_id: member.id,
                 action: Some(actions::encode_action(source.binding, &profile.actions, &member.call)),
-            },
-        ));
+            }
+        }));
     }
     Ok(found)
 }

@@ -12,11 +12,7 @@ use p4::packet_replication_engine_entry::Type;
 use p4::replica::PortKind;
 
 /// Inserts, replaces or deletes a multicast group or clone session.
-pub fn write(
-    target: &mut Target<'_>,
-    operation: Operation,
-    entry: &p4::PacketReplicationEngineEntry,
-) -> Outcome {
+pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::PacketReplicationEngineEntry) -> Outcome {
     match &entry.r#type {
         Some(Type::MulticastGroupEntry(group)) => write_group(target, operation, group),
         Some(Type::CloneSessionEntry(session)) => write_session(target, operation, session),
@@ -106,10 +102,9 @@ pub fn read(
             .into_iter()
             .map(Type::MulticastGroupEntry)
             .collect(),
-        Some(Type::CloneSessionEntry(session)) => select(&source.replication.sessions, session.session_id)
-            .into_iter()
-            .map(Type::CloneSessionEntry)
-            .collect(),
+        Some(Type::CloneSessionEntry(session)) => {
+            select(&source.replication.sessions, session.session_id).into_iter().map(Type::CloneSessionEntry).collect()
+        }
         None => return Err(Fault::invalid("the replication entry is neither a multicast group nor a clone session")),
     };
     Ok(found.into_iter().map(|entry| p4::PacketReplicationEngineEntry { r#type: Some(entry) }).collect())

@@ -25,12 +25,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEnt
     write_to(target, table, operation, entry).map_err(|fault| fault.within(&place(table)))
 }
 
-fn write_to(
-    target: &mut Target<'_>,
-    table: &TableBinding,
-    operation: Operation,
-    entry: &p4::TableEntry,
-) -> Outcome {
+fn write_to(target: &mut Target<'_>, table: &TableBinding, operation: Operation, entry: &p4::TableEntry) -> Outcome {
     if entry.is_default_action {
         return write_default(target, table, operation, entry);
     }
@@ -104,9 +99,9 @@ fn refuse_const(table: &TableBinding) -> Outcome {
 
 fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
     match (table.needs_priority, priority) {
-        (true, ..=0) => Err(Fault::invalid(
-            "a priority above 0 is needed, because a key field is ternary, range or optional",
-        )),
+        (true, ..=0) => {
+            Err(Fault::invalid("a priority above 0 is needed, because a key field is ternary, range or optional"))
+        }
         (false, 1.. | ..=-1) => Err(Fault::invalid("the priority has to be 0 in a table with only exact and LPM keys")),
         _ => Ok(()),
     }
@@ -281,8 +276,9 @@ fn find_entry<'b>(
     let entry = entry.ok_or_else(|| Fault::invalid("the table entry is missing"))?;
     let table = find_table(binding, entry.table_id)?;
     if entry.is_default_action {
-        return Err(Fault::unimplemented("counters and meters of the default action cannot be reached")
-            .within(&place(table)));
+        return Err(
+            Fault::unimplemented("counters and meters of the default action cannot be reached").within(&place(table))
+        );
     }
     let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;
     check_priority(table, entry.priority).map_err(|fault| fault.within(&place(table)))?;
@@ -354,8 +350,7 @@ fn read_direct(
 
 /// Reads the counters of one entry, of a table's entries or of all tables' entries.
 pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
-    let found =
-        read_direct(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
+    let found = read_direct(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
     let entity = |(entry, view): (p4::TableEntry, EntryView)| p4::DirectCounterEntry {
         table_entry: Some(entry),
         data: view.counter.map(encode_data),

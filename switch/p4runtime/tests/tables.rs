@@ -1,0 +1,246 @@
+//! Table entries over the wire: what is accepted, what it does to packets, what reads back, what is refused.
+
+mod common;
+
+use common::*;
+use p4::entity::Entity::{self, DirectCounterEntry, DirectMeterEntry, TableEntry};
+use p4::update::Type::{Delete, Insert, Modify};
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Code;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_lives_from_insert_to_delete() {
+    let (switch, mut controller) = Switch::ready().await;
+    let wanted = entry(EXACT, vec![exact(1, &[7])], direct(forward(2)));
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
+    controller.insert(TableEntry(wanted.clone())).await;
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(2, frame(7, 1, 0x800))]);
+    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [TableEntry(wanted.clone())]);
+    controller.refused(Insert, TableEntry(wanted.clone()), Code::AlreadyExists, "table I.exact_t").await;
+    let changed = p4::TableEntry { action: direct(forward(3)), metadata: b"mark".to_vec(), ..wanted.clone() };
+    controller.modify(TableEntry(changed.clone())).await;
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(3, frame(7, 1, 0x800))]);
+    let pattern = |metadata: &[u8]| p4::TableEntry { metadata: metadata.to_vec(), ..entry(EXACT, vec![], None) };
+    assert_eq!(controller.read(TableEntry(pattern(b"mark"))).await, [TableEntry(changed)]);
+    assert_eq!(controller.read(TableEntry(pattern(b"other"))).await, []);
+    controller.delete(TableEntry(entry(EXACT, vec![exact(1, &[7])], None))).await;
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
+    controller.refused(Delete, TableEntry(wanted.clone()), Code::NotFound, "table I.exact_t").await;
+    controller.refused(Modify, TableEntry(wanted), Code::NotFound, "table I.exact_t").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn longest_prefixes_win() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller
+        .modify(Entity::ValueSetEntry(p4::ValueSetEntry {
+            value_set_id: LABELLED,
+            members: vec![p4::ValueSetMember { r#match: vec![exact(1, &[0x12, 0x34])] }],
+        }))
+        .await;
+    for (fields, port) in [(vec![], 1), (vec![lpm(1, &[10, 0, 0, 0], 8)], 2), (vec![lpm(1, &[10, 1, 0, 0], 16)], 3)] {
+        controller.insert(TableEntry(entry(LPM, fields, direct(forward(port))))).await;
+    }
+    let labelled = |label: [u8; 4]| {
+        let mut frame = frame(9, 9, 0x1234);
+        frame[14..18].copy_from_slice(&label);
+        frame
+    };
+    for (label, port) in [([10, 1, 2, 3], 3), ([10, 2, 2, 3], 2), ([11, 1, 2, 3], 1)] {
+        assert_eq!(switch.packet(1, &labelled(label)), [(port, labelled(label))]);
+    }
+    let all = controller.read(TableEntry(entry(LPM, vec![], None))).await;
+    assert_eq!(all.len(), 3);
+    let one = controller.read(TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], None))).await;
+    assert_eq!(one, [TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], direct(forward(2))))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn larger_priorities_win_and_wildcards_stay_left_out() {
+    let (switch, mut controller) = Switch::ready().await;
+    let prioritised = |priority, fields, port| p4::TableEntry {
+        priority,
+        ..entry(TERNARY, fields, direct(forward(port)))
+    };
+    let low = prioritised(1, vec![], 1);
+    let by_source = prioritised(5, vec![ternary(1, &[0x20], &[0xf0])], 2);
+    let by_port = prioritised(9, vec![optional(2, &[4])], 3);
+    for entry in [&low, &by_source, &by_port] {
+        controller.insert(TableEntry(entry.clone())).await;
+    }
+    assert_eq!(switch.packet(1, &frame(9, 0x11, 0x800))[0].0, 1);
+    assert_eq!(switch.packet(1, &frame(9, 0x21, 0x800))[0].0, 2);
+    assert_eq!(switch.packet(4, &frame(9, 0x21, 0x800))[0].0, 3);
+    for entry in [low, by_source, by_port] {
+        let pattern = p4::TableEntry { action: None, ..entry.clone() };
+        assert_eq!(controller.read(TableEntry(pattern)).await, [TableEntry(entry)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_name_table_field_and_reason() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let forward = || direct(forward(1));
+    let key = || vec![exact(1, &[1])];
+    let wide = action(FORWARD, &[&[2, 0]]);
+    let cases = [
+        (Insert, entry(0, key(), forward()), Code::InvalidArgument, "the table id is missing"),
+        (Insert, entry(77, key(), forward()), Code::InvalidArgument, "there is no table with id 0x4d"),
+        (Insert, entry(EXACT, vec![], forward()), Code::InvalidArgument, "match field 1 (dst): is missing"),
+        (Insert, entry(EXACT, vec![exact(2, &[1])], forward()), Code::InvalidArgument, "there is no match field 2"),
+        (Insert, entry(EXACT, vec![exact(1, &[1; 7])], forward()), Code::InvalidArgument, "needs 49 bits"),
+        (Insert, entry(EXACT, key(), None), Code::InvalidArgument, "table I.exact_t: the action is missing"),
+        (Insert, entry(EXACT, key(), direct(action(LEARN, &[]))), Code::InvalidArgument, "is not one of those"),
+        (Insert, entry(EXACT, key(), direct(action(5, &[]))), Code::InvalidArgument, "there is no action 0x5"),
+        (Insert, entry(EXACT, key(), direct(action(DROP, &[]))), Code::PermissionDenied, "@defaultonly"),
+        (Insert, entry(EXACT, key(), direct(action(FORWARD, &[]))), Code::InvalidArgument, "parameter 1 (port)"),
+        (Insert, entry(EXACT, key(), direct(wide)), Code::InvalidArgument, "needs 10 bits, the field has 9"),
+        (
+            Insert,
+            p4::TableEntry { priority: 4, ..entry(EXACT, key(), forward()) },
+            Code::InvalidArgument,
+            "priority has to be 0",
+        ),
+        (Insert, entry(TERNARY, vec![], forward()), Code::InvalidArgument, "a priority above 0 is needed"),
+        (Insert, entry(CONST, vec![exact(1, &[1])], forward()), Code::PermissionDenied, "table I.const_t"),
+        (Delete, entry(CONST, vec![exact(1, &[0xbe, 0xef])], None), Code::PermissionDenied, "are const"),
+        (
+            Modify,
+            p4::TableEntry { is_default_action: true, ..entry(LPM, vec![], forward()) },
+            Code::PermissionDenied,
+            "the default action is const",
+        ),
+        (
+            Modify,
+            p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], forward()) },
+            Code::PermissionDenied,
+            "@tableonly",
+        ),
+        (
+            Insert,
+            p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], forward()) },
+            Code::InvalidArgument,
+            "can only be modified",
+        ),
+        (
+            Insert,
+            p4::TableEntry { idle_timeout_ns: 5, ..entry(LPM, vec![lpm(1, &[1], 32)], forward()) },
+            Code::InvalidArgument,
+            "no idle timeouts",
+        ),
+        (
+            Insert,
+            p4::TableEntry { counter_data: Some(p4::CounterData::default()), ..entry(LPM, vec![], forward()) },
+            Code::InvalidArgument,
+            "no direct counter",
+        ),
+        (
+            Insert,
+            p4::TableEntry {
+                meter_config: Some(p4::MeterConfig { cir: 9, pir: 1, ..Default::default() }),
+                ..entry(EXACT, key(), forward())
+            },
+            Code::InvalidArgument,
+            "cir (9) is above pir (1)",
+        ),
+    ];
+    for (kind, entry, code, text) in cases {
+        controller.refused(kind, TableEntry(entry), code, text).await;
+    }
+    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_table_refuses_and_a_batch_goes_on() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let updates = (1..=6).map(|dst| {
+        let key = if dst == 2 { vec![] } else { vec![exact(1, &[dst])] };
+        update(Insert, TableEntry(entry(EXACT, key, direct(forward(1)))))
+    });
+    let status = controller.write_all(updates.collect()).await.unwrap_err();
+    let codes: Vec<_> = errors(&status).iter().map(|(code, _)| *code).collect();
+    use Code::{InvalidArgument, Ok, ResourceExhausted};
+    assert_eq!(codes, [Ok, InvalidArgument, Ok, Ok, Ok, ResourceExhausted]);
+    assert!(status.message().starts_with("2 of 6 failed, first: table I.exact_t: match field 1"), "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn default_actions_can_be_set_and_reset() {
+    let (switch, mut controller) = Switch::ready().await;
+    let default = |action| p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], action) };
+    controller.modify(TableEntry(default(direct(forward(6))))).await;
+    assert_eq!(switch.packet(1, &frame(9, 9, 0x800))[0].0, 6);
+    assert_eq!(controller.read(TableEntry(default(None))).await, [TableEntry(default(direct(forward(6))))]);
+    controller.modify(TableEntry(default(None))).await;
+    assert_eq!(switch.packet(1, &frame(9, 9, 0x800)), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_the_program_can_be_read() {
+    let (switch, mut controller) = Switch::ready().await;
+    assert_eq!(switch.packet(1, &frame(9, 9, 0xbeef))[0].0, 9);
+    let wanted =
+        p4::TableEntry { is_const: true, ..entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(9))) };
+    assert_eq!(controller.read(TableEntry(entry(CONST, vec![], None))).await, [TableEntry(wanted.clone())]);
+    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await, [TableEntry(wanted)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_and_meters_of_entries() {
+    let (switch, mut controller) = Switch::ready().await;
+    let counts = |packet_count, byte_count| p4::CounterData { byte_count, packet_count };
+    let meter = p4::MeterConfig { cir: 1000, cburst: 100, pir: 2000, pburst: 200, eburst: 0 };
+    let key = || vec![exact(1, &[7])];
+    let written = p4::TableEntry {
+        counter_data: Some(counts(10, 1000)),
+        meter_config: Some(meter),
+        ..entry(EXACT, key(), direct(action(COUNT_DIRECT, &[&[2]])))
+    };
+    controller.insert(TableEntry(written.clone())).await;
+    switch.packet(1, &frame(7, 1, 0x800));
+    let pattern = p4::TableEntry {
+        counter_data: Some(counts(0, 0)),
+        meter_config: Some(p4::MeterConfig::default()),
+        ..entry(EXACT, key(), None)
+    };
+    let read = controller.read(TableEntry(pattern)).await;
+    assert_eq!(read, [TableEntry(p4::TableEntry { counter_data: Some(counts(11, 1060)), ..written })]);
+    let plain = controller.read(TableEntry(entry(EXACT, key(), None))).await;
+    assert!(matches!(&plain[0], TableEntry(entry) if entry.counter_data.is_none() && entry.meter_config.is_none()));
+
+    let named = || Some(entry(EXACT, key(), None));
+    let counter = |data| DirectCounterEntry(p4::DirectCounterEntry { table_entry: named(), data });
+    controller.modify(counter(Some(counts(5, 5)))).await;
+    assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(5, 5)))]);
+    let meter_entry =
+        |config| DirectMeterEntry(p4::DirectMeterEntry { table_entry: named(), config, counter_data: None });
+    assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(Some(meter))]);
+    controller.modify(meter_entry(None)).await;
+    assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(None)]);
+    controller.refused(Insert, counter(None), Code::InvalidArgument, "can only be modified").await;
+
+    let missing = DirectCounterEntry(p4::DirectCounterEntry {
+        table_entry: Some(entry(EXACT, vec![exact(1, &[8])], None)),
+        data: None,
+    });
+    let status = controller.try_read(vec![missing]).await.unwrap_err();
+    assert_eq!(errors(&status)[0].0, Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_entries_come_back_in_pieces() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let count = 10_000u32;
+    let wanted = |number: u32| p4::TableEntry {
+        priority: 1 + number as i32,
+        metadata: vec![1; 200],
+        ..entry(TERNARY, vec![ternary(1, &(1 << 24 | number).to_be_bytes(), &[0xff; 6])], direct(forward(1)))
+    };
+    for start in (0..count).step_by(1000) {
+        let updates = (start..start + 1000).map(|number| update(Insert, TableEntry(wanted(number))));
+        controller.write_all(updates.collect()).await.unwrap();
+    }
+    let found = controller.read(TableEntry(entry(TERNARY, vec![], None))).await;
+    assert_eq!(found.len(), count as usize);
+    assert_eq!(found[1234], TableEntry(wanted(1234)));
+}
