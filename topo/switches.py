@@ -30,7 +30,7 @@ class ProcessSwitch(Switch):
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         """Keep logs in `directory`; the namespace is the switch's own."""
-        super().__init__(name, inNamespace=True, dpid="1", **params)
+        super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
         self.directory = directory
         self.process: Process | None = None
 
@@ -60,11 +60,12 @@ class ProcessSwitch(Switch):
             directory=self.directory,
         )
 
-        def ready() -> bool:
-            process.require_running()
-            return listening(self.pid, GRPC_PORT)
+        await_true(f"{self.program} is ready", lambda: self.ready(process), READY_TIMEOUT_S)
 
-        await_true(f"{self.program} serves P4Runtime on port {GRPC_PORT}", ready, READY_TIMEOUT_S)
+    def ready(self, process: Process) -> bool:
+        """Say whether P4Runtime is served; raise LabError if the process has ended."""
+        process.require_running()
+        return listening(self.pid, GRPC_PORT)
 
     def stop_process(self) -> None:
         """End the process; the interfaces stay until the network is stopped."""
