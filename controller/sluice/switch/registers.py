@@ -17,6 +17,9 @@ from .thriftregisters import ThriftRegisters
 
 _SLICE = 8192
 
+_CHEAPER_WHOLE = 4
+"""When more than one cell in so many is wanted, the whole register is asked for: one entity instead of hundreds."""
+
 
 class Registers(Protocol):
     """Cells of the switch's registers, by the register's full name."""
@@ -43,6 +46,9 @@ class P4RuntimeRegisters:
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""
         size = REGISTER_SIZES[register]
+        if indices is not None and len(indices) * _CHEAPER_WHOLE > size:
+            cells_of_all = await self.read(register)
+            return [cells_of_all[index] for index in indices]
         wanted = (
             [P4RegisterEntry(register)]
             if indices is None
