@@ -1,0 +1,193 @@
+//! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
+//!
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N]`
+//!
+//! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
+//! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sluice_engine::{ActionCall, Engine, Entry, EntryAction, KeyField, OneShotMember, Options, Program, Sink, TableId};
+
+const CLIENT_PORT: u32 = 1;
+const SERVER_PORT: u32 = 2;
+const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
+const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
+const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const SERVICE: [u8; 4] = [10, 0, 0, 100];
+
+/// Counts frames by port and keeps the last one.
+struct Count {
+    ports: [u64; 512],
+    last: Vec<u8>,
+    keep: bool,
+}
+
+impl Count {
+    fn new(keep: bool) -> Count {
+        Count { ports: [0; 512], last: Vec::new(), keep }
+    }
+}
+
+impl Sink for Count {
+    fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]) {
+        self.ports[port as usize & 511] += 1;
+        if self.keep {
+            self.last = [head, payload].concat();
+        }
+    }
+}
+
+struct Setup {
+    program: Arc<Program>,
+    engine: Engine,
+}
+
+impl Setup {
+    fn table(&self, name: &str) -> TableId {
+        let end = format!(".{name}");
+        self.program.tables().find(|t| t.1.name.ends_with(&end)).unwrap_or_else(|| panic!("the program has no table '{name}'")).0
+    }
+
+    fn call(&self, table: TableId, action: &str, params: &[&[u8]]) -> ActionCall {
+        let end = format!(".{action}");
+        let actions = &self.program.table_info(table).actions;
+        let action = actions.iter().copied().find(|&a| self.program.action_info(a).name.ends_with(&end));
+        let action = action.unwrap_or_else(|| panic!("no action '{end}'"));
+        ActionCall { action, params: params.iter().map(|p| p.to_vec()).collect() }
+    }
+
+    fn add(&mut self, table: &str, key: Vec<KeyField>, action: &str, params: &[&[u8]]) {
+        let id = self.table(table);
+        let action = EntryAction::Call(self.call(id, action, params));
+        self.insert(id, key, action);
+    }
+
+    fn insert(&mut self, table: TableId, key: Vec<KeyField>, action: EntryAction) {
+        let entry = Entry { key, priority: 0, action, metadata: vec![], idle_timeout_ns: 0, cookie: 0 };
+        self.engine.table_insert(0, table, &entry).unwrap_or_else(|e| panic!("{}: {e}", self.program.table_info(table).name));
+    }
+}
+
+fn server_address(i: u32) -> [u8; 4] {
+    [10, 1, (i >> 8) as u8, i as u8]
+}
+
+fn client_address(i: u32) -> [u8; 4] {
+    [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
+}
+
+fn set_up(json: &[u8], servers: u32) -> Setup {
+    let program = Arc::new(Program::load(json).unwrap_or_else(|e| panic!("{e}")));
+    let mut s = Setup { engine: Engine::new(program.clone(), Options::default()), program };
+    let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
+    for port in [CLIENT_PORT, SERVER_PORT] {
+        s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC]);
+    }
+    s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1]]);
+    s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
+    for (table, action) in [("choose", "choose_server"), ("choose_stable", "choose_stable_server")] {
+        let id = s.table(table);
+        let member = |i: u32| OneShotMember { call: s.call(id, action, &[&(i + 1).to_be_bytes()]), weight: 1, watch_port: vec![] };
+        let members = (0..servers).map(member).collect();
+        s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members));
+    }
+    for i in 0..servers {
+        let (id, address) = ((i + 1).to_be_bytes(), server_address(i));
+        let port = 8080u16.to_be_bytes();
+        s.add("origins", vec![exact(&address), exact(&[6]), exact(&port)], "from_server", &[&id, &[1], &SERVICE, &80u16.to_be_bytes()]);
+        s.add("servers", vec![exact(&id)], "to_server", &[&address, &port, &[0]]);
+    }
+    let prefix = |v: [u8; 4], prefix_len| KeyField::Lpm { value: v.to_vec(), prefix_len };
+    s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[10, 1, 0, 1]]);
+    s.add("routes", vec![prefix([10, 0, 0, 0], 8)], "via", &[&[10, 2, 0, 1]]);
+    for (hop, port, mac) in [([10, 1, 0, 1], SERVER_PORT, SERVER_MAC), ([10, 2, 0, 1], CLIENT_PORT, CLIENT_MAC)] {
+        s.add("neighbours", vec![exact(&hop)], "set_neighbour", &[&port.to_be_bytes(), &ROUTER_MAC, &mac]);
+    }
+    s
+}
+
+/// An Ethernet, IPv4 and TCP frame with right checksums.
+fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> Vec<u8> {
+    let payload = length.saturating_sub(54);
+    let mut f = [&ROUTER_MAC[..], &CLIENT_MAC, &[8, 0]].concat();
+    let mut ip = [&[0x45, 0][..], &((40 + payload) as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 6, 0, 0], &src.0, &dst.0].concat();
+    let sum = checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut tcp = [&src.1.to_be_bytes()[..], &dst.1.to_be_bytes(), &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]].concat();
+    tcp.resize(20 + payload, 0x61);
+    let pseudo = [&src.0[..], &dst.0, &[0, 6], &(tcp.len() as u16).to_be_bytes(), &tcp].concat();
+    let sum = checksum(&pseudo);
+    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+    f.extend(ip);
+    f.extend(tcp);
+    f
+}
+
+fn checksum(data: &[u8]) -> u16 {
+    let mut sum: u32 = data.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum();
+    while sum >> 16 != 0 {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !(sum as u16)
+}
+
+/// Runs the frames round and round.
+fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64) -> f64 {
+    let mut count = Count::new(false);
+    let start = Instant::now();
+    let mut n = 0u64;
+    while start.elapsed() < Duration::from_secs_f64(seconds) {
+        for (port, frame) in frames {
+            *now += 500;
+            engine.receive(*now, *port, frame, &mut count);
+        }
+        n += frames.len() as u64;
+    }
+    let pps = n as f64 / start.elapsed().as_secs_f64();
+    let left = count.ports[CLIENT_PORT as usize] + count.ports[SERVER_PORT as usize];
+    assert_eq!(left, n, "{name}: frames that did not leave by the two ports: {:?}", engine.drops());
+    println!("{name:<24} {:>8.3} Mpps  {:>6.0} ns/packet", pps / 1e6, 1e9 / pps);
+    pps
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let json = args.next().expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N]");
+    let (mut servers, mut connections, mut length, mut seconds) = (3, 1000, 64, 2.0);
+    while let Some(flag) = args.next() {
+        let value = args.next().expect("a value is expected");
+        let number: f64 = value.parse().expect("a number is expected");
+        match flag.as_str() {
+            "--servers" => servers = number as u32,
+            "--connections" => connections = number as u32,
+            "--frame" => length = number as usize,
+            "--seconds" => seconds = number,
+            _ => panic!("unknown flag {flag}"),
+        }
+    }
+    let json = std::fs::read(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
+    let start = Instant::now();
+    let mut s = set_up(&json, servers);
+    println!("loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames", start.elapsed().as_secs_f64() * 1e3);
+
+    let client = |i: u32| (client_address(i / 4), 1024 + (i % 4) as u16);
+    let mut now = 1_000_000_000;
+    let (mut data, mut answers) = (Vec::new(), Vec::new());
+    for i in 0..connections {
+        let mut out = Count::new(true);
+        s.engine.receive(now, CLIENT_PORT, &frame(client(i), (SERVICE, 80), 0x02, 60), &mut out);
+        assert_eq!(out.ports[SERVER_PORT as usize], 1, "the SYN of connection {i} did not reach a server: {:?}", s.engine.drops());
+        let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
+        data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
+        answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
+    }
+    let syns: Vec<_> = (0..1 << 16).map(|i| (CLIENT_PORT, frame(client(1 << 20 | i), (SERVICE, 80), 0x02, 60))).collect();
+    let both: Vec<_> = data.iter().zip(&answers).flat_map(|(d, a)| [d.clone(), a.clone()]).collect();
+    time("data", &mut s.engine, &mut now, &data, seconds);
+    time("answers", &mut s.engine, &mut now, &answers, seconds);
+    let pps = time("data and answers", &mut s.engine, &mut now, &both, seconds);
+    time("new connections", &mut s.engine, &mut now, &syns, seconds);
+    println!("engine_pps {pps:.0}");
+}
