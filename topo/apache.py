@@ -20,6 +20,14 @@ LONG = "long"
 LONG_BYTES = 3_000_000
 """A file that a slow reader takes many balancing periods to download."""
 
+SEND_BUFFER_BYTES = 1 << 17
+"""The page fits, so a worker writes it at once.  With a smaller buffer a worker is woken several times for a page; once
+it shares a CPU limit with `stress` each time costs it a turn, and what the server can do falls with the load itself."""
+
+TIMEOUT_S = 5
+"""How long a worker waits for a client to go on.  Clients that gave up while the server was overloaded would otherwise
+keep workers busy long after."""
+
 APACHE = "/usr/sbin/apache2"
 
 CONFIGURATION = """\
@@ -36,6 +44,7 @@ User www-data
 Group www-data
 Listen {address}:{port}
 ListenBacklog {backlog}
+SendBufferSize {send_buffer}
 StartServers {workers}
 MinSpareServers {workers}
 MaxSpareServers {workers}
@@ -43,16 +52,19 @@ ServerLimit {workers}
 MaxRequestWorkers {workers}
 MaxConnectionsPerChild 0
 KeepAlive Off
-Timeout 120
+Timeout {timeout_s}
 DocumentRoot {files}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ApacheLimits:
-    """What makes the accept queue overflow: worker processes, and connections the kernel queues for them."""
+    """What makes the accept queue overflow: worker processes, and connections the kernel queues for them.
 
-    workers: int = 7
+    Each of the demo's long downloads may keep a worker; the others are for the load.
+    """
+
+    workers: int = 10
     backlog: int = 16
 
 
@@ -84,6 +96,8 @@ def start_apache(
             address=address,
             port=WEB_PORT,
             backlog=limits.backlog,
+            send_buffer=SEND_BUFFER_BYTES,
+            timeout_s=TIMEOUT_S,
             workers=limits.workers,
             files=files,
         )

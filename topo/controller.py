@@ -69,6 +69,10 @@ class Controller:
         """Have another algorithm decide the ratios from now on."""
         self.ask(command="mode", service=SERVICE, mode=mode)
 
+    def drain(self, server: str, *, drain: bool) -> None:
+        """Give a server no new connections, or its share again."""
+        self.ask(command="drain" if drain else "undrain", server=server)
+
     def weight_changes(self) -> Sequence[float]:
         """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
         return weight_changes(self._trace.read_text().splitlines())

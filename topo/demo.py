@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from topo.apache import LONG
+from topo.apache import LONG, PAGE_BYTES
 from topo.calibrate import RATES_PER_S, Burst, calibrate
 from topo.capture import Capture
 from topo.downloads import Downloads
@@ -26,13 +26,15 @@ from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
 from topo.phases import Phase, run_phase
 from topo.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.processes import await_true
 from topo.summary import Results, summary, table
 from topo.switches import REPOSITORY, switch_kind
 
 LOADED = "s3"
 PAPER_T_S, PAPER_M = 10.0, 20
-READERS = 3
-READER_BYTES_PER_S = 150_000.0
+READERS = 6
+READER_BYTES_PER_S = 120_000.0
+"""A long download takes 25 s, so it lives across many weight changes."""
 BURST_TIMEOUT_S = 4.0
 
 
@@ -42,7 +44,7 @@ class Settings:
 
     equal_s: float = 45.0
     r_s: float = 65.0
-    burst_s: float = 6.0
+    burst_s: float = 5.0
     period_s: float = 2.0
     intervals: int = 5
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
@@ -73,8 +75,14 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         baseline = lab.quiet_packet_counts()
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
-        chosen = calibrate(lambda rate: _burst(lab, rate, settings, handshakes, say), settings.rates_per_s)
-        say(f"rate: {chosen.rate_per_s:g} connections/s, exponential intervals, 100,000 bytes each")
+        chosen = calibrate(
+            lambda rate: _burst(lab, rate, settings, handshakes, say),
+            lambda rate: _mean_without_loaded(lab, rate, settings, handshakes, say),
+            settings.rates_per_s,
+        )
+        say(f"rate: {chosen.rate_per_s:g} connections/s, exponential intervals, {PAGE_BYTES:,} bytes each")
+        say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
+        equal = run_phase(lab, "equal", Load(chosen.rate_per_s, settings.equal_s), handshakes, say=say)
         downloads = Downloads(
             namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
             address=str(VIP),
@@ -85,10 +93,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             rate_bytes_per_s=READER_BYTES_PER_S,
         )
         lab.at_end(downloads.abort)
-        say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
-        equal = run_phase(
-            lab, "equal", Load(chosen.rate_per_s, settings.equal_s), handshakes, downloads=downloads, say=say
-        )
+        await_true("all long downloads run", lambda: len(downloads.established()) == READERS, 30.0)
         say(
             f"phase B: R decides, {settings.r_s:g} s; paper 000 as published with Delta = 0.1, but time scaled: "
             f"T = {settings.period_s:g} s and m = {settings.intervals} (paper: {PAPER_T_S:g} s and {PAPER_M})"
@@ -135,6 +140,17 @@ def _burst(lab: Lab, rate: float, settings: Settings, handshakes: Handshakes, sa
         f"{burst.loaded_answered_share:.0%} at once; R of the others {burst.healthy_r:.2f}"
     )
     return burst
+
+
+def _mean_without_loaded(
+    lab: Lab, rate: float, settings: Settings, handshakes: Handshakes, say: Callable[[str], None]
+) -> float:
+    lab.controller.drain(LOADED, drain=True)
+    phase = run_phase(lab, "calibrate", Load(rate, settings.burst_s, BURST_TIMEOUT_S), handshakes)
+    lab.controller.drain(LOADED, drain=False)
+    mean_ms = phase.connect.mean_ms()
+    say(f"  {rate:g}/s without {LOADED}: mean connect time {mean_ms:.1f} ms")
+    return mean_ms
 
 
 def _write(results: Results, output: Path) -> None:

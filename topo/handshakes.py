@@ -41,7 +41,7 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class ConnectTimes:
-    """Connect times of the connections that were begun in an interval."""
+    """Connect times of some connections, and how many of them were not answered."""
 
     begun: int
     unanswered: int
@@ -84,6 +84,15 @@ class Handshakes:
         begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
         answered = [one.first_synack - one.first_syn for one in begun if one.first_synack is not None]
         return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+
+    def answered_between(self, start: float, end: float) -> ConnectTimes:
+        """Return the connect times of the connections whose first SYN-ACK came in [start, end)."""
+        times = [
+            one.first_synack - one.first_syn
+            for one in list(self.by_connection.values())
+            if one.first_synack is not None and start <= one.first_synack < end
+        ]
+        return ConnectTimes(len(times), 0, times)
 
     def _syn(self, segment: Segment) -> None:
         key = (segment.client, segment.client_port, segment.sequence)

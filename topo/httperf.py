@@ -23,7 +23,7 @@ class Load:
 
     rate_per_s: float
     seconds: float
-    timeout_s: float = 8.0
+    timeout_s: float = 5.0
 
     @property
     def connections(self) -> int:

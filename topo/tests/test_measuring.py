@@ -51,6 +51,14 @@ def test_connect_time_is_from_the_first_syn_to_the_first_synack() -> None:
     assert (handshake.syns, handshake.synacks) == (2, 2)
 
 
+def test_a_late_answer_counts_when_it_came() -> None:
+    handshakes = Handshakes()
+    for time, kind in ((1.0, "syn"), (4.5, "synack")):
+        handshakes.add(segment(time, kind))
+    assert list(handshakes.answered_between(0, 4.5).seconds) == []
+    assert list(handshakes.answered_between(4.5, 5).seconds) == [3.5]
+
+
 def test_a_port_used_again_is_another_connection() -> None:
     handshakes = Handshakes()
     for time, kind, isn in ((1.0, "syn", 5), (1.1, "synack", 5), (9.0, "syn", 6)):
@@ -131,7 +139,7 @@ def test_reports_of_two_processes_are_combined_by_connections() -> None:
     assert both.connect_ms == pytest.approx(2870.5 * 0.8)
 
 
-@pytest.mark.parametrize(("rate", "processes"), [(100.0, 1), (130.0, 2), (1000.0, 8)])
+@pytest.mark.parametrize(("rate", "processes"), [(100.0, 1), (201.0, 2), (1000.0, 5)])
 def test_load_is_split_where_one_process_would_run_out_of_descriptors(rate: float, processes: int) -> None:
     load = Load(rate, 10.0)
     assert load.processes == processes
@@ -176,13 +184,18 @@ def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() ->
         180.0: Burst(180, 2000, 0.2, 0.0),
     }
     asked: list[float] = []
-    chosen = calibrate(lambda rate: (asked.append(rate), bursts[rate])[1], bursts)
+    chosen = calibrate(lambda rate: (asked.append(rate), bursts[rate])[1], lambda _: 0.4, bursts)
     assert (chosen.rate_per_s, asked) == (130.0, [60.0, 90.0, 130.0])
 
 
 def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
     with pytest.raises(LabError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
-        calibrate(lambda rate: Burst(rate, 5, 1.0, 0.0), (60.0, 90.0))
+        calibrate(lambda rate: Burst(rate, 5, 1.0, 0.0), lambda _: 0.4, (60.0, 90.0))
+
+
+def test_calibration_refuses_a_load_that_the_other_servers_cannot_take() -> None:
+    with pytest.raises(LabError, match=r"at 60/s .* alone are at 400 ms"):
+        calibrate(lambda rate: Burst(rate, 900, 0.3, 0.0), lambda _: 400.0, (60.0,))
 
 
 def test_counts_are_right_across_a_wrap() -> None:
