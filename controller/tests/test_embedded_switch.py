@@ -1,0 +1,134 @@
+"""The controller against the embedded switch itself, over real P4Runtime; no interfaces and no root needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from configs import web
+from harness import Running, running, until
+from sluice.balance import Counts
+from sluice.configload import load
+from sluice.names import Counter, DropReason, Register
+from sluice.status import gather, render
+from sluice.switch.pipeline import load as load_pipeline
+from sluice.switch.programmer import Programmer
+from sluice.switch.reconcile import read_back
+from sluice.switch.session import Session
+
+BINARY = Path(__file__).resolve().parents[2] / "switch" / "target" / "release" / "sluice-switch"
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
+
+
+class Switch:
+    """A running sluice-switch."""
+
+    def __init__(self, process: asyncio.subprocess.Process, address: str) -> None:
+        self.process = process
+        self.address = address
+
+    async def stop(self) -> None:
+        """Kill it, as a crash would."""
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+
+
+async def start(address: str = "127.0.0.1:0") -> Switch:
+    """Start a switch without ports and wait until it serves."""
+    process = await asyncio.create_subprocess_exec(
+        BINARY,
+        *("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", address, "--cpu-port", "510"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(20):
+        line = (await process.stdout.readline()).decode()
+    assert "serving P4Runtime on " in line
+    return Switch(process, line.split("serving P4Runtime on ")[1].split(",")[0])
+
+
+@pytest.fixture
+async def switch() -> AsyncGenerator[Switch]:
+    it = await start()
+    yield it
+    await it.stop()
+
+
+@pytest.fixture
+def config(switch: Switch, tmp_path: Path) -> Path:
+    path = tmp_path / "sluice.yaml"
+    text = web(switch.address, control=str(tmp_path / "s.sock"))
+    path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 25}\n  servers:"))
+    return path
+
+
+@asynccontextmanager
+async def backup(config: Path) -> AsyncGenerator[Running]:
+    """A second controller that stands by."""
+    async with running(config, ready=False) as it:
+        await until(lambda: it.said, "the second controller to say something")
+        assert it.said[0].startswith("sluice: standby")
+        yield it
+
+
+async def test_adoption_writes_nothing_at_all(config: Path) -> None:
+    async with running(config) as first:
+        assert "adopted=no" in first.said[0]
+    async with running(config) as second:
+        assert second.said[0].endswith("adopted=yes updates=0"), "meters included"
+
+
+async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch, config: Path) -> None:
+    async with running(config) as first:
+        await first.controller.drain("s1", drain=True)
+        second = backup(config.rename(config.with_suffix(".second.yaml")))
+        it = await second.__aenter__()
+    try:
+        await until(it.ready, "the second controller to take over")
+        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert it.controller.world.views[1].balancer.weights() == {2: 256}
+    finally:
+        await second.__aexit__(None, None, None)
+
+
+async def test_switch_restart_is_restored(switch: Switch, config: Path) -> None:
+    async with running(config) as it:
+        await it.controller.drain("s1", drain=True)
+        await switch.stop()
+        again = await start(switch.address)
+        try:
+            await until(lambda: it.ready(2), "the second ready line")
+            assert "adopted=no" in it.said[-1]
+            pipeline = load_pipeline()
+            async with Session(again.address, 1, pipeline, election_id=1) as reader:
+                found = await read_back(reader)
+            assert found.weights == {1: {2: 256}}
+            assert found.draining == {1}
+        finally:
+            await again.stop()
+
+
+async def test_registers_counters_and_status(config: Path) -> None:
+    async with running(config) as it:
+        link = it.controller.link
+        assert link is not None
+        await link.registers.write(Register.LEDGER_SYN, 1, 0xFFFF_FFFF)
+        assert await link.registers.read(Register.LEDGER_SYN, [1, 2]) == [0xFFFF_FFFF, 0]
+        assert len(await link.registers.read(Register.PIN_KEY_1)) == 131072
+        shown = await gather(it.controller, pins=True)
+        assert shown["services"][0]["servers"][0]["syn"] == 0xFFFF_FFFF
+        assert "web 10.0.0.100:80" in render(shown)
+
+
+def test_programmer(switch: Switch, config: Path) -> None:
+    with Programmer(load(config)) as programmer:
+        programmer.write_register(Register.LEDGER_SYNACK, 1, 5)
+        assert programmer.ledger("web", "s1") == Counts(synack=5)
+        assert programmer.counter(Counter.VERDICTS, DropReason.NO_ROUTE) == 0
+        assert programmer.apply(weights={"web": {"s1": 1, "s2": 255}}) == 1
