@@ -135,7 +135,8 @@ fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType
             Some(FieldMatchType::Ternary(wire::Ternary { value: value(bytes), mask: value(mask) }))
         }
         KeyField::Range { low, high }
-            if low.iter().all(|byte| *byte == 0) && bits::canonical(high) == bits::canonical(&bits::ones(binding.width)) =>
+            if low.iter().all(|byte| *byte == 0)
+                && bits::canonical(high) == bits::canonical(&bits::ones(binding.width)) =>
         {
             None
         }

@@ -52,7 +52,9 @@ impl Service {
     /// Makes updates in order, each on its own.
     fn apply(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
-        for updates in updates.chunks(UPDATES_AT_ONCE) {
+        // Without a pipeline even a request without updates is refused.
+        let chunks = updates.chunks(UPDATES_AT_ONCE).chain(updates.is_empty().then_some(updates));
+        for updates in chunks {
             let mut programs = self.device.programs.lock();
             let running = programs.addressed().ok_or_else(no_pipeline)?;
             let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;

@@ -58,10 +58,8 @@ async fn longest_prefixes_win() {
 #[tokio::test(flavor = "multi_thread")]
 async fn larger_priorities_win_and_wildcards_stay_left_out() {
     let (switch, mut controller) = Switch::ready().await;
-    let prioritised = |priority, fields, port| p4::TableEntry {
-        priority,
-        ..entry(TERNARY, fields, direct(forward(port)))
-    };
+    let prioritised =
+        |priority, fields, port| p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) };
     let low = prioritised(1, vec![], 1);
     let by_source = prioritised(5, vec![ternary(1, &[0x20], &[0xf0])], 2);
     let by_port = prioritised(9, vec![optional(2, &[4])], 3);
@@ -179,8 +177,7 @@ async fn default_actions_can_be_set_and_reset() {
 async fn entries_of_the_program_can_be_read() {
     let (switch, mut controller) = Switch::ready().await;
     assert_eq!(switch.packet(1, &frame(9, 9, 0xbeef))[0].0, 9);
-    let wanted =
-        p4::TableEntry { is_const: true, ..entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(9))) };
+    let wanted = p4::TableEntry { is_const: true, ..entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(9))) };
     assert_eq!(controller.read(TableEntry(entry(CONST, vec![], None))).await, [TableEntry(wanted.clone())]);
     assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await, [TableEntry(wanted)]);
 }

@@ -16,9 +16,8 @@ fn frames(file: &[u8]) -> Result<Vec<&[u8]>, Box<dyn Error>> {
     let mut frames = Vec::new();
     let mut rest = file;
     while let Some((length, behind)) = rest.split_first_chunk::<2>() {
-        let (frame, next) = behind
-            .split_at_checked(usize::from(u16::from_be_bytes(*length)))
-            .ok_or("the last frame is cut off")?;
+        let (frame, next) =
+            behind.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or("the last frame is cut off")?;
         frames.push(frame);
         rest = next;
     }

@@ -261,10 +261,10 @@ pub fn update(kind: p4::update::Type, entity: Entity) -> p4::Update {
 }
 
 pub fn action(id: u32, params: &[&[u8]]) -> p4::Action {
-    let params = params.iter().enumerate().map(|(place, value)| p4::action::Param {
-        param_id: place as u32 + 1,
-        value: value.to_vec(),
-    });
+    let params = params
+        .iter()
+        .enumerate()
+        .map(|(place, value)| p4::action::Param { param_id: place as u32 + 1, value: value.to_vec() });
     p4::Action { action_id: id, params: params.collect() }
 }
 

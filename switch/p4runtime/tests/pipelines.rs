@@ -1,0 +1,168 @@
+//! Programs pushed, saved, committed, reconciled and read back.
+
+mod common;
+
+use common::*;
+use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
+use p4::get_forwarding_pipeline_config_request::ResponseType;
+use p4::set_forwarding_pipeline_config_request::Action;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::{Code, Status};
+
+async fn get(controller: &mut Controller, response_type: ResponseType) -> Option<p4::ForwardingPipelineConfig> {
+    let request = p4::GetForwardingPipelineConfigRequest { device_id: DEVICE, response_type: response_type as i32 };
+    controller.client.get_forwarding_pipeline_config(request).await.unwrap().into_inner().config
+}
+
+fn entry_seven() -> p4::TableEntry {
+    entry(EXACT, vec![exact(1, &[7])], direct(forward(2)))
+}
+
+fn seen(at: i64, value: &[u8]) -> p4::RegisterEntry {
+    p4::RegisterEntry { register_id: SEEN, index: index(at), data: bits(value) }
+}
+
+fn assert_refused(result: Result<(), Status>, code: Code, text: &str) {
+    let status = result.expect_err(text);
+    assert_eq!(status.code(), code, "{status:?}");
+    assert!(status.message().contains(text), "«{}» does not contain «{text}»", status.message());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_config_reads_back_in_parts() {
+    let switch = Switch::start().await;
+    let mut controller = switch.controller(10).await;
+    assert_eq!(get(&mut controller, ResponseType::All).await, None);
+    let status = controller.try_read(vec![TableEntry(p4::TableEntry::default())]).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    assert_eq!(controller.write_all(vec![]).await.unwrap_err().code(), Code::FailedPrecondition);
+    controller.push(Action::VerifyAndCommit, Some(config(42))).await.unwrap();
+    assert_eq!(get(&mut controller, ResponseType::All).await, Some(config(42)));
+    let only = |p4info, device: &[u8]| p4::ForwardingPipelineConfig {
+        p4info,
+        p4_device_config: device.to_vec(),
+        ..p4::ForwardingPipelineConfig { cookie: config(42).cookie, ..Default::default() }
+    };
+    assert_eq!(get(&mut controller, ResponseType::CookieOnly).await, Some(only(None, &[])));
+    assert_eq!(get(&mut controller, ResponseType::P4infoAndCookie).await, Some(only(config(1).p4info, &[])));
+    assert_eq!(get(&mut controller, ResponseType::DeviceConfigAndCookie).await, Some(only(None, JSON)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_changes_nothing_and_commit_clears() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller.insert(TableEntry(entry_seven())).await;
+    controller.push(Action::Verify, Some(config(2))).await.unwrap();
+    assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1);
+    controller.push(Action::VerifyAndCommit, Some(config(2))).await.unwrap();
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
+    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, []);
+    let counts = switch.device.engine_counts();
+    assert_eq!((counts.received, counts.emitted), (2, 1), "counts outlive the program");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_saved_program_takes_writes_and_waits_for_its_commit() {
+    let (switch, mut controller) = Switch::ready().await;
+    assert_refused(controller.push(Action::Commit, None).await, Code::NotFound, "VERIFY_AND_SAVE has to come before");
+    controller.push(Action::VerifyAndSave, Some(config(2))).await.unwrap();
+    controller.insert(TableEntry(entry_seven())).await;
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [], "the old program still runs");
+    assert_refused(
+        controller.push(Action::Commit, Some(config(2))).await,
+        Code::InvalidArgument,
+        "COMMIT takes no config",
+    );
+    controller.push(Action::Commit, None).await.unwrap();
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1);
+    assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(2).cookie);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reconcile_keeps_the_state() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller.insert(TableEntry(entry_seven())).await;
+    controller.modify(RegisterEntry(seen(3, &[9]))).await;
+    let default = |action| p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], action) };
+    controller.modify(TableEntry(default(direct(action(LEARN, &[]))))).await;
+    let digest = DigestEntry(p4::DigestEntry {
+        digest_id: id_of("learn_t"),
+        config: Some(p4::digest_entry::Config { max_timeout_ns: 1, max_list_size: 2, ack_timeout_ns: 3 }),
+    });
+    controller.insert(digest.clone()).await;
+    // The same program once more, then one that differs in the size of a table.
+    let json = String::from_utf8(JSON.to_vec()).unwrap();
+    assert!(json.contains("\"max_size\" : 16384"));
+    let other = json.replace("\"max_size\" : 16384", "\"max_size\" : 16385").into_bytes();
+    for (cookie, json) in [(2, JSON.to_vec()), (3, other)] {
+        let next = p4::ForwardingPipelineConfig { p4_device_config: json, ..config(cookie) };
+        controller.push(Action::ReconcileAndCommit, Some(next)).await.unwrap();
+        assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(cookie).cookie);
+        assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 0, "the default action learns and drops");
+        assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [TableEntry(entry_seven())]);
+        let register = p4::RegisterEntry { data: None, ..seen(3, &[]) };
+        assert_eq!(controller.read(RegisterEntry(register)).await, [RegisterEntry(seen(3, &[9]))]);
+        assert_eq!(controller.read(DigestEntry(p4::DigestEntry::default())).await, [digest.clone()]);
+        let read = controller.read(TableEntry(default(None))).await;
+        assert_eq!(read, [TableEntry(default(direct(action(LEARN, &[]))))]);
+    }
+    // A program without the room for the state is refused and changes nothing.
+    controller.insert(TableEntry(entry(EXACT, vec![exact(1, &[8])], direct(forward(2))))).await;
+    let small = json.replace("\"max_size\" : 4,", "\"max_size\" : 1,").into_bytes();
+    let next = p4::ForwardingPipelineConfig { p4_device_config: small, ..config(4) };
+    let result = controller.push(Action::ReconcileAndCommit, Some(next)).await;
+    assert_refused(result, Code::InvalidArgument, "cannot keep the state of the old one: table I.exact_t");
+    assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(3).cookie);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_name_both_sides() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let json = String::from_utf8(JSON.to_vec()).unwrap();
+    let with_json = |json: String| p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..config(2) };
+    let without_p4info = p4::ForwardingPipelineConfig { p4info: None, ..config(2) };
+    let without_json = p4::ForwardingPipelineConfig { p4_device_config: vec![], ..config(2) };
+    let mut wider = config(2);
+    wider.p4info.as_mut().unwrap().tables[0].match_fields[0].bitwidth = 47;
+    let cases = [
+        (None, "the config is missing"),
+        (Some(without_p4info), "P4Info is missing"),
+        (Some(without_json), "p4_device_config (p4c's BMv2 JSON) is missing"),
+        (Some(with_json("{}".to_owned())), "program (p4_device_config): "),
+        (Some(with_json("no json".to_owned())), "program (p4_device_config): "),
+        (
+            Some(with_json(json.replace("\"I.seen\"", "\"I.scene\""))),
+            "P4Info has register I.seen, the program's JSON has not: they are not from the same compilation",
+        ),
+        (
+            Some(wider),
+            "table I.exact_t, key field dst: P4Info says exact on 47 bits, the program's JSON says exact on 48 bits",
+        ),
+    ];
+    for (config, text) in cases {
+        for action in [Action::Verify, Action::VerifyAndCommit] {
+            assert_refused(controller.push(action, config.clone()).await, Code::InvalidArgument, text);
+        }
+    }
+    assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_primary_of_this_device_may_write_or_push() {
+    let (switch, mut primary) = Switch::ready().await;
+    let mut backup = switch.controller(5).await;
+    let result = backup.push(Action::VerifyAndCommit, Some(config(2))).await;
+    assert_refused(result, Code::PermissionDenied, "not primary: the primary's election id is 10, not 5");
+    let result = backup.write_all(vec![]).await;
+    assert_refused(result, Code::PermissionDenied, "not primary: the primary's election id is 10, not 5");
+    assert_eq!(backup.read(TableEntry(entry(EXACT, vec![], None))).await, [], "everyone may read");
+    let wrong = p4::WriteRequest { device_id: 9, ..Default::default() };
+    assert_eq!(primary.client.write(wrong).await.unwrap_err().code(), Code::NotFound);
+    let wrong = p4::ReadRequest { device_id: 9, ..Default::default() };
+    assert_eq!(primary.client.read(wrong).await.unwrap_err().code(), Code::NotFound);
+    let wrong = p4::WriteRequest { device_id: DEVICE, role: "acl".to_owned(), ..Default::default() };
+    assert_eq!(primary.client.write(wrong).await.unwrap_err().code(), Code::NotFound);
+    let capabilities = primary.client.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();
+    assert_eq!(capabilities.into_inner().p4runtime_api_version, "1.5.0");
+}

@@ -1,0 +1,185 @@
+//! The stream: arbitration, packets in and out, digests, idle entries, and clients that do not read.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use p4::entity::Entity::{DigestEntry, TableEntry};
+use p4::stream_message_request::Update as ToSwitch;
+use p4::stream_message_response::Update as FromSwitch;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Code;
+
+fn metadata(values: &[(u32, &[u8])]) -> Vec<p4::PacketMetadata> {
+    values.iter().map(|(id, value)| p4::PacketMetadata { metadata_id: *id, value: value.to_vec() }).collect()
+}
+
+async fn send_all_to(controller: &mut Controller, action: p4::Action) {
+    controller.insert(TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action)) })).await;
+}
+
+/// Waits until the switch has worked off what the stream holds.
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if done() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not within 5 s: {what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_takes_over_when_the_primary_leaves() {
+    let switch = Switch::start().await;
+    let mut first = Controller::connect(&switch, 10).await;
+    first.bid(Some(10)).await;
+    assert_eq!(first.next_arbitration().await, (Code::Ok, 10));
+    let mut second = Controller::connect(&switch, 9).await;
+    second.bid(Some(9)).await;
+    assert_eq!(second.next_arbitration().await, (Code::AlreadyExists, 10));
+    drop(first);
+    assert_eq!(second.next_arbitration().await, (Code::NotFound, 10));
+    second.bid(Some(11)).await;
+    assert_eq!(second.next_arbitration().await, (Code::Ok, 11));
+    let mut third = Controller::connect(&switch, 12).await;
+    third.bid(Some(12)).await;
+    assert_eq!(third.next_arbitration().await, (Code::Ok, 12));
+    assert_eq!(second.next_arbitration().await, (Code::AlreadyExists, 12));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_bid_ends_the_stream() {
+    let switch = Switch::start().await;
+    let _primary = switch.controller(10).await;
+    let mut same = Controller::connect(&switch, 10).await;
+    same.bid(Some(10)).await;
+    assert_eq!(same.try_next().await.unwrap_err().code(), Code::InvalidArgument);
+    let mut stranger = Controller::connect(&switch, 10).await;
+    stranger.tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate { device_id: 77, ..Default::default() })).await;
+    assert_eq!(stranger.try_next().await.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_come_in_with_their_metadata() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(TO_CONTROLLER, &[&[0x55]])).await;
+    assert_eq!(switch.packet(257, &frame(1, 2, 0x800)), []);
+    let packet = p4::PacketIn { payload: frame(1, 2, 0x800), metadata: metadata(&[(1, &[1, 1]), (2, &[0x55])]) };
+    assert_eq!(controller.next().await, FromSwitch::Packet(packet));
+    assert_eq!(switch.device.counters().packet_in.get(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_go_out_through_the_program() {
+    let (switch, mut controller) = Switch::ready().await;
+    let good = metadata(&[(1, &[4]), (2, &[0]), (3, &[0])]);
+    let packet = |metadata: &[p4::PacketMetadata]| {
+        ToSwitch::Packet(p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata.to_vec() })
+    };
+    controller.tell(packet(&good)).await;
+    until("the packet is queued", || switch.device.counters().packet_out.get() == 1).await;
+    assert_eq!(switch.packet_outs(), [(4, frame(1, 2, 0x800))]);
+
+    controller.tell(packet(&good[..2])).await;
+    match controller.next().await {
+        FromSwitch::Error(error) => {
+            assert_eq!(error.canonical_code, Code::InvalidArgument as i32);
+            assert_eq!(error.message, "packet_out field 3 (pad) must be given exactly once");
+            assert!(matches!(error.details, Some(p4::stream_error::Details::PacketOut(_))));
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut backup = switch.controller(5).await;
+    backup.tell(packet(&good)).await;
+    match backup.next().await {
+        FromSwitch::Error(error) => assert_eq!(error.canonical_code, Code::PermissionDenied as i32),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digests_come_in_lists_and_once() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(LEARN, &[])).await;
+    let digest_id = id_of("learn_t");
+    let config =
+        p4::digest_entry::Config { max_timeout_ns: 50_000_000, max_list_size: 2, ack_timeout_ns: 60_000_000_000 };
+    controller.insert(DigestEntry(p4::DigestEntry { digest_id, config: Some(config) })).await;
+    for source in [1, 1, 2] {
+        switch.packet(9, &frame(1, source, 0x800));
+    }
+    let learnt = |source: u8| {
+        let members = vec![bits(&[source]).unwrap(), bits(&[9]).unwrap()];
+        p4::P4Data { data: Some(p4::p4_data::Data::Struct(p4::P4StructLike { members })) }
+    };
+    let FromSwitch::Digest(full) = controller.next().await else { panic!("no digest") };
+    assert_eq!((full.digest_id, full.data), (digest_id, vec![learnt(1), learnt(2)]));
+    // One message alone goes when its time has come; what is not acknowledged is not repeated.
+    switch.packet(9, &frame(1, 1, 0x800));
+    switch.packet(9, &frame(1, 3, 0x800));
+    let FromSwitch::Digest(late) = controller.next().await else { panic!("no digest") };
+    assert_eq!(late.data, [learnt(3)]);
+    assert_ne!(late.list_id, full.list_id);
+    controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id, list_id: full.list_id })).await;
+    controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id: 1, list_id: 1 })).await;
+    let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
+    assert_eq!(error.message, "there is no digest with id 0x1");
+    switch.packet(9, &frame(1, 1, 0x800));
+    let FromSwitch::Digest(again) = controller.next().await else { panic!("no digest") };
+    assert_eq!(again.data, [learnt(1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_entries_are_reported() {
+    let (switch, mut controller) = Switch::ready().await;
+    let idle = p4::TableEntry {
+        idle_timeout_ns: 300_000_000,
+        metadata: b"m".to_vec(),
+        ..entry(EXACT, vec![exact(1, &[7])], direct(forward(2)))
+    };
+    controller.insert(TableEntry(idle.clone())).await;
+    let pattern = p4::TableEntry {
+        time_since_last_hit: Some(p4::table_entry::IdleTimeout::default()),
+        ..entry(EXACT, vec![], None)
+    };
+    let TableEntry(read) = controller.read(TableEntry(pattern)).await.remove(0) else { panic!("no entry") };
+    assert!(read.time_since_last_hit.unwrap().elapsed_ns < 300_000_000);
+    let FromSwitch::IdleTimeoutNotification(notification) = controller.next().await else { panic!("no notification") };
+    assert_eq!(notification.table_entry, [p4::TableEntry { action: None, ..idle }]);
+    assert_eq!(switch.device.counters().idle_notifications.get(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_holds_up_nobody() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
+    let packet = frame(1, 2, 0x800);
+    let sent = 200_000;
+    let started = std::time::Instant::now();
+    for _ in 0..sent {
+        switch.packet(1, &packet);
+    }
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    let counters = switch.device.counters();
+    assert_eq!(counters.packet_in.get() + counters.packet_in_queue_full.get(), sent);
+    assert!(counters.packet_in_queue_full.get() > 0);
+    // Requests and other controllers go on.
+    assert_eq!(controller.read(TableEntry(entry(TERNARY, vec![], None))).await.len(), 1);
+    let mut next = Controller::connect(&switch, 11).await;
+    next.bid(Some(11)).await;
+    assert_eq!(next.next_arbitration().await, (Code::Ok, 11));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_controller_packets_are_counted() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
+    drop(controller);
+    until("the switch has noticed", || {
+        switch.packet(1, &frame(1, 2, 0x800));
+        switch.device.counters().packet_in_no_primary.get() > 0
+    })
+    .await;
+}
