@@ -126,7 +126,11 @@ class StageTest(BaseTest):
     def tearDown(self) -> None:
         self.doCleanups()
         self.switch.clear_connections()
-        self.assertEqual(self.switch.state(), self.switch.baseline, "the test left something in the tables")
+        state, baseline = self.switch.state(), self.switch.baseline
+        left = sorted(key for key in state.keys() | baseline.keys() if state.get(key) != baseline.get(key))
+        if left:
+            self.switch.restore()
+        self.assertEqual(left, [], "the test left something in the tables")
         self.assertIsNone(self.switch.client.packet_in(0), "a packet to the controller that nobody expected")
         super().tearDown()
 

@@ -12,11 +12,16 @@ PROBE_PORT = 9
 PAYLOAD = b"not for a service"
 
 
+def ether(host: Host) -> Packet:
+    """From a host to its router."""
+    return Ether(dst=host.port.mac, src=host.mac)
+
+
 def plain(source: Host, dst: str, payload: bytes = PAYLOAD, ttl: int = TTL, **ip: object) -> Packet:
     """A UDP datagram from a host to an address, as it enters the switch."""
     network: dict[str, object] = {"src": source.address, "dst": dst, "ttl": ttl, **ip}
     return layers(
-        Ether(dst=source.port.mac, src=source.mac),
+        ether(source),
         cast(Any, IP)(**network),
         UDP(sport=PROBE_PORT, dport=PROBE_PORT),
         payload,

@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import ptf
 from finsy import P4CounterEntry, P4Schema, P4TableEntry
+from finsy.proto import p4r
 from ptf import testutils
 from sluice.names import Counter, DropReason, PuntReason, Register, Table
 
 from . import entries, plan
-from .client import Client
+from .client import Client, Readable
 from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
 
 Cell = tuple[Counter | Register, int]
@@ -142,21 +143,24 @@ class Switch:
 
     def insert(self, items: Iterable[P4TableEntry]) -> None:
         """Add entries, in one request."""
-        self.client.write((+item).encode_update(self.schema) for item in items)
+        self._write(p4r.Update.INSERT, items)
 
-    def modify(self, items: Iterable[Any]) -> None:
+    def modify(self, items: Iterable[Readable]) -> None:
         """Change entries, default actions or meters, in one request."""
-        self.client.write((~item).encode_update(self.schema) for item in items)
+        self._write(p4r.Update.MODIFY, items)
 
     def delete(self, items: Iterable[P4TableEntry]) -> None:
         """Remove entries, in one request."""
-        self.client.write((-item).encode_update(self.schema) for item in items)
+        self._write(p4r.Update.DELETE, items)
 
-    def state(self, client: Client | None = None) -> dict[str, bytes]:
+    def _write(self, kind: p4r.Update.Type, items: Iterable[Readable]) -> None:
+        self.client.write(p4r.Update(type=kind, entity=item.encode(self.schema)) for item in items)
+
+    def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
         """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
         wanted: list[P4TableEntry] = [P4TableEntry(table) for table in KEYED_TABLES]
         wanted.append(P4TableEntry(Table.TIMERS, is_default_action=True))
-        state: dict[str, bytes] = {}
+        state: dict[str, p4r.TableEntry] = {}
         for entity in (client or self.client).read(wanted):
             entry = entity.table_entry
             fields = sorted(entry.match, key=lambda field: field.field_id)
@@ -168,8 +172,23 @@ class Switch:
                 entry.action.action_profile_action_set.ClearField("action_profile_actions")
                 members.extend(ordered)
             key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"
-            state[key] = entry.SerializeToString(deterministic=True)
+            state[key] = entry
         return state
+
+    def restore(self) -> None:
+        """Bring the tables back to what they were at the beginning of the run, whatever a failed test did."""
+        state = self.state()
+        updates: list[p4r.Update] = []
+        for key in state.keys() | self.baseline.keys():
+            kind = p4r.Update.MODIFY
+            if key not in self.baseline:
+                kind = p4r.Update.DELETE
+            elif key not in state:
+                kind = p4r.Update.INSERT
+            elif state[key] == self.baseline[key]:
+                continue
+            updates.append(p4r.Update(type=kind, entity=p4r.Entity(table_entry=self.baseline.get(key) or state[key])))
+        self.client.write(updates)
 
     # -- counts
 

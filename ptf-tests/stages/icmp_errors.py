@@ -20,7 +20,7 @@ from harness.plan import (
     WEB,
     Port,
 )
-from harness.probes import plain, routed
+from harness.probes import ether, plain, routed
 from scapy.layers.inet import IPOption_NOP
 from sluice.names import DropReason, PinState
 
@@ -86,7 +86,7 @@ class ErrorTest(StageTest):
         host = exchange.flow.server.host
         about = inside(seen, quoted)
         frame = layers(
-            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            ether(CLIENT_HOST),
             IP(src=source, dst=exchange.flow.key.service, ttl=64),
             icmp,
             about,
@@ -107,7 +107,7 @@ class ErrorTest(StageTest):
         flow, host = exchange.flow, exchange.flow.server.host
         about = inside(seen, quoted)
         frame = layers(
-            Ether(dst=host.port.mac, src=host.mac),
+            ether(host),
             IP(src=source or host.address, dst=flow.key.client, ttl=64),
             icmp,
             about,
@@ -237,7 +237,7 @@ class OptionsOutside(ErrorTest):
         sent, seen = exchange.answer()
         host, options = S1.host, [IPOption_NOP()] * 8
         outer: Any = IP(src=ROUTER, dst=WEB.address, ttl=64, options=options)
-        frame = layers(Ether(dst=CLIENT.mac), outer, icmp(3, 1), inside(seen))
+        frame = layers(ether(CLIENT_HOST), outer, icmp(3, 1), inside(seen))
         inner: Any = IP(src=ROUTER, dst=host.address, ttl=63, options=options)
         about = translated(inside(seen), inside(sent))
         expected = layers(Ether(dst=host.mac, src=host.port.mac), inner, icmp(3, 1), about)
@@ -249,9 +249,7 @@ class AboutOthers(StageTest):
 
     def runTest(self) -> None:
         about = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
-        frame = layers(
-            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), about
-        )
+        frame = layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), about)
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
 
@@ -275,9 +273,14 @@ class AboutPing(StageTest):
     """An error about an ICMP message carries no ports either: routed."""
 
     def runTest(self) -> None:
-        ping = layers(Ether(), IP(src=CLIENT_HOST.address, dst=UPLINK_HOST.address), ICMP(type=8), b"ping")
+        ping = layers(
+            Ether(dst=UPLINK.mac, src=CLIENT_HOST.mac),
+            IP(src=CLIENT_HOST.address, dst=UPLINK_HOST.address),
+            ICMP(type=8),
+            b"ping",
+        )
         frame = layers(
-            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac),
+            ether(UPLINK_HOST),
             IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
             icmp(3, 1),
             inside(ping),
@@ -291,7 +294,7 @@ class Redirect(StageTest):
     def runTest(self) -> None:
         about = inside(Flow(WEB, S1).syn())
         frame = layers(
-            Ether(dst=UPLINK.mac, src=UPLINK_HOST.mac),
+            ether(UPLINK_HOST),
             IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
             icmp(5, 1, gw="10.0.1.2"),
             about,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from finsy.proto import p4r
 from harness.base import StageTest, unpinned_mid
 from harness.flow import Flow
-from harness.frames import ARP, ICMP, IP, TCP, Ether, changed, layers, octets, tagged
+from harness.frames import ARP, ICMP, IP, TCP, changed, layers, octets, tagged
 from harness.plan import CLIENT, CLIENT_HOST, S1, UPLINK_HOST, WEB
-from harness.probes import between, plain
+from harness.probes import between, ether, plain
 from scapy.layers.inet import IPOption_NOP
 from scapy.layers.inet6 import IPv6
 from sluice.names import DropReason
@@ -47,7 +47,10 @@ class TruncatedArp(StageTest):
     """The frame ends inside an ARP packet."""
 
     def runTest(self) -> None:
-        frame = layers(Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), ARP(op=1, pdst=CLIENT.address))
+        frame = layers(
+            ether(CLIENT_HOST),
+            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
+        )
         self.drops(CLIENT, octets(frame)[: 14 + 27], DropReason.TRUNCATED)
 
 
@@ -63,7 +66,12 @@ class TruncatedInside(StageTest):
 
     def runTest(self) -> None:
         inner = octets(Flow(WEB, S1).request(flags="A"))[14 : 14 + 20 + 7]
-        frame = layers(Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner)
+        frame = layers(
+            ether(CLIENT_HOST),
+            IP(src=CLIENT_HOST.address, dst=WEB.address),
+            ICMP(type=3, code=1),
+            inner,
+        )
         self.drops(CLIENT, frame, DropReason.TRUNCATED)
 
 
@@ -71,7 +79,7 @@ class UnsupportedEthertype(StageTest):
     """IPv6 to the router's own MAC address."""
 
     def runTest(self) -> None:
-        frame = layers(Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), IPv6(src="fd00::1", dst="fd00::2"), b"x" * 40)
+        frame = layers(ether(CLIENT_HOST), IPv6(src="fd00::1", dst="fd00::2"), b"x" * 40)
         self.drops(CLIENT, frame, DropReason.UNSUPPORTED)
 
 
@@ -87,7 +95,8 @@ class OtherArp(StageTest):
 
     def runTest(self) -> None:
         good = layers(
-            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac), ARP(op=1, pdst=CLIENT.address, psrc=CLIENT_HOST.address)
+            ether(CLIENT_HOST),
+            ARP(op=1, hwsrc=CLIENT_HOST.mac, pdst=CLIENT.address, psrc=CLIENT_HOST.address),
         )
         for field, value in {"hwtype": 6, "ptype": 0x86DD, "hwlen": 8, "plen": 16}.items():
             data = bytearray(octets(good))
@@ -118,7 +127,10 @@ class WrongHeaderInside(StageTest):
         for first in (0x65, 0x44):
             inner = bytes([first]) + octets(Flow(WEB, S1).request(flags="A"))[15:]
             frame = layers(
-                Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner
+                ether(CLIENT_HOST),
+                IP(src=CLIENT_HOST.address, dst=WEB.address),
+                ICMP(type=3, code=1),
+                inner,
             )
             self.drops(CLIENT, frame, DropReason.IPV4_HEADER)
 
@@ -188,7 +200,7 @@ class TcpHeaderBare(StageTest):
 
     def runTest(self) -> None:
         frame = layers(
-            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            ether(CLIENT_HOST),
             IP(src=CLIENT_HOST.address, dst=UPLINK_HOST.address, ttl=64),
             TCP(sport=1, dport=2, flags="A"),
         )

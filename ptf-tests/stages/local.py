@@ -17,7 +17,7 @@ from harness.plan import (
     Host,
     Port,
 )
-from harness.probes import plain
+from harness.probes import ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
 
 
@@ -100,7 +100,7 @@ class ArpReply(StageTest):
 
     def runTest(self) -> None:
         reply = layers(
-            Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+            ether(CLIENT_HOST),
             ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
         )
         self.punts(CLIENT, reply, PuntReason.ARP, reply)
@@ -120,7 +120,7 @@ class ArpReplyToOther(StageTest):
 def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequence: int = 1) -> Packet:
     """An echo request."""
     return layers(
-        Ether(dst=host.port.mac, src=host.mac),
+        ether(host),
         IP(src=host.address, dst=address, ttl=17, id=0x1234, tos=0x10),
         ICMP(type=8, id=7, seq=sequence),
         payload,
@@ -197,4 +197,4 @@ class NoService(StageTest):
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), TCP_dport=81), DropReason.NO_SERVICE)
         self.drops(CLIENT, changed(echo(CLIENT_HOST, CLIENT.address), ICMP_type=0), DropReason.NO_SERVICE)
         network = IP(src=CLIENT_HOST.address, dst=WEB.address, proto=47)
-        self.drops(CLIENT, layers(Ether(dst=CLIENT.mac), network, b"gre"), DropReason.NO_SERVICE)
+        self.drops(CLIENT, layers(ether(CLIENT_HOST), network, b"gre"), DropReason.NO_SERVICE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.base import StageTest, completed, first_answer, new, unpinned_mid
 from harness.flow import Flow
-from harness.frames import ICMP, IP, Ether, changed, layers, octets
+from harness.frames import ICMP, IP, changed, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, D1, D3, DNS, S1, UPLINK_HOST, WEB
-from harness.probes import between, plain, routed
+from harness.probes import between, ether, plain, routed
 from sluice.names import DropReason
 
 
@@ -133,7 +133,11 @@ class IcmpTooShort(StageTest):
     """An ICMP message of less than eight bytes."""
 
     def runTest(self) -> None:
-        frame = layers(Ether(dst=CLIENT.mac), IP(src=CLIENT_HOST.address, dst=CLIENT.address, len=27), ICMP(type=8))
+        frame = layers(
+            ether(CLIENT_HOST),
+            IP(src=CLIENT_HOST.address, dst=CLIENT.address, len=27),
+            ICMP(type=8),
+        )
         self.drops(CLIENT, frame, DropReason.L4_LENGTH)
 
 

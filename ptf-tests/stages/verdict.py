@@ -6,14 +6,14 @@ from harness.base import Outcome, StageTest
 from harness.flow import Flow
 from harness.frames import ARP, Ether, Packet, changed, layers, octets
 from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UPLINK_HOST, WEB
-from harness.probes import between, plain
+from harness.probes import between, ether, plain
 from sluice.names import Counter, DropReason, Meter, PuntReason
 
 
 def arp_reply() -> Packet:
     """A neighbour to learn."""
     return layers(
-        Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+        ether(CLIENT_HOST),
         ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
     )
 
@@ -42,7 +42,10 @@ class PacketOutOfAnyKind(StageTest):
 
     def runTest(self) -> None:
         bad = changed(Flow(WEB, S1).syn(), IP_version=6)
-        request = layers(Ether(dst="ff:ff:ff:ff:ff:ff", src=CLIENT.mac), ARP(op=1, psrc=CLIENT.address, pdst=ABSENT))
+        request = layers(
+            Ether(dst="ff:ff:ff:ff:ff:ff", src=CLIENT.mac),
+            ARP(op=1, hwsrc=CLIENT.mac, psrc=CLIENT.address, pdst=ABSENT),
+        )
         for frame in (octets(bad), octets(request), bytes(range(60))):
             self.switch.client.packet_out(frame, self.switch.number(CLIENT))
             found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=5)
