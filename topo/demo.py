@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from topo.apache import LONG, PAGE_BYTES
-from topo.calibrate import RATES_PER_S, Burst, calibrate
+from topo.bursts import Bursts
+from topo.calibrate import RATES_PER_S, calibrate
 from topo.capture import Capture
 from topo.downloads import Downloads
 from topo.errors import LabError
@@ -24,8 +25,8 @@ from topo.hosts import congestion_control
 from topo.httperf import Load
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
-from topo.phases import Phase, run_phase
-from topo.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.phases import run_phase
+from topo.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
 from topo.processes import await_true
 from topo.summary import Results, summary, table
 from topo.switches import REPOSITORY, switch_kind
@@ -35,7 +36,6 @@ PAPER_T_S, PAPER_M = 10.0, 20
 READERS = 6
 READER_BYTES_PER_S = 120_000.0
 """A long download takes 25 s, so it lives across many weight changes."""
-BURST_TIMEOUT_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Settings:
     """How long everything takes, in seconds."""
 
     equal_s: float = 45.0
-    r_s: float = 65.0
-    burst_s: float = 5.0
-    period_s: float = 2.0
+    r_s: float = 60.0
+    burst_s: float = 8.0
+    period_s: float = 1.0
     intervals: int = 5
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
@@ -75,14 +75,11 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         baseline = lab.quiet_packet_counts()
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
-        chosen = calibrate(
-            lambda rate: _burst(lab, rate, settings, handshakes, say),
-            lambda rate: _mean_without_loaded(lab, rate, settings, handshakes, say),
-            settings.rates_per_s,
-        )
-        say(f"rate: {chosen.rate_per_s:g} connections/s, exponential intervals, {PAGE_BYTES:,} bytes each")
+        bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
+        rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, settings.rates_per_s)
+        say(f"rate: {rate:g} connections/s, exponential intervals, {PAGE_BYTES:,} bytes each")
         say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
-        equal = run_phase(lab, "equal", Load(chosen.rate_per_s, settings.equal_s), handshakes, say=say)
+        equal = run_phase(lab, "equal", Load(rate, settings.equal_s), handshakes, say=say)
         downloads = Downloads(
             namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
             address=str(VIP),
@@ -100,7 +97,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         )
         changed_from = time.time()
         lab.controller.set_mode("paper")
-        under_r = run_phase(lab, "r", Load(chosen.rate_per_s, settings.r_s), handshakes, downloads=downloads, say=say)
+        under_r = run_phase(lab, "r", Load(rate, settings.r_s), handshakes, downloads=downloads, say=say)
         changes = [moment for moment in lab.controller.weight_changes() if moment >= changed_from]
         say("waiting for the long downloads to end")
         finished = downloads.finish()
@@ -119,38 +116,6 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         )
         _write(results, output)
     return results
-
-
-def _burst(lab: Lab, rate: float, settings: Settings, handshakes: Handshakes, say: Callable[[str], None]) -> Burst:
-    phase: Phase = run_phase(lab, "calibrate", Load(rate, settings.burst_s, BURST_TIMEOUT_S), handshakes)
-    loaded_share = phase.before.ratios[LOADED]
-    offering = [one.observation for one in phase.samples if one.observation.time <= phase.started + settings.burst_s]
-    last = offering[-1]
-    answered = last.counts[LOADED].since(phase.before.counts[LOADED]).synack
-    offered = rate * loaded_share * (last.time - phase.started)
-    healthy = [phase.after.counts[name].since(phase.before.counts[name]).r() for name in SERVER_NAMES if name != LOADED]
-    burst = Burst(
-        rate_per_s=rate,
-        mean_ms=phase.connect.mean_ms(),
-        loaded_answered_share=answered / offered if offered > 0 else 1.0,
-        healthy_r=max((r for r in healthy if r is not None), default=float("inf")),
-    )
-    say(
-        f"  {rate:g}/s: mean connect time {burst.mean_ms:.0f} ms; {LOADED} answers "
-        f"{burst.loaded_answered_share:.0%} at once; R of the others {burst.healthy_r:.2f}"
-    )
-    return burst
-
-
-def _mean_without_loaded(
-    lab: Lab, rate: float, settings: Settings, handshakes: Handshakes, say: Callable[[str], None]
-) -> float:
-    lab.controller.drain(LOADED, drain=True)
-    phase = run_phase(lab, "calibrate", Load(rate, settings.burst_s, BURST_TIMEOUT_S), handshakes)
-    lab.controller.drain(LOADED, drain=False)
-    mean_ms = phase.connect.mean_ms()
-    say(f"  {rate:g}/s without {LOADED}: mean connect time {mean_ms:.1f} ms")
-    return mean_ms
 
 
 def _write(results: Results, output: Path) -> None:

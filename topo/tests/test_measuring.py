@@ -178,24 +178,24 @@ def test_downloads_span_a_moment_between_their_ends() -> None:
 
 def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() -> None:
     bursts = {
-        60.0: Burst(60, 50, 1.0, 0.0),
-        90.0: Burst(90, 900, 0.4, 0.3),
-        130.0: Burst(130, 800, 0.4, 0.01),
-        180.0: Burst(180, 2000, 0.2, 0.0),
+        60.0: Burst(60, 50, 0.1, 0.0),
+        90.0: Burst(90, 900, 2.0, 0.3),
+        130.0: Burst(130, 800, 2.0, 0.01),
+        180.0: Burst(180, 2000, 4.0, 0.0),
     }
     asked: list[float] = []
     chosen = calibrate(lambda rate: (asked.append(rate), bursts[rate])[1], lambda _: 0.4, bursts)
-    assert (chosen.rate_per_s, asked) == (130.0, [60.0, 90.0, 130.0])
+    assert (chosen, asked) == (156.0, [60.0, 90.0, 130.0])
 
 
 def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
     with pytest.raises(LabError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
-        calibrate(lambda rate: Burst(rate, 5, 1.0, 0.0), lambda _: 0.4, (60.0, 90.0))
+        calibrate(lambda rate: Burst(rate, 5, 0.0, 0.0), lambda _: 0.4, (60.0, 90.0))
 
 
 def test_calibration_refuses_a_load_that_the_other_servers_cannot_take() -> None:
-    with pytest.raises(LabError, match=r"at 60/s .* alone are at 400 ms"):
-        calibrate(lambda rate: Burst(rate, 900, 0.3, 0.0), lambda _: 400.0, (60.0,))
+    with pytest.raises(LabError, match=r"at 72/s .* alone are at 400 ms"):
+        calibrate(lambda rate: Burst(rate, 900, 2.0, 0.0), lambda _: 400.0, (60.0,))
 
 
 def test_counts_are_right_across_a_wrap() -> None:
