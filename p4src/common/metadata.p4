@@ -73,9 +73,11 @@ struct verdict_t {
 }
 
 struct metadata_t {
-    port_t       ingress_port;    // the target's intake
+    @field_list(1)
+    port_t       ingress_port;    // the target's intake, in the first pass
     bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; the target's intake
-    ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake
+    @field_list(1)
+    ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake, in the first pass
     bit<1>       icmp_error;      // the packet inside is TCP or UDP and parsed; parser
 
     mac_t        router_mac;      // of the ingress port; ports

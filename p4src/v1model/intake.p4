@@ -6,8 +6,10 @@
 
 control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t intrinsic) {
     apply {
-        meta.ingress_port = (bit<16>)intrinsic.ingress_port;
-        meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
+        if (meta.second_pass == 0) {      // v1model zeroes both for a resubmitted packet: there they are preserved
+            meta.ingress_port = (bit<16>)intrinsic.ingress_port;
+            meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
+        }
         meta.path = Path.ipv4;
         if (intrinsic.parser_error == error.UnsupportedHeader) {
             meta.verdict.drop = DropReason.unsupported;

@@ -122,6 +122,12 @@ class Client:
         self.is_primary = answer.status.code == rpc_code.OK
         return self.is_primary
 
+    def take_over(self, election_id: int) -> None:
+        """Become the primary controller after another one has gone; what the switch says of that one is passed over."""
+        self.bid(election_id)
+        while not self.is_primary:
+            self.await_arbitration()
+
     def packet_in(self, timeout_s: float) -> P4PacketIn | None:
         """The oldest packet from the switch, or None after ``timeout_s`` (0: only what is here already)."""
         try:

@@ -10,16 +10,17 @@ from sluice.names import Counter, DropReason, Meter, PinState
 
 OFFERED_WEB = (Counter.OFFERED, WEB.id)
 REFUSED_WEB = (Counter.REFUSED, WEB.id)
-"""A tenth of a token comes back during a test; a second would pass before the next whole one."""
-SLOW = 1
+
+NEVER = 0
+"""No token comes back: what passes is the burst."""
 
 
 class Limited(StageTest):
-    """Base of the tests in which the bucket of a service holds a few SYNs and refills slowly."""
+    """Base of the tests in which the bucket of a service holds a few SYNs and is never refilled."""
 
     def limit(self, service: Service, burst: int, committed: int | None = None) -> None:
         """Let ``burst`` SYNs pass, the first ``committed`` of them green."""
-        self.meter(Meter.ADMISSION, service.id, cir=SLOW, cburst=committed or burst, pir=SLOW, pburst=burst)
+        self.meter(Meter.ADMISSION, service.id, cir=NEVER, cburst=committed or burst, pir=NEVER, pburst=burst)
 
     def refuses(self, flow: Flow) -> None:
         """A SYN that is refused: counted, not pinned, never in the ledger."""

@@ -316,12 +316,11 @@ class IdleButNotReplaced(StageTest):
     """Idle beyond its time, and nobody took the slot: the connection is still found, and payload renews it."""
 
     def runTest(self) -> None:
-        self.set_timers(idle=4, pending=4, answered=4, linger=1)
+        self.set_timers(idle=16, pending=16, answered=16, linger=1)
         flow = Flow(WEB, S1)
         self.establishes(flow)
-        self.pass_ticks(4)
-        self.set_timers(idle=4578, pending=153, answered=916, linger=31)
         self.weigh(WEB, {S2: 1})
+        self.pass_ticks(16)
         self.client_sends(flow, flow.ack())
         self.client_sends(flow, flow.data())
         self.client_sends(flow, flow.syn(), again(WEB, S1))
@@ -336,7 +335,6 @@ class ReplacedWhenIdle(StageTest):
         met = crowd()
         self.establishes(met.first)
         self.pass_ticks(4)
-        self.set_timers(idle=4578, pending=153, answered=916, linger=31)
         self.opens(met.second)
         self.assertPinned(met.second, PinState.PENDING, way=1)
         self.assertNotPinned(met.first.key)

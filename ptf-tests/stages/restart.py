@@ -38,7 +38,7 @@ class Takeover(StageTest):
             self.assertPinned(flow, PinState.ESTABLISHED)
         finally:
             new.close()
-            old.bid(old.election_id + 2)
+            old.take_over(old.election_id + 2)
         self.assertTrue(old.is_primary)
         self.assertEqual(self.switch.state(), state)
         self.client_sends(flow, flow.data())

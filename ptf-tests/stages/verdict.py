@@ -57,8 +57,8 @@ class Punting(StageTest):
     """Base of the tests of the limit."""
 
     def limit(self, reason: PuntReason, burst: int) -> None:
-        """Let ``burst`` packets to the controller pass; one comes back each second."""
-        self.meter(Meter.PUNT_LIMIT, reason, cir=1, cburst=burst, pir=1, pburst=burst)
+        """Let ``burst`` packets to the controller pass, and no more."""
+        self.meter(Meter.PUNT_LIMIT, reason, cir=0, cburst=burst, pir=0, pburst=burst)
 
     def assertLimited(self, outcome: Outcome, drop: DropReason, punt: PuntReason) -> None:
         """The packet was meant for the controller and did not get there."""
