@@ -49,6 +49,8 @@ def production_step(situation: Situation, options: BalanceOptions) -> tuple[Rati
         for server, share in fair.items()
     }
     proposal, reason = _move(situation, options)
+    if situation.silent:
+        reason = f"{len(situation.silent)} silent at the probe floor; {reason}"
     return bounded(proposal, floors, caps), reason
 
 

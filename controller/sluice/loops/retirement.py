@@ -24,7 +24,7 @@ async def retire(world: World, link: Link) -> None:
         if not world.plan.retired:
             continue
         pins = await read_pins(link.registers, idle_s)
-        gone = {r.id for r in world.plan.retired if not pins.by_server.get(r.id)}
+        gone = {r.id for r in world.plan.retired if r.id not in pins.held}
         if gone:
             kept = tuple(r for r in world.plan.retired if r.id not in gone)
             world.plan = replace(world.plan, retired=kept)

@@ -40,10 +40,13 @@ def timers(state: State) -> Iterator[P4TableEntry]:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Connections that are pinned, by server number and state."""
+    """Connections that are pinned."""
 
     by_server: dict[int, int]
+    """Open ones, by server number: a FIN or RST has not been seen."""
     by_state: dict[PinState, int]
+    held: frozenset[int] = frozenset()
+    """Servers with any connection whose slot is not free yet, closing ones included."""
 
 
 async def read_pins(registers: Registers, idle_s: float) -> Pins:
@@ -66,6 +69,7 @@ async def read_pins(registers: Registers, idle_s: float) -> Pins:
     live = [(server, state) for stamp, server, state in used if (now - stamp) & _STAMP <= idle]
     names = {int(state) for state in PinState}
     return Pins(
-        by_server=dict(Counter(server for server, _ in live)),
+        by_server=dict(Counter(server for server, state in live if state != PinState.CLOSING)),
         by_state=dict(Counter(PinState(state) for _, state in live if state in names)),
+        held=frozenset(server for server, _ in live),
     )

@@ -143,9 +143,11 @@ async def test_pins_that_aged_are_not_counted() -> None:
     await pin(1, 6, 1, PinState.PENDING, 295)
     await pin(2, 7, 2, PinState.ESTABLISHED, 100)
     await pin(2, 8, 2, PinState.CLOSING, 400)
+    await pin(2, 9, 3, PinState.CLOSING, 298)
     pins = await read_pins(memory, idle_s=300)
     assert pins.by_server == {1: 2, 2: 1}
-    assert pins.by_state == {PinState.ESTABLISHED: 2, PinState.PENDING: 1}
+    assert pins.by_state == {PinState.ESTABLISHED: 2, PinState.PENDING: 1, PinState.CLOSING: 1}
+    assert pins.held == {1, 2, 3}
 
 
 async def test_empty_table_has_no_pins() -> None:
