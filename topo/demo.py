@@ -46,16 +46,12 @@ class Settings:
     r_s: float = 60.0
     burst_s: float = 8.0
     period_s: float = 1.0
-    intervals: int = 5
+    intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
     def balance(self, mode: str) -> Balance:
         """Return the balancing of a phase."""
         return Balance(mode, self.period_s, self.period_s * self.intervals)
-
-
-SHORT = Settings(equal_s=10.0, r_s=10.0, burst_s=4.0)
-"""For trying the demo's own workings: too short for its checks."""
 
 
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
@@ -145,7 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m topo.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=REPOSITORY / "results/demo", help="directory of the results")
-    parser.add_argument("--short", action="store_true", help="try the workings only; the checks will fail")
     options = parser.parse_args(arguments)
     started = time.monotonic()
 
@@ -155,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         try:
-            results = run_demo(SHORT if options.short else Settings(), options.output, say)
+            results = run_demo(Settings(), options.output, say)
         except LabError as error:
             print(f"sluice demo: {error}", file=sys.stderr)
             return 1

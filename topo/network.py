@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -24,13 +25,14 @@ from topo.netns import interface_packets
 from topo.plan import (
     HOSTS,
     LOAD_CLIENT,
+    PLAIN_HOST,
     SERVERS,
     VIP,
     WEB_PORT,
     Balance,
 )
 from topo.prerequisites import require_prerequisites
-from topo.processes import Process, await_true
+from topo.processes import Process, await_true, run_in
 from topo.stress import start_stress
 from topo.switches import SWITCHES, ProcessSwitch
 
@@ -40,6 +42,7 @@ SERVER_CPUS = 0.06
 SWITCH_NAME = "sw1"
 SERVED_TIMEOUT_S = 30.0
 QUIET_TIMEOUT_S = 10.0
+MEETING_TIMEOUT_S = 10
 
 
 class Lab:
@@ -161,7 +164,7 @@ class Lab:
         Mininet.inited = True
         hierarchy = cgroups.mounted_hierarchy()
         cgroups.remove_stale(hierarchy)
-        self.directory = Path(tempfile.mkdtemp(prefix="sluice-lab-"))
+        self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
         self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
         self.directory.chmod(0o755)  # Apache's workers are not root
         write_files(self.files)
@@ -194,6 +197,14 @@ class Lab:
         self._stack.callback(self.controller.stop)
         self.controller.start()
         self._say("controller ready")
+        self._meet_everyone()
+
+    def _meet_everyone(self) -> None:
+        """Return once the switch knows every host's MAC address: an echo has come back from each."""
+        for host in HOSTS:
+            if host is not PLAIN_HOST:
+                echo = ["ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address)]
+                run_in(self.pid(PLAIN_HOST.name), echo)
 
     def _build_network(self) -> None:
         switch_class = SWITCHES[self.kind]
