@@ -1,9 +1,10 @@
 //! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
 //!
-//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N]`
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N]`
 //!
 //! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
 //! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
+//! `--packets` fixes the number of packets of each, rounded up, for profilers that count instructions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +48,11 @@ struct Setup {
 impl Setup {
     fn table(&self, name: &str) -> TableId {
         let end = format!(".{name}");
-        self.program.tables().find(|t| t.1.name.ends_with(&end)).unwrap_or_else(|| panic!("the program has no table '{name}'")).0
+        self.program
+            .tables()
+            .find(|t| t.1.name.ends_with(&end))
+            .unwrap_or_else(|| panic!("the program has no table '{name}'"))
+            .0
     }
 
     fn call(&self, table: TableId, action: &str, params: &[&[u8]]) -> ActionCall {
@@ -66,7 +71,9 @@ impl Setup {
 
     fn insert(&mut self, table: TableId, key: Vec<KeyField>, action: EntryAction) {
         let entry = Entry { key, priority: 0, action, metadata: vec![], idle_timeout_ns: 0, cookie: 0 };
-        self.engine.table_insert(0, table, &entry).unwrap_or_else(|e| panic!("{}: {e}", self.program.table_info(table).name));
+        self.engine
+            .table_insert(0, table, &entry)
+            .unwrap_or_else(|e| panic!("{}: {e}", self.program.table_info(table).name));
     }
 }
 
@@ -89,14 +96,23 @@ fn set_up(json: &[u8], servers: u32) -> Setup {
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
     for (table, action) in [("choose", "choose_server"), ("choose_stable", "choose_stable_server")] {
         let id = s.table(table);
-        let member = |i: u32| OneShotMember { call: s.call(id, action, &[&(i + 1).to_be_bytes()]), weight: 1, watch_port: vec![] };
+        let member = |i: u32| OneShotMember {
+            call: s.call(id, action, &[&(i + 1).to_be_bytes()]),
+            weight: 1,
+            watch_port: vec![],
+        };
         let members = (0..servers).map(member).collect();
         s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members));
     }
     for i in 0..servers {
         let (id, address) = ((i + 1).to_be_bytes(), server_address(i));
         let port = 8080u16.to_be_bytes();
-        s.add("origins", vec![exact(&address), exact(&[6]), exact(&port)], "from_server", &[&id, &[1], &SERVICE, &80u16.to_be_bytes()]);
+        s.add(
+            "origins",
+            vec![exact(&address), exact(&[6]), exact(&port)],
+            "from_server",
+            &[&id, &[1], &SERVICE, &80u16.to_be_bytes()],
+        );
         s.add("servers", vec![exact(&id)], "to_server", &[&address, &port, &[0]]);
     }
     let prefix = |v: [u8; 4], prefix_len| KeyField::Lpm { value: v.to_vec(), prefix_len };
@@ -112,10 +128,17 @@ fn set_up(json: &[u8], servers: u32) -> Setup {
 fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> Vec<u8> {
     let payload = length.saturating_sub(54);
     let mut f = [&ROUTER_MAC[..], &CLIENT_MAC, &[8, 0]].concat();
-    let mut ip = [&[0x45, 0][..], &((40 + payload) as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 6, 0, 0], &src.0, &dst.0].concat();
+    let mut ip =
+        [&[0x45, 0][..], &((40 + payload) as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 6, 0, 0], &src.0, &dst.0]
+            .concat();
     let sum = checksum(&ip);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    let mut tcp = [&src.1.to_be_bytes()[..], &dst.1.to_be_bytes(), &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]].concat();
+    let mut tcp = [
+        &src.1.to_be_bytes()[..],
+        &dst.1.to_be_bytes(),
+        &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0],
+    ]
+    .concat();
     tcp.resize(20 + payload, 0x61);
     let pseudo = [&src.0[..], &dst.0, &[0, 6], &(tcp.len() as u16).to_be_bytes(), &tcp].concat();
     let sum = checksum(&pseudo);
@@ -134,11 +157,11 @@ fn checksum(data: &[u8]) -> u16 {
 }
 
 /// Runs the frames round and round.
-fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64) -> f64 {
+fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64, packets: u64) -> f64 {
     let mut count = Count::new(false);
     let start = Instant::now();
     let mut n = 0u64;
-    while start.elapsed() < Duration::from_secs_f64(seconds) {
+    while if packets > 0 { n < packets } else { start.elapsed() < Duration::from_secs_f64(seconds) } {
         for (port, frame) in frames {
             *now += 500;
             engine.receive(*now, *port, frame, &mut count);
@@ -154,8 +177,10 @@ fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let json = args.next().expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N]");
-    let (mut servers, mut connections, mut length, mut seconds) = (3, 1000, 64, 2.0);
+    let json = args
+        .next()
+        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N]");
+    let (mut servers, mut connections, mut length, mut seconds, mut packets) = (3, 1000, 64, 2.0, 0);
     while let Some(flag) = args.next() {
         let value = args.next().expect("a value is expected");
         let number: f64 = value.parse().expect("a number is expected");
@@ -164,13 +189,17 @@ fn main() {
             "--connections" => connections = number as u32,
             "--frame" => length = number as usize,
             "--seconds" => seconds = number,
+            "--packets" => packets = number as u64,
             _ => panic!("unknown flag {flag}"),
         }
     }
     let json = std::fs::read(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
     let start = Instant::now();
     let mut s = set_up(&json, servers);
-    println!("loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames", start.elapsed().as_secs_f64() * 1e3);
+    println!(
+        "loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames",
+        start.elapsed().as_secs_f64() * 1e3
+    );
 
     let client = |i: u32| (client_address(i / 4), 1024 + (i % 4) as u16);
     let mut now = 1_000_000_000;
@@ -178,16 +207,23 @@ fn main() {
     for i in 0..connections {
         let mut out = Count::new(true);
         s.engine.receive(now, CLIENT_PORT, &frame(client(i), (SERVICE, 80), 0x02, 60), &mut out);
-        assert_eq!(out.ports[SERVER_PORT as usize], 1, "the SYN of connection {i} did not reach a server: {:?}", s.engine.drops());
+        assert_eq!(
+            out.ports[SERVER_PORT as usize],
+            1,
+            "the SYN of connection {i} did not reach a server: {:?}",
+            s.engine.drops()
+        );
         let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
         data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
         answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
     }
-    let syns: Vec<_> = (0..1 << 16).map(|i| (CLIENT_PORT, frame(client(1 << 20 | i), (SERVICE, 80), 0x02, 60))).collect();
+    let syns: Vec<_> = (0..if packets > 0 { packets as u32 } else { 1 << 16 })
+        .map(|i| (CLIENT_PORT, frame(client(1 << 20 | i), (SERVICE, 80), 0x02, 60)))
+        .collect();
     let both: Vec<_> = data.iter().zip(&answers).flat_map(|(d, a)| [d.clone(), a.clone()]).collect();
-    time("data", &mut s.engine, &mut now, &data, seconds);
-    time("answers", &mut s.engine, &mut now, &answers, seconds);
-    let pps = time("data and answers", &mut s.engine, &mut now, &both, seconds);
-    time("new connections", &mut s.engine, &mut now, &syns, seconds);
+    time("data", &mut s.engine, &mut now, &data, seconds, packets);
+    time("answers", &mut s.engine, &mut now, &answers, seconds, packets);
+    let pps = time("data and answers", &mut s.engine, &mut now, &both, seconds, packets);
+    time("new connections", &mut s.engine, &mut now, &syns, seconds, packets);
     println!("engine_pps {pps:.0}");
 }

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use sluice_engine::{
-    ActionCall, CloneSession, Engine, Entry, EntryAction, KeyField, KeyInfo, MatchKind, Options, Program, Replica, TableId,
+    ActionCall, CloneSession, Engine, Entry, EntryAction, KeyField, KeyInfo, MatchKind, Options, Program, Replica,
+    TableId,
 };
 
 type Result<T> = std::result::Result<T, String>;
@@ -22,7 +23,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let mut names: Vec<String> = match std::fs::read_dir(folder) {
-        Ok(dir) => dir.flatten().filter_map(|e| Some(e.file_name().to_str()?.strip_suffix(".stf")?.to_string())).collect(),
+        Ok(dir) => {
+            dir.flatten().filter_map(|e| Some(e.file_name().to_str()?.strip_suffix(".stf")?.to_string())).collect()
+        }
         Err(e) => {
             eprintln!("{folder}: {e}");
             return ExitCode::FAILURE;
@@ -45,7 +48,8 @@ fn main() -> ExitCode {
 }
 
 fn run(folder: &Path, name: &str) -> Result<()> {
-    let read = |ext: &str| std::fs::read(folder.join(format!("{name}.{ext}"))).map_err(|e| format!("{name}.{ext}: {e}"));
+    let read =
+        |ext: &str| std::fs::read(folder.join(format!("{name}.{ext}"))).map_err(|e| format!("{name}.{ext}: {e}"));
     let json = read("json")?;
     let text = String::from_utf8(read("stf")?).map_err(|e| e.to_string())?;
     let program = Arc::new(Program::load(&json).map_err(|e| format!("refused: {e}"))?);
@@ -84,7 +88,8 @@ struct Test {
 
 impl Test {
     fn line(&mut self, line: &str) -> Result<()> {
-        let Some((command, rest)) = line.split_once(char::is_whitespace).or((!line.is_empty()).then_some((line, ""))) else {
+        let Some((command, rest)) = line.split_once(char::is_whitespace).or((!line.is_empty()).then_some((line, "")))
+        else {
             return Ok(());
         };
         let rest = rest.trim();
@@ -142,9 +147,13 @@ impl Test {
                 let words: Vec<&str> = rest.split_whitespace().collect();
                 let [name, index, value] = words[..] else { return Err("three words are expected".into()) };
                 let register = self.program.register(name).ok_or("no such register")?;
-                self.engine.register_write(register, number(index)?, &number(value)?.to_be_bytes()).map_err(|e| e.to_string())
+                self.engine
+                    .register_write(register, number(index)?, &number(value)?.to_be_bytes())
+                    .map_err(|e| e.to_string())
             }
-            "wait" | "no_packet" | "mirroring_get" | "register_read" | "counter_read" | "check_counter" | "remove" => Ok(()),
+            "wait" | "no_packet" | "mirroring_get" | "register_read" | "counter_read" | "check_counter" | "remove" => {
+                Ok(())
+            }
             other => Err(format!("the command '{other}' is not known")),
         }
     }
@@ -159,15 +168,19 @@ impl Test {
     fn action(&self, table: TableId, call: &str) -> Result<EntryAction> {
         let (name, args) = call.split_once('(').ok_or("an action call is expected")?;
         let info = self.program.table_info(table);
-        let named = |f: &dyn Fn(&str) -> bool| info.actions.iter().copied().find(|&a| f(&self.program.action_info(a).name));
-        let action = named(&|n| n == name).or_else(|| named(&|n| n.ends_with(name))).ok_or_else(|| format!("no action '{name}'"))?;
+        let named =
+            |f: &dyn Fn(&str) -> bool| info.actions.iter().copied().find(|&a| f(&self.program.action_info(a).name));
+        let action = named(&|n| n == name)
+            .or_else(|| named(&|n| n.ends_with(name)))
+            .ok_or_else(|| format!("no action '{name}'"))?;
         let mut values = BTreeMap::new();
         for arg in args.trim_end().trim_end_matches(')').split(',').map(str::trim).filter(|a| !a.is_empty()) {
             let (key, value) = arg.split_once(':').ok_or("name:value is expected")?;
             values.insert(key.trim(), wide(value.trim())?);
         }
         let params = self.program.action_info(action).params.iter();
-        let params = params.map(|p| values.remove(p.name.as_str()).ok_or_else(|| format!("parameter '{}' is missing", p.name)));
+        let params =
+            params.map(|p| values.remove(p.name.as_str()).ok_or_else(|| format!("parameter '{}' is missing", p.name)));
         Ok(EntryAction::Call(ActionCall { action, params: params.collect::<Result<_>>()? }))
     }
 
@@ -208,7 +221,8 @@ impl Test {
                 let Some(expected) = expected else { continue };
                 let got: String = got.iter().map(|b| format!("{b:02x}")).collect();
                 let (digits, strict) = expected.strip_suffix('$').map_or((expected.as_str(), false), |e| (e, true));
-                let same = got.len() >= digits.len() && digits.chars().zip(got.chars()).all(|(e, g)| e == '*' || e == g);
+                let same =
+                    got.len() >= digits.len() && digits.chars().zip(got.chars()).all(|(e, g)| e == '*' || e == g);
                 if !same || strict && got.len() != digits.len() {
                     return Err(format!("port {port}, packet {i}:\n  expected {expected}\n  got      {got}"));
                 }
@@ -300,6 +314,9 @@ fn wide(text: &str) -> Result<Vec<u8>> {
 
 fn unhex(text: &str) -> Result<Vec<u8>> {
     let digits: String = text.split_whitespace().collect();
-    let pair = |i: usize| u8::from_str_radix(digits.get(i..i + 2).unwrap_or("?"), 16).map_err(|_| format!("'{digits}' is not hexadecimal"));
+    let pair = |i: usize| {
+        u8::from_str_radix(digits.get(i..i + 2).unwrap_or("?"), 16)
+            .map_err(|_| format!("'{digits}' is not hexadecimal"))
+    };
     (0..digits.len()).step_by(2).map(pair).collect()
 }

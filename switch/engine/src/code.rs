@@ -10,6 +10,23 @@ use crate::layout::{FieldRef, Slot};
 /// Index into [`Code::ops`].
 pub type Pc = u32;
 
+/// A [`Pc`] in three bytes, so that a comparison and a jump fit one instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Near([u8; 3]);
+
+impl Near {
+    /// The target; [`Near::new`] made sure that it fits.
+    #[inline]
+    pub fn pc(self) -> usize {
+        usize::from(self.0[0]) | usize::from(self.0[1]) << 8 | usize::from(self.0[2]) << 16
+    }
+
+    pub fn new(pc: Pc) -> Option<Near> {
+        let [a, b, c, 0] = pc.to_le_bytes() else { return None };
+        Some(Near([a, b, c]))
+    }
+}
+
 /// `m`: bits cut off at the top (64 - width). `d`: destination. `a`, `b`: operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[rustfmt::skip]
@@ -52,6 +69,12 @@ pub enum Op {
     JumpBack { to: Pc },
     JumpIfZero { a: Slot, to: Pc },
     JumpIfNotZero { a: Slot, to: Pc },
+    JumpEq { to: Near, a: Slot, b: Slot },
+    JumpNe { to: Near, a: Slot, b: Slot },
+    JumpLtU { to: Near, a: Slot, b: Slot },
+    JumpLeU { to: Near, a: Slot, b: Slot },
+    JumpLtS { to: Near, a: Slot, b: Slot },
+    JumpLeS { to: Near, a: Slot, b: Slot },
     /// `n` slots.
     Copy { d: Slot, a: Slot, n: u16 },
     Zero { d: Slot, n: u16 },

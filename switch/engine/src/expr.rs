@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 use crate::layout::FieldRef;
 
 /// Arithmetic on two integers of any size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinOp {
     Add,
     Sub,
@@ -20,7 +20,7 @@ pub enum BinOp {
 }
 
 /// Comparison of two integers of any size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CmpOp {
     Eq,
     Ne,
@@ -31,7 +31,7 @@ pub enum CmpOp {
 }
 
 /// A header, possibly one that is known only at run time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HeaderRef {
     Fixed(usize),
     /// Stack, index.
@@ -39,7 +39,7 @@ pub enum HeaderRef {
 }
 
 /// A value: integers without bounds, as in BMv2; what is assigned is cut to the destination's width. Booleans are 0 and 1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Expr {
     Const(BigInt),
     Bool(bool),
@@ -76,7 +76,7 @@ pub enum Expr {
 }
 
 /// A place that can be assigned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Place {
     Field(FieldRef),
     StackLast(usize, FieldRef),
@@ -96,7 +96,7 @@ impl Expr {
             | Expr::HeaderEq(..)
             | Expr::UnionEq(..)
             | Expr::UnionValid(_) => true,
-            Expr::Select(_, a, _) => a.is_bool(),
+            Expr::Select(_, a, b) => a.is_bool() && b.is_bool(),
             _ => false,
         }
     }

@@ -14,7 +14,7 @@ pub type Slot = u16;
 pub type Slots = [u64; 65_536];
 
 /// A place for a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldRef {
     /// First slot.
     pub slot: Slot,

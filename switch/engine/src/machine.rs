@@ -228,6 +228,36 @@ impl Machine {
                         pc = to as usize;
                     }
                 }
+                Op::JumpEq { to, a, b } => {
+                    if s!(a) == s!(b) {
+                        pc = to.pc();
+                    }
+                }
+                Op::JumpNe { to, a, b } => {
+                    if s!(a) != s!(b) {
+                        pc = to.pc();
+                    }
+                }
+                Op::JumpLtU { to, a, b } => {
+                    if s!(a) < s!(b) {
+                        pc = to.pc();
+                    }
+                }
+                Op::JumpLeU { to, a, b } => {
+                    if s!(a) <= s!(b) {
+                        pc = to.pc();
+                    }
+                }
+                Op::JumpLtS { to, a, b } => {
+                    if (s!(a) as i64) < s!(b) as i64 {
+                        pc = to.pc();
+                    }
+                }
+                Op::JumpLeS { to, a, b } => {
+                    if s!(a) as i64 <= s!(b) as i64 {
+                        pc = to.pc();
+                    }
+                }
                 Op::Copy { d, a, n } => s.copy_within(usize::from(a)..usize::from(a) + usize::from(n), usize::from(d)),
                 Op::Zero { d, n } => s[usize::from(d)..usize::from(d) + usize::from(n)].fill(0),
                 Op::Apply { table } => {

@@ -7,7 +7,6 @@ use crate::code::{Element, Ext, HeaderAt, Op};
 use crate::expr::{BinOp, CmpOp, Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
 
-const U64: (i128, i128) = (0, u64::MAX as i128);
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
 /// Bounds beyond this are given up.
 const LARGE: i128 = 1 << 120;
@@ -46,6 +45,22 @@ impl Gen<'_, '_> {
 
     /// Computes `e` modulo 2^64, into `d` if given. `d` is written last, after all operands were read.
     pub fn value(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
+        let again =
+            matches!(e, Expr::Bin(..) | Expr::BitNot(_) | Expr::Wrap(..) | Expr::SatSigned(..) | Expr::SatUnsigned(..));
+        if !again {
+            return self.compute(e, d);
+        }
+        if let Some(&v) = self.known.get(&(e.clone(), None)) {
+            return self.leaf(v.slot, v.bounds, d);
+        }
+        let v = self.compute(e, d)?;
+        if d.is_none() {
+            self.learn(e, None, v);
+        }
+        Ok(v)
+    }
+
+    fn compute(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         match e {
             Expr::Const(n) => {
                 let slot = self.constant_wide(n, 64)?;
@@ -117,7 +132,13 @@ impl Gen<'_, '_> {
         let m = width.map_or(0, |w| (64 - w) as u8);
         let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
         match op {
-            BinOp::And => return self.and(a, b, d),
+            // p4c cuts every result to its width by a mask of ones: one instruction does both
+            BinOp::And => {
+                return match under_ones(e) {
+                    Some((inner, ones)) => self.masked(inner, ones, d),
+                    None => self.and(a, b, d),
+                };
+            }
             BinOp::Shl => return self.shift_left(a, b, d, width),
             BinOp::Shr => return self.shift_right(e, a, b, d),
             _ => {}
@@ -170,18 +191,6 @@ impl Gen<'_, '_> {
     }
 
     fn and(&mut self, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
-        // p4c cuts every result to its width by a mask of ones: one instruction does both
-        let ones = |e: &Expr| match e {
-            Expr::Const(n) => {
-                i128::try_from(n).ok().filter(|n| (1..=U64.1).contains(n) && (n & (n + 1)) == 0).map(|n| n.count_ones())
-            }
-            _ => None,
-        };
-        for (x, mask) in [(a, b), (b, a)] {
-            if let Some(width) = ones(mask) {
-                return self.masked(x, width, d);
-            }
-        }
         let (x, y) = (self.value(a, None)?, self.value(b, None)?);
         let bounds = match (x.bounds, y.bounds) {
             (Some(p), Some(q)) if p.0 >= 0 && q.0 >= 0 => Some((0, p.1.min(q.1))),
@@ -197,6 +206,20 @@ impl Gen<'_, '_> {
 
     /// The low `width` (1 to 64) bits.
     pub fn masked(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
+        if let Some((inner, ones)) = under_ones(e) {
+            return self.masked(inner, width.min(ones), d);
+        }
+        if let Some(&v) = self.known.get(&(e.clone(), Some(width))) {
+            return self.leaf(v.slot, v.bounds, d);
+        }
+        let v = self.compute_masked(e, width, d)?;
+        if d.is_none() && !matches!(e, Expr::Field(_) | Expr::Const(_)) {
+            self.learn(e, Some(width), v);
+        }
+        Ok(v)
+    }
+
+    fn compute_masked(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
         let cut = Some((0, (1i128 << width) - 1));
         match e {
             Expr::Bin(op @ (BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Shl), a, b) => {
@@ -364,12 +387,16 @@ impl Gen<'_, '_> {
 
     fn select(&mut self, c: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
-        let c = self.boolean(c, None)?;
-        let to_else = self.jump_if_zero(c.slot);
+        let to_else = self.branch_unless(c, true)?;
+        let mark = self.learnt.len();
         let x = self.value(a, Some(d))?;
+        self.forget(mark);
         let to_end = self.jump();
-        self.patch_here(to_else);
+        for at in to_else {
+            self.patch_here(at);
+        }
         let y = self.value(b, Some(d))?;
+        self.forget(mark);
         self.patch_here(to_end);
         let bounds = x.bounds.zip(y.bounds).map(|(p, q)| (p.0.min(q.0), p.1.max(q.1)));
         Ok(Val { slot: d, bounds })
@@ -389,7 +416,9 @@ impl Gen<'_, '_> {
                     self.emit(Op::JumpIfNotZero { a: t, to: 0 });
                     self.code.ops.len() - 1
                 };
+                let mark = self.learnt.len();
                 self.boolean(b, Some(t))?;
+                self.forget(mark);
                 self.patch_here(skip);
                 return self.leaf(t, bounds, d);
             }
@@ -498,6 +527,22 @@ impl Gen<'_, '_> {
             }
             _ => None,
         })
+    }
+}
+
+/// `x & (2^n - 1)`: x and n, at most 64.
+fn under_ones(e: &Expr) -> Option<(&Expr, u32)> {
+    let ones = |e: &Expr| match e {
+        Expr::Const(n) => u64::try_from(n).ok().filter(|n| *n > 0 && n & n.wrapping_add(1) == 0).map(u64::count_ones),
+        _ => None,
+    };
+    match e {
+        Expr::Bin(BinOp::And, a, b) => match (ones(b), ones(a)) {
+            (Some(n), _) => Some((a, n)),
+            (None, Some(n)) => Some((b, n)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

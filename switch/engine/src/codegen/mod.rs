@@ -7,12 +7,15 @@
 
 mod arith;
 mod assign;
+mod branch;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
 use num_bigint::{BigInt, Sign};
 
-use crate::code::{Code, Ext, Op, Pc};
+use crate::code::{Code, Ext, Near, Op, Pc};
 use crate::error::LoadError;
 use crate::expr::Expr;
 use crate::layout::{FieldRef, Layout, Slot, limbs};
@@ -58,7 +61,13 @@ pub struct Gen<'a, 'j> {
     pub traced: bool,
     /// The place in the JSON, for errors.
     pub at: J<'j>,
+    /// There are more instructions than a jump can cross.
+    pub too_long: bool,
     temps: usize,
+    /// What this statement has computed already (cut to a width), and where it is: p4c writes out `x + (x >> 16)` in full.
+    known: HashMap<(Expr, Option<u32>), Val>,
+    /// The keys of `known`, in order, so that what was computed conditionally can be forgotten.
+    learnt: Vec<(Expr, Option<u32>)>,
 }
 
 /// Slots that outlive packets: constants and temporaries.
@@ -74,7 +83,17 @@ pub type Result<T> = std::result::Result<T, LoadError>;
 
 impl<'a, 'j> Gen<'a, 'j> {
     pub fn new(layout: &'a mut Layout, pool: &'a mut Pool, traced: bool, at: J<'j>) -> Self {
-        Gen { layout, pool, code: Code::default(), traced, at, temps: 0 }
+        Gen {
+            layout,
+            pool,
+            code: Code::default(),
+            traced,
+            at,
+            too_long: false,
+            temps: 0,
+            known: HashMap::new(),
+            learnt: Vec::new(),
+        }
     }
 
     pub fn pc(&self) -> Pc {
@@ -104,10 +123,20 @@ impl<'a, 'j> Gen<'a, 'j> {
 
     /// Directs a jump.
     pub fn patch(&mut self, at: usize, target: Pc) {
+        let Some(near) = Near::new(target) else {
+            self.too_long = true;
+            return;
+        };
         match &mut self.code.ops[at] {
             Op::Jump { to } | Op::JumpBack { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNotZero { to, .. } => {
                 *to = target
             }
+            Op::JumpEq { to, .. }
+            | Op::JumpNe { to, .. }
+            | Op::JumpLtU { to, .. }
+            | Op::JumpLeU { to, .. }
+            | Op::JumpLtS { to, .. }
+            | Op::JumpLeS { to, .. } => *to = near,
             _ => {}
         }
     }
@@ -120,6 +149,20 @@ impl<'a, 'j> Gen<'a, 'j> {
     /// Between statements: temporaries are free again.
     pub fn free_temps(&mut self) {
         self.temps = 0;
+        self.forget(0);
+    }
+
+    /// Remembers a value that is in a temporary.
+    fn learn(&mut self, e: &Expr, width: Option<u32>, v: Val) {
+        self.known.insert((e.clone(), width), v);
+        self.learnt.push((e.clone(), width));
+    }
+
+    /// Forgets what was learnt after the first `mark` things.
+    fn forget(&mut self, mark: usize) {
+        for key in self.learnt.drain(mark..) {
+            self.known.remove(&key);
+        }
     }
 
     pub fn temp(&mut self) -> Result<Slot> {

@@ -48,8 +48,9 @@ impl Compiler<'_, '_> {
                 ("_jump", [to]) => jumps.push((g.jump(), jump_target(to)?, to.clone())),
                 ("_jump_if_zero", [condition, to]) => {
                     let scope = Scope { layout: self.layout, params: &action.params };
-                    let c = g.boolean(&scope.condition(condition)?, None)?;
-                    jumps.push((g.jump_if_zero(c.slot), jump_target(to)?, to.clone()));
+                    for at in g.branch_unless(&scope.condition(condition)?, true)? {
+                        jumps.push((at, jump_target(to)?, to.clone()));
+                    }
                 }
                 _ => {
                     exits |= op == "exit";
@@ -153,16 +154,19 @@ impl Compiler<'_, '_> {
                         let j = &pipelines[pipeline].get("conditionals")?.at(index)?;
                         let scope = Scope { layout: self.layout, params: &[] };
                         let names = &self.control.node_by_name[pipeline];
-                        let c = g.boolean(&scope.condition(&j.get("expression")?)?, None)?.slot;
-                        if g.traced {
+                        let condition = scope.condition(&j.get("expression")?)?;
+                        let jumps = if g.traced {
+                            let c = g.boolean(&condition, None)?.slot;
                             let index = g.code.notes.len() as u32;
                             let text = j.source_fragment().unwrap_or(j.str("name")?.to_string());
                             g.code.notes.push(Note::Condition { text, a: c });
                             g.emit(Op::Note { index });
-                        }
+                            vec![g.jump_if_zero(c)]
+                        } else {
+                            g.branch_unless(&condition, true)?
+                        };
                         let on_false = j.opt("false_next").map_or(Ok(0), |n| node(&n, names))?;
-                        let jump = g.jump_if_zero(c);
-                        fixups.push((jump, on_false));
+                        fixups.extend(jumps.into_iter().map(|at| (at, on_false)));
                         waiting.push(on_false);
                         at = j.opt("true_next").map_or(Ok(0), |n| node(&n, names))?;
                     }

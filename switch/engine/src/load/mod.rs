@@ -74,6 +74,9 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
             g.emit(Op::Return);
             g.code.conditions.push((start, slot));
         }
+        if g.too_long {
+            return Err(root.error("the program is too long: more than 2^24 instructions"));
+        }
         variants.push(g.code);
     }
     let traced = variants.pop().unwrap_or_default();

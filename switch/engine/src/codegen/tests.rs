@@ -1,0 +1,184 @@
+//! Compiled expressions against the general evaluator.
+
+use std::sync::OnceLock;
+
+use num_bigint::BigInt;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::{Gen, Pool};
+use crate::code::Op;
+use crate::engine::Options;
+use crate::expr::{BinOp, CmpOp, Expr, Place};
+use crate::layout::{FieldRef, Layout, Slots, mask64};
+use crate::load::json::J;
+use crate::machine::Machine;
+use crate::program::Program;
+use crate::wide;
+
+/// Fields that expressions read: narrow and wide, signed and unsigned. The last two slots rows are destinations.
+const FIELDS: [(u32, bool); 10] =
+    [(1, false), (8, false), (13, false), (32, false), (48, false), (64, false), (8, true), (64, true), (65, false), (128, false)];
+
+fn field(i: usize) -> FieldRef {
+    let slot = FIELDS[..i].iter().map(|f| if f.0 > 64 { 2 } else { 1 }).sum();
+    let (width, signed) = FIELDS[i];
+    FieldRef { slot, width, signed, varbit: false }
+}
+
+fn leaf() -> impl Strategy<Value = Expr> {
+    prop_oneof![
+        4 => (0..FIELDS.len()).prop_map(|i| Expr::Field(field(i))),
+        1 => any::<i8>().prop_map(|n| Expr::Const(n.into())),
+        1 => any::<u64>().prop_map(|n| Expr::Const(n.into())),
+        1 => any::<u128>().prop_map(|n| Expr::Const(n.into())),
+        2 => (1u32..=70).prop_map(|n| Expr::Const((BigInt::from(1) << n) - 1)),
+    ]
+}
+
+fn expr() -> impl Strategy<Value = Expr> {
+    leaf().prop_recursive(5, 40, 3, |inner| {
+        let op = prop_oneof![
+            Just(BinOp::Add),
+            Just(BinOp::Sub),
+            Just(BinOp::Mul),
+            Just(BinOp::And),
+            Just(BinOp::And),
+            Just(BinOp::Or),
+            Just(BinOp::Xor)
+        ];
+        let cmp = prop_oneof![
+            Just(CmpOp::Eq),
+            Just(CmpOp::Ne),
+            Just(CmpOp::Lt),
+            Just(CmpOp::Le),
+            Just(CmpOp::Gt),
+            Just(CmpOp::Ge)
+        ];
+        let shift = prop_oneof![Just(BinOp::Shl), Just(BinOp::Shr)];
+        let amount = prop_oneof![
+            (0u32..140).prop_map(|k| Expr::Const(k.into())),
+            (0..7usize).prop_map(|i| Expr::Bin(BinOp::And, Box::new(Expr::Field(field(i))), Box::new(Expr::Const(0x7f.into()))))
+        ];
+        let condition = (cmp, inner.clone(), inner.clone()).prop_map(|(op, a, b)| Expr::Cmp(op, Box::new(a), Box::new(b)));
+        let conditions = condition.prop_recursive(2, 6, 2, |c| {
+            prop_oneof![
+                (c.clone(), c.clone()).prop_map(|(a, b)| Expr::And(Box::new(a), Box::new(b))),
+                (c.clone(), c.clone()).prop_map(|(a, b)| Expr::Or(Box::new(a), Box::new(b))),
+                c.prop_map(|a| Expr::Not(Box::new(a))),
+            ]
+        });
+        prop_oneof![
+            4 => (op, inner.clone(), inner.clone()).prop_map(|(op, a, b)| Expr::Bin(op, Box::new(a), Box::new(b))),
+            2 => (shift, inner.clone(), amount).prop_map(|(op, a, b)| Expr::Bin(op, Box::new(a), Box::new(b))),
+            1 => inner.clone().prop_map(|a| Expr::BitNot(Box::new(a))),
+            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::Wrap(Box::new(a), w)),
+            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::SatSigned(Box::new(a), w)),
+            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::SatUnsigned(Box::new(a), w)),
+            1 => conditions.clone(),
+            1 => (conditions, inner.clone(), inner).prop_map(|(c, a, b)| Expr::Select(Box::new(c), Box::new(a), Box::new(b))),
+        ]
+    })
+}
+
+fn slots() -> Box<Slots> {
+    let row: Box<[u64]> = vec![0; 65_536].into_boxed_slice();
+    row.try_into().unwrap()
+}
+
+/// A program to lend the machine what it needs and these expressions do not.
+fn program() -> &'static Program {
+    static PROGRAM: OnceLock<Program> = OnceLock::new();
+    PROGRAM.get_or_init(|| Program::load(include_bytes!("../../tests/p4/selector.json")).unwrap())
+}
+
+/// Runs the code that `make` generates over the given values.
+fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
+    let mut layout = Layout { used: 100, ..Layout::default() };
+    let mut pool = Pool::default();
+    let json = Value::Null;
+    let mut g = Gen::new(&mut layout, &mut pool, false, J::root(&json));
+    make(&mut g);
+    g.emit(Op::Return);
+    let code = g.code;
+    let mut s = slots();
+    s[..values.len()].copy_from_slice(values);
+    for &(slot, value) in &pool.init {
+        s[usize::from(slot)] = value;
+    }
+    let p = program();
+    let mut m = Machine::new(p, Options::default());
+    m.run(p, &code, &mut s, 0, &[]).unwrap();
+    s
+}
+
+/// Values as fields hold them.
+fn fit(raw: &[u64]) -> Vec<u64> {
+    let mut out = vec![0; 12];
+    for (i, &(width, signed)) in FIELDS.iter().enumerate() {
+        let f = field(i);
+        let at = usize::from(f.slot);
+        let v = raw[at] & mask64(width.min(64));
+        out[at] = if signed { wide::sign_extend(v, width) } else { v };
+        if width > 64 {
+            out[at + 1] = raw[at + 1] & mask64(width - 64);
+        }
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn assignments_are_what_the_general_evaluator_says(
+        e in expr(),
+        raw in proptest::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>(), 0u64..300], 12),
+        (width, signed) in prop_oneof![(1u32..=64, Just(false)), (2u32..=64, Just(true)), (65u32..=130, Just(false))],
+    ) {
+        let values = fit(&raw);
+        let d = FieldRef { slot: 20, width, signed, varbit: false };
+        let s = run(&values, |g| g.assign(&Place::Field(d), &e).unwrap());
+        let mut expected = slots();
+        expected[..12].copy_from_slice(&values);
+        let v = wide::eval(&e, &expected, &[]);
+        wide::write(&mut expected, d, &v);
+        prop_assert_eq!(&s[..30], &expected[..30]);
+    }
+
+    /// A destination that is an operand as well.
+    #[test]
+    fn a_field_can_be_assigned_from_itself(
+        e in expr(),
+        raw in proptest::collection::vec(any::<u64>(), 12),
+        i in 0..FIELDS.len(),
+    ) {
+        let values = fit(&raw);
+        let s = run(&values, |g| g.assign(&Place::Field(field(i)), &e).unwrap());
+        let mut expected = slots();
+        expected[..12].copy_from_slice(&values);
+        let v = wide::eval(&e, &expected, &[]);
+        wide::write(&mut expected, field(i), &v);
+        prop_assert_eq!(&s[..12], &expected[..12]);
+    }
+
+    #[test]
+    fn branches_go_where_the_condition_says(e in expr(), raw in proptest::collection::vec(0u64..5, 12)) {
+        let values = fit(&raw);
+        let e = if e.is_bool() { e } else { Expr::ToBool(Box::new(e)) };
+        let mark = FieldRef { slot: 20, width: 8, signed: false, varbit: false };
+        let s = run(&values, |g| {
+            let jumps = g.branch_unless(&e, true).unwrap();
+            g.assign_field(mark, &Expr::Const(1.into())).unwrap();
+            let end = g.jump();
+            for at in jumps {
+                g.patch_here(at);
+            }
+            g.assign_field(mark, &Expr::Const(2.into())).unwrap();
+            g.patch_here(end);
+        });
+        let mut before = slots();
+        before[..12].copy_from_slice(&values);
+        let holds = wide::eval(&e, &before, &[]) != BigInt::ZERO;
+        prop_assert_eq!(s[20], if holds { 1 } else { 2 });
+    }
+}

@@ -1,0 +1,79 @@
+//! What the tests share: programs compiled from `tests/p4` and short ways to write entries.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use sluice_engine::{ActionCall, Engine, Entry, EntryAction, KeyField, Options, Program, TableId};
+
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+pub fn json(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/p4/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+pub struct Switch {
+    pub program: Arc<Program>,
+    pub engine: Engine,
+}
+
+impl Switch {
+    pub fn new(name: &str) -> Switch {
+        let program = Arc::new(Program::load(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}")));
+        Switch { engine: Engine::new(program.clone(), Options::default()), program }
+    }
+
+    pub fn table(&self, name: &str) -> TableId {
+        self.program.table(&format!("I.{name}")).unwrap_or_else(|| panic!("no table {name}"))
+    }
+
+    pub fn call(&self, table: TableId, action: &str, params: &[u64]) -> ActionCall {
+        let action = self.program.action(table, &format!("I.{action}")).unwrap_or_else(|| panic!("no action {action}"));
+        ActionCall { action, params: params.iter().map(|p| p.to_be_bytes().to_vec()).collect() }
+    }
+
+    pub fn entry(&self, table: &str, key: Vec<KeyField>, priority: i32, action: &str, params: &[u64]) -> Entry {
+        let call = self.call(self.table(table), action, params);
+        entry(key, priority, EntryAction::Call(call))
+    }
+
+    pub fn insert(&mut self, table: &str, key: Vec<KeyField>, priority: i32, action: &str, params: &[u64]) {
+        let entry = self.entry(table, key, priority, action, params);
+        self.engine.table_insert(0, self.table(table), &entry).unwrap_or_else(|e| panic!("{table}: {e}"));
+    }
+
+    /// All frames that come of one.
+    pub fn send(&mut self, now: u64, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        let mut out = Vec::new();
+        self.engine.receive(now, port, frame, &mut out);
+        out
+    }
+
+    /// The only frame that comes of one.
+    pub fn one(&mut self, now: u64, frame: &[u8]) -> Vec<u8> {
+        let mut out = self.send(now, 1, frame);
+        assert_eq!(out.len(), 1, "{out:02x?} {:?}", self.engine.drops());
+        out.remove(0).1
+    }
+}
+
+pub fn entry(key: Vec<KeyField>, priority: i32, action: EntryAction) -> Entry {
+    Entry { key, priority, action, metadata: b"m".to_vec(), idle_timeout_ns: 0, cookie: 7 }
+}
+
+pub fn exact(v: u64) -> KeyField {
+    KeyField::Exact(v.to_be_bytes().to_vec())
+}
+
+pub fn ternary(value: u64, mask: u64) -> KeyField {
+    KeyField::Ternary { value: value.to_be_bytes().to_vec(), mask: mask.to_be_bytes().to_vec() }
+}
+
+pub fn lpm(value: u64, prefix_len: u32) -> KeyField {
+    KeyField::Lpm { value: value.to_be_bytes().to_vec(), prefix_len }
+}
+
+pub fn range(low: u64, high: u64) -> KeyField {
+    KeyField::Range { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() }
+}

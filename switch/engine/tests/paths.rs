@@ -1,0 +1,116 @@
+//! What happens to a packet after ingress and after egress.
+
+mod common;
+
+use common::Switch;
+use sluice_engine::{CloneSession, ControlError, Replica};
+
+/// The trail that a packet of `paths.p4` leaves.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+struct Trail {
+    out: u32,
+    passes: u8,
+    instance: u8,
+    kept: u8,
+    rid: u16,
+    length: u16,
+    port: u16,
+}
+
+fn send(s: &mut Switch, what: u8) -> Vec<Trail> {
+    let frame = [&[what, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"12345"].concat();
+    let trail = |(out, f): (u32, Vec<u8>)| {
+        assert_eq!(&f[10..], &b"12345"[..f.len() - 10]);
+        let n = |i: usize| u16::from_be_bytes([f[i], f[i + 1]]);
+        Trail { out, passes: f[1], instance: f[2], kept: f[3], rid: n(4), length: n(6), port: n(8) }
+    };
+    s.send(0, 3, &frame).into_iter().map(trail).collect()
+}
+
+const PLAIN: Trail = Trail { out: 1, passes: 0, instance: 0, kept: 0, rid: 0, length: 15, port: 0xffff };
+
+fn replicas(ports: &[(u32, u16)]) -> Vec<Replica> {
+    ports.iter().map(|&(port, instance)| Replica { port, instance }).collect()
+}
+
+fn session(ports: &[(u32, u16)], cut: u32) -> CloneSession {
+    CloneSession { replicas: replicas(ports), class_of_service: 0, packet_length_bytes: cut }
+}
+
+#[test]
+fn unicast_drop_and_exit() {
+    let mut s = Switch::new("paths");
+    assert_eq!(send(&mut s, 0), [PLAIN]);
+    assert_eq!(send(&mut s, 4), []);
+    assert_eq!(send(&mut s, 11), []);
+    assert_eq!(send(&mut s, 5), [], "mark_to_drop clears the multicast group");
+    assert_eq!(send(&mut s, 10), [Trail { port: 1, ..PLAIN }], "exit ends ingress, egress goes on");
+    let d = s.engine.drops();
+    assert_eq!((d.received, d.emitted, d.ingress, d.egress), (5, 2, 2, 1));
+}
+
+#[test]
+fn multicast() {
+    let mut s = Switch::new("paths");
+    assert_eq!(send(&mut s, 1), []);
+    assert_eq!(s.engine.drops().empty_multicast, 1);
+    s.engine.multicast_set(5, Some(&replicas(&[(7, 1), (8, 2), (7, 3)]))).unwrap();
+    let copy = |out, rid| Trail { out, rid, instance: 5, ..PLAIN };
+    assert_eq!(send(&mut s, 1), [copy(7, 1), copy(8, 2), copy(7, 3)]);
+    assert_eq!(s.engine.multicast_groups(), [(5, replicas(&[(7, 1), (8, 2), (7, 3)]))]);
+    assert!(matches!(s.engine.multicast_set(0, Some(&[])), Err(ControlError::InvalidArgument(_))));
+    assert!(matches!(
+        s.engine.multicast_set(6, Some(&replicas(&[(1, 1), (1, 1)]))),
+        Err(ControlError::InvalidArgument(_))
+    ));
+    s.engine.multicast_set(5, None).unwrap();
+    assert!(matches!(s.engine.multicast_set(5, None), Err(ControlError::NotFound(_))));
+    assert_eq!(send(&mut s, 1), []);
+}
+
+#[test]
+fn ingress_clones_are_the_packet_as_it_came() {
+    let mut s = Switch::new("paths");
+    assert_eq!(send(&mut s, 2).len(), 1);
+    assert_eq!(s.engine.drops().unknown_clone_session, 1);
+    s.engine.clone_session_set(3, Some(&session(&[(7, 1), (8, 2)], 0))).unwrap();
+    // only the metadata of the field list survives; the original keeps everything
+    let copy = |out, rid| Trail { out, rid, instance: 1, kept: 0x22, port: out as u16, ..PLAIN };
+    assert_eq!(send(&mut s, 2), [copy(7, 1), copy(8, 2), Trail { passes: 9, kept: 0x33, ..PLAIN }]);
+    s.engine.clone_session_set(3, Some(&session(&[(7, 1)], 12))).unwrap();
+    let frames = s.send(0, 1, &[2; 15]);
+    assert_eq!(
+        frames.iter().map(|f| f.1.len()).collect::<Vec<_>>(),
+        [12, 15],
+        "the session cuts the copy, not the packet"
+    );
+    assert_eq!(s.engine.clone_sessions(), [(3, session(&[(7, 1)], 12))]);
+    s.engine.clone_session_set(3, None).unwrap();
+    assert_eq!(send(&mut s, 2).len(), 1);
+}
+
+#[test]
+fn egress_clones_are_the_packet_as_it_leaves() {
+    let mut s = Switch::new("paths");
+    s.engine.clone_session_set(3, Some(&session(&[(9, 4)], 0))).unwrap();
+    let original = Trail { passes: 1, kept: 0x66, ..PLAIN };
+    assert_eq!(send(&mut s, 8), [original, Trail { out: 9, instance: 2, rid: 4, ..original }]);
+}
+
+#[test]
+fn resubmission_and_recirculation() {
+    let mut s = Switch::new("paths");
+    assert_eq!(send(&mut s, 3), [Trail { kept: 0x44, instance: 0, ..PLAIN }]);
+    // three passes; the field list carries the metadata along, the headers are the deparsed ones
+    assert_eq!(send(&mut s, 7), [Trail { passes: 3, kept: 2, ..PLAIN }]);
+    assert_eq!(send(&mut s, 6), [], "a packet that is always resubmitted ends");
+    assert_eq!(s.engine.drops().too_many_passes, 1);
+}
+
+#[test]
+fn truncation() {
+    let mut s = Switch::new("paths");
+    let frames = s.send(0, 1, &[&[9, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"12345"].concat());
+    assert_eq!(frames.len(), 1);
+    assert_eq!(&frames[0].1[10..], b"12");
+}

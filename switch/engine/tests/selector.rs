@@ -1,0 +1,145 @@
+//! Action profiles: members, groups, one-shot groups, and the choice among them.
+
+mod common;
+
+use common::{Switch, entry, exact};
+use crc::{CRC_32_ISO_HDLC, Crc};
+use proptest::prelude::*;
+use sluice_engine::{ControlError, EntryAction, Group, GroupMember, Member, OneShotMember};
+
+fn frame(service: u8, source: u32, port: u16) -> Vec<u8> {
+    [&[service][..], &source.to_be_bytes(), &port.to_be_bytes()].concat()
+}
+
+fn out_port(s: &mut Switch, service: u8, source: u32, port: u16) -> Option<u32> {
+    s.send(0, 1, &frame(service, source, port)).first().map(|o| o.0)
+}
+
+/// BMv2's choice: crc32 of the selector fields, modulo the members, each repeated by its weight.
+fn model(weights: &[(u32, u32)], source: u32, port: u16) -> u32 {
+    let wheel: Vec<u32> = weights.iter().flat_map(|&(p, w)| std::iter::repeat_n(p, w as usize)).collect();
+    let hash = Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&[&source.to_be_bytes()[..], &port.to_be_bytes()].concat());
+    wheel[hash as usize % wheel.len()]
+}
+
+fn one_shot(s: &Switch, weights: &[(u32, u32)]) -> EntryAction {
+    let t = s.table("choose");
+    let member = |&(port, weight): &(u32, u32)| OneShotMember {
+        call: s.call(t, "forward", &[port.into()]),
+        weight,
+        watch_port: vec![1],
+    };
+    EntryAction::OneShot(weights.iter().map(member).collect())
+}
+
+#[test]
+fn one_shot_groups_choose_by_weight_and_change_whole() {
+    let mut s = Switch::new("selector");
+    let t = s.table("choose");
+    let before = [(1, 1), (2, 3), (3, 4)];
+    let e = entry(vec![exact(1)], 0, one_shot(&s, &before));
+    s.engine.table_insert(0, t, &e).unwrap();
+    let mut counts = [0; 4];
+    for i in 0..8000u32 {
+        let (source, port) = (i.wrapping_mul(2_654_435_761), i as u16);
+        let got = out_port(&mut s, 1, source, port).unwrap();
+        assert_eq!(got, model(&before, source, port));
+        counts[got as usize] += 1;
+    }
+    assert!(
+        (850..1150).contains(&counts[1]) && (2800..3200).contains(&counts[2]) && (3800..4200).contains(&counts[3]),
+        "{counts:?}"
+    );
+
+    let after = [(3, 5), (4, 2)];
+    let e = entry(vec![exact(1)], 0, one_shot(&s, &after));
+    s.engine.table_modify(0, t, &e).unwrap();
+    for i in 0..100 {
+        assert_eq!(out_port(&mut s, 1, i, 80), Some(model(&after, i, 80)));
+    }
+    let EntryAction::OneShot(members) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
+    assert_eq!(members.iter().map(|m| m.weight).collect::<Vec<_>>(), [5, 2]);
+    assert_eq!(members[0].watch_port, [1]);
+
+    let none = entry(vec![exact(2)], 0, EntryAction::OneShot(vec![]));
+    assert!(matches!(s.engine.table_insert(0, t, &none), Err(ControlError::InvalidArgument(_))));
+    let weightless = entry(vec![exact(2)], 0, one_shot(&s, &[(1, 0)]));
+    assert!(matches!(s.engine.table_insert(0, t, &weightless), Err(ControlError::InvalidArgument(_))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+    #[test]
+    fn the_choice_is_that_of_the_model(weights in proptest::collection::vec((1u32..500, 1u32..40), 1..20), source: u32, port: u16) {
+        let mut s = Switch::new("selector");
+        let e = entry(vec![exact(9)], 0, one_shot(&s, &weights));
+        s.engine.table_insert(0, s.table("choose"), &e).unwrap();
+        prop_assert_eq!(out_port(&mut s, 9, source, port), Some(model(&weights, source, port)));
+    }
+}
+
+#[test]
+fn groups_and_members_by_id() {
+    let mut s = Switch::new("selector");
+    let t = s.table("choose");
+    let p = s.program.action_profile("I.members").unwrap();
+    let member = |s: &Switch, id: u32, port: u64| Member { id, call: s.call(t, "forward", &[port]) };
+    for (id, port) in [(10, 1), (20, 2), (30, 3)] {
+        let m = member(&s, id, port);
+        s.engine.member_insert(p, &m).unwrap();
+    }
+    let of = |id, weight| GroupMember { member: id, weight, watch_port: vec![] };
+    let mut group = Group { id: 1, members: vec![of(10, 1), of(20, 2)], max_size: 8 };
+    s.engine.group_insert(p, &group).unwrap();
+    assert!(matches!(s.engine.group_insert(p, &group), Err(ControlError::AlreadyExists(_))));
+    s.engine.table_insert(0, t, &entry(vec![exact(1)], 0, EntryAction::Group(1))).unwrap();
+    s.engine.table_insert(0, t, &entry(vec![exact(2)], 0, EntryAction::Member(30))).unwrap();
+    assert_eq!(out_port(&mut s, 2, 0, 0), Some(3));
+    for i in 0..50 {
+        assert_eq!(out_port(&mut s, 1, i, 0), Some(model(&[(1, 1), (2, 2)], i, 0)));
+    }
+
+    // what a member does changes for everyone at once
+    let changed = member(&s, 20, 5);
+    s.engine.member_modify(p, &changed).unwrap();
+    assert_eq!(out_port(&mut s, 1, 7, 0), Some(model(&[(1, 1), (5, 2)], 7, 0)));
+    group.members = vec![of(30, 1)];
+    s.engine.group_modify(p, &group).unwrap();
+    assert_eq!(out_port(&mut s, 1, 7, 0), Some(3));
+    assert_eq!(s.engine.groups(p), std::slice::from_ref(&group));
+
+    // an empty group does nothing: the port stays as it was
+    s.engine.group_modify(p, &Group { members: vec![], ..group.clone() }).unwrap();
+    assert_eq!(out_port(&mut s, 1, 7, 0), Some(7));
+
+    // nothing that is referred to can go
+    assert!(matches!(s.engine.group_delete(p, 1), Err(ControlError::FailedPrecondition(_))));
+    assert!(matches!(s.engine.member_delete(p, 30), Err(ControlError::FailedPrecondition(_))));
+    s.engine.member_delete(p, 20).unwrap();
+    s.engine.table_delete(t, &[exact(1)], 0).unwrap();
+    s.engine.table_delete(t, &[exact(2)], 0).unwrap();
+    s.engine.group_delete(p, 1).unwrap();
+    s.engine.member_delete(p, 30).unwrap();
+    assert_eq!(s.engine.members(p).iter().map(|m| m.id).collect::<Vec<_>>(), [10]);
+    let unknown = Group { id: 2, members: vec![of(99, 1)], max_size: 0 };
+    assert!(matches!(s.engine.group_insert(p, &unknown), Err(ControlError::NotFound(_))));
+    let large = Group { id: 2, members: vec![of(10, 9)], max_size: 8 };
+    assert!(matches!(s.engine.group_insert(p, &large), Err(ControlError::ResourceExhausted(_))));
+}
+
+#[test]
+fn a_profile_without_selector_takes_members_only() {
+    let mut s = Switch::new("selector");
+    let t = s.table("pick");
+    let p = s.program.action_profile("I.plain").unwrap();
+    let call = s.call(t, "forward", &[4]);
+    s.engine.member_insert(p, &Member { id: 1, call: call.clone() }).unwrap();
+    for wrong in [EntryAction::Group(1), EntryAction::Call(call), EntryAction::OneShot(vec![])] {
+        let e = entry(vec![exact(80)], 0, wrong);
+        assert!(matches!(s.engine.table_insert(0, t, &e), Err(ControlError::InvalidArgument(_))));
+    }
+    s.engine.table_insert(0, t, &entry(vec![exact(80)], 0, EntryAction::Member(1))).unwrap();
+    assert_eq!(out_port(&mut s, 0xff, 0, 80), Some(4));
+    assert_eq!(out_port(&mut s, 0xff, 0, 81), Some(7), "a miss without default action does nothing");
+    assert!(s.engine.table_default(t).is_none());
+}
