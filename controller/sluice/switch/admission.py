@@ -46,10 +46,11 @@ def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
 
 
 def changes(
-    meter: Meter, have: dict[int, Bucket], want: dict[int, Bucket]
+    meter: Meter, have: dict[int, Bucket], want: dict[int, Bucket], *, rounded: bool
 ) -> Iterator[P4MeterEntry]:
-    """Entries for what differs by more than rounding."""
+    """Entries for what differs; when ``have`` was read back (``rounded``), by more than rounding."""
     for index in sorted(have.keys() | want.keys()):
         old, new = have.get(index), want.get(index)
-        if (old is None) != (new is None) or (old and new and not old.is_close(new)):
-            yield entry(meter, index, new)
+        if old == new or (rounded and old and new and old.is_close(new)):
+            continue
+        yield entry(meter, index, new)

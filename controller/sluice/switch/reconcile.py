@@ -40,6 +40,8 @@ class Found:
 
     entries: dict[Key, p4r.TableEntry]
     meters: dict[Meter, dict[int, Bucket]]
+    rounded: bool = True
+    """The meters are as the switch gave them back, rounded; not as they were written."""
     numbers: Numbers = field(default_factory=Numbers)
     origins: dict[Endpoint, Retired] = field(default_factory=dict[Endpoint, Retired])
     """Every server in the switch, as what it is if it is no longer configured."""
@@ -85,17 +87,18 @@ async def reconcile(
     numbers = {schema.tables[table].id for table in tables or Table}
     have = {key: entry for key, entry in found.entries.items() if key[0] in numbers}
     updates = difference(have, wanted)
-    meters = found.meters
+    meters, rounded = found.meters, found.rounded
     if tables is None:
+        rounded = False
         meters = {Meter.ADMISSION: admission.wanted(state), Meter.PUNT_LIMIT: verdict.wanted(state)}
         updates += [
             p4r.Update(type=p4r.Update.MODIFY, entity=change.encode(schema))
             for meter, buckets in meters.items()
-            for change in admission.changes(meter, found.meters[meter], buckets)
+            for change in admission.changes(meter, found.meters[meter], buckets, rounded=found.rounded)
         ]
     await session.write(updates)
     found.entries = {key: e for key, e in found.entries.items() if key[0] not in numbers} | wanted
-    found.meters = meters
+    found.meters, found.rounded = meters, rounded
     return len(updates)
 
 

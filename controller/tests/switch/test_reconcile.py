@@ -1,0 +1,113 @@
+"""Only what differs is written, in an order in which nothing refers to what is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+from configs import web
+from fakeswitch import FakeSwitch
+from finsy.proto import p4r
+
+from sluice.config import Config
+from sluice.configload import parse
+from sluice.names import Meter
+from sluice.switch import pipeline
+from sluice.switch.admission import Bucket, changes
+from sluice.switch.programmer import initial_state
+from sluice.switch.reconcile import read_back, reconcile
+from sluice.switch.session import Session
+
+
+def _config(rate: int = 250) -> Config:
+    limit = f"  admission: {{rate_per_s: {rate}, burst: 25}}\n  servers:"
+    return parse(web().replace("  servers:", limit))
+
+
+@pytest.fixture
+async def switch() -> AsyncGenerator[FakeSwitch]:
+    async with FakeSwitch() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def session(switch: FakeSwitch) -> AsyncGenerator[Session]:
+    async with Session(switch.address, 1, pipeline.load()) as opened:
+        await opened.push_pipeline()
+        yield opened
+
+
+async def test_what_is_referred_to_comes_first_and_goes_last(switch: FakeSwitch, session: Session) -> None:
+    found = await read_back(session)
+    state = initial_state(_config())
+    await reconcile(session, found, state)
+    names = {table.id: table.alias for table in switch.schema.tables}
+    order = list(dict.fromkeys(names[u.entity.table_entry.table_id] for u in switch.writes[0].updates[:-4]))
+    assert order.index("servers") < order.index("choose") < order.index("services")
+    assert order.index("owned") < order.index("services")
+
+    one = parse(web().replace("  - {name: s2, address: 10.0.3.2, port: 80}\n", ""))
+    await reconcile(session, found, initial_state(one))
+    deleted = [u for u in switch.writes[-1].updates if u.type == p4r.Update.DELETE]
+    order = list(dict.fromkeys(names[u.entity.table_entry.table_id] for u in deleted))
+    assert order == ["services", "origins", "servers"]
+
+
+async def test_read_back_state_needs_no_write(switch: FakeSwitch, session: Session) -> None:
+    state = initial_state(_config(), {"10.0.2.2": (2, "02:aa:00:00:00:02")})
+    assert await reconcile(session, await read_back(session), state) > 0
+    before = len(switch.writes)
+    assert await reconcile(session, await read_back(session), state) == 0
+    assert len(switch.writes) == before
+
+
+async def test_meter_is_written_only_on_change_for_a_write_refills_it(switch: FakeSwitch, session: Session) -> None:
+    found = await read_back(session)
+    await reconcile(session, found, initial_state(_config()))
+    assert await reconcile(session, found, initial_state(_config(rate=251))) == 1, "a small change is a change"
+    admission = (switch.schema.meters[str(Meter.ADMISSION)].id, 1)
+    switch.meters[admission].cir -= 1
+    rounded = await read_back(session)
+    assert await reconcile(session, rounded, initial_state(_config(rate=251))) == 0, "BMv2 reads 249 back for 250"
+    without = replace(initial_state(parse(web())))
+    assert await reconcile(session, rounded, without) == 1
+    assert admission not in switch.meters, "without a limit everything is green"
+
+
+def test_rounding_is_forgiven_only_in_what_was_read_back() -> None:
+    have, want = {1: Bucket(1000, 100)}, {1: Bucket(1005, 100)}
+    assert list(changes(Meter.ADMISSION, have, want, rounded=True)) == []
+    assert len(list(changes(Meter.ADMISSION, have, want, rounded=False))) == 1
+    assert len(list(changes(Meter.ADMISSION, have, {1: Bucket(1100, 100)}, rounded=True))) == 1
+
+
+async def test_weights_change_in_one_update(switch: FakeSwitch, session: Session) -> None:
+    found = await read_back(session)
+    state = initial_state(_config())
+    await reconcile(session, found, state)
+    assert await reconcile(session, found, replace(state, weights={1: {1: 1, 2: 255}})) == 1
+    (update,) = switch.writes[-1].updates
+    assert update.type == p4r.Update.MODIFY
+    members = update.entity.table_entry.action.action_profile_action_set.action_profile_actions
+    assert [m.weight for m in members] == [1, 255]
+
+
+async def test_same_weights_in_another_order_are_the_same(switch: FakeSwitch, session: Session) -> None:
+    state = initial_state(_config())
+    await reconcile(session, await read_back(session), state)
+    for entry in switch.entries("choose"):
+        members = entry.action.action_profile_action_set.action_profile_actions
+        turned = list(reversed(members))
+        del members[:]
+        members.extend(turned)
+    assert await reconcile(session, await read_back(session), state) == 0
+
+
+async def test_leading_zeros_do_not_matter(switch: FakeSwitch, session: Session) -> None:
+    state = initial_state(_config())
+    await reconcile(session, await read_back(session), state)
+    for entry in switch.entries("servers"):
+        for param in entry.action.action.params:
+            param.value = b"\0" + param.value
+    assert await reconcile(session, await read_back(session), state) == 0
