@@ -37,6 +37,7 @@ this switch's own:
       --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
       --trace                  log what happens to each packet (also with --log-level trace)
       --stats-file FILE        write statistics as JSON into FILE every second and at the end
+      --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
 ";
 
 /// Flags of `simple_switch_grpc` that this switch does not have, and why.
@@ -112,6 +113,8 @@ pub enum Command {
     Run(Box<Args>),
     /// Say something and end.
     Print(String),
+    /// Print the descriptors of the P4Runtime messages and end.
+    Protoset,
 }
 
 /// What is wrong with the command line.
@@ -158,6 +161,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Short('v') | Arg::Long("version") => {
                 return Ok(Command::Print(format!("sluice-switch {}\n", env!("CARGO_PKG_VERSION"))));
             }
+            Arg::Long("protoset") => return Ok(Command::Protoset),
             Arg::Long("json-version") => return Ok(Command::Print("2.23\n".to_owned())),
             Arg::Short('i') | Arg::Long("interface") => args.ports.push(port(&parser.value()?.string()?)?),
             Arg::Long("device-id") => args.device_id = parser.value()?.parse()?,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_engine::Options;
+use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use sluice_p4runtime::{Config, Device, Pipeline, parse_p4info, serve};
 use sluice_ports::Interface;
@@ -32,10 +33,8 @@ const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 fn main() -> ExitCode {
     let args = match args::parse(std::env::args_os().skip(1)) {
         Ok(Command::Run(args)) => args,
-        Ok(Command::Print(text)) => {
-            print!("{text}");
-            return ExitCode::SUCCESS;
-        }
+        Ok(Command::Print(text)) => return print(text.as_bytes()),
+        Ok(Command::Protoset) => return print(DESCRIPTORS),
         Err(error) => {
             eprintln!("sluice-switch: {error}");
             return ExitCode::from(2);
@@ -47,6 +46,14 @@ fn main() -> ExitCode {
             eprintln!("sluice-switch: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn print(bytes: &[u8]) -> ExitCode {
+    let mut out = std::io::stdout();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 
