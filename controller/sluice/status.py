@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sluice.balance import Balancer, Counts, ratio_of_unanswered, ratio_with_every_synack
+from sluice.balance import Balancer, Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
 from sluice.loops.trace import number
 from sluice.switch.connections import Pins, read_pins
@@ -26,7 +26,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "role": controller.role,
         "switch": world.config.switch.address,
         "device_id": world.config.switch.device_id,
-        "reprogrammed": max(0, controller.restarts),
+        "reprogrammed": controller.reprogrammed,
     }
     if link is None:
         return head
@@ -59,14 +59,14 @@ def _service(
     view = controller.world.views[service.id]
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
-    counts = traffic.services[service.id]
+    counts, mode = traffic.services[service.id], balancer.options.mode
     names = controller.world.names(service)
     return {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
-        "mode": str(balancer.options.mode),
+        "mode": str(mode),
         "condition": str(decision.diagnosis.condition) if decision else "unknown",
-        "sentence": decision.diagnosis.sentence(names) if decision else _NOT_YET,
+        "sentence": decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION) if decision else _NOT_YET,
         "reason": decision.reason if decision else None,
         "weight_changes": view.weight_changes,
         "offered": counts.offered,

@@ -7,7 +7,8 @@ controller does at the boundary: which requests, in which order, and what it mak
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import grpc.aio
 from finsy import P4Schema
 from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
+from sluice.names import REGISTER_SIZES, Register
 from sluice.switch.reconcile import Key, key_of
 
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
@@ -330,3 +332,20 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
 def _indices(entry: Any, size: int) -> range:
     return range(entry.index.index, entry.index.index + 1) if entry.HasField("index") else range(size)
+
+
+class Memory:
+    """Registers in memory, for tables too large to go through protobuf in a test."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Register, dict[int, int]] = defaultdict(dict)
+
+    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        wanted = range(REGISTER_SIZES[register]) if indices is None else indices
+        return [self.cells[register].get(index, 0) for index in wanted]
+
+    async def write(self, register: Register, index: int, value: int) -> None:
+        self.cells[register][index] = value
+
+    async def close(self) -> None:
+        return

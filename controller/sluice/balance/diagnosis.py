@@ -35,9 +35,10 @@ class Diagnosis:
         """The measurements say nothing about single servers: weights are to stay as they are."""
         return self.condition in (Condition.FLOOD, Condition.OVERLOAD)
 
-    def sentence(self, names: Mapping[int, str]) -> str:
-        """One sentence for a person."""
+    def sentence(self, names: Mapping[int, str], *, acted_on: bool) -> str:
+        """One sentence for a person; ``acted_on`` says that production mode is there to do something about it."""
         who = ", ".join(names.get(server, f"server {server}") for server in self.servers)
+        frozen = "; the weights are frozen" if acted_on else ""
         match self.condition:
             case Condition.IDLE:
                 return "Too few new connections to judge the servers."
@@ -46,13 +47,15 @@ class Diagnosis:
             case Condition.SICK:
                 return f"{who} leaves connection requests unanswered; the others answer."
             case Condition.SILENT:
-                return f"{who} answers nothing."
+                held = "; pending connections choose again" if acted_on else ""
+                return f"{who} answers nothing{held}."
             case Condition.PANIC:
-                return f"Most servers answer nothing ({who}); the pool is split by capacity."
+                split = "; the pool is split by capacity" if acted_on else ""
+                return f"Most servers answer nothing ({who}){split}."
             case Condition.FLOOD:
-                return "Servers answer but hardly any handshake completes: a SYN flood; weights are frozen."
+                return f"The servers answer but hardly any handshake completes: a SYN flood{frozen}."
             case Condition.OVERLOAD:
-                return "Every server leaves requests unanswered at once: overload or a flood; weights are frozen."
+                return f"Every server leaves requests unanswered at once: overload or a flood{frozen}."
 
 
 def diagnose(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from sluice.log import logger
 from sluice.names import Table
@@ -36,7 +37,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
             view.decision = decision
             trace.write(record(service, view, decision, wrote=wrote))
             _log.log(
-                20 if wrote else 10,
+                logging.INFO if wrote else logging.DEBUG,
                 "decision",
                 extra={
                     "service": service.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,8 +45,9 @@ class Controller:
         self.link: Link | None = None
         """The switch while this controller leads it."""
         self.role = "connecting"
-        self.restarts = -1
-        """How often the switch had to be programmed again after the first time."""
+        self.reprogrammed = 0
+        """How often the switch had lost the program after this controller had led it."""
+        self._led = False
         self._trace = trace
         self._announce = announce
         self._pipeline = pipeline.load(config.switch.pipeline)
@@ -58,7 +60,7 @@ class Controller:
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:
             task.set_name("lead")
-        pause, led, quiet = _FIRST_PAUSE_S, False, False
+        pause, quiet = _FIRST_PAUSE_S, False
         while True:
             try:
                 async with Session(at.address, at.device_id, self._pipeline, at.election_id) as session:
@@ -72,14 +74,13 @@ class Controller:
             except NotPrimary as error:
                 _log.warning("not primary any more", extra={"error": str(error)})
             except SwitchLost as error:
-                level = 10 if quiet else 30
+                level = logging.DEBUG if quiet else logging.WARNING
                 _log.log(level, "switch lost; trying again", extra={"error": str(error)})
-                quiet = not led and self.role == "connecting"
+                quiet = not self._led and self.role == "connecting"
             except SwitchError as error:
-                if not led and self.link is None:
+                if not self._led:
                     raise
                 _log.error("switch refused; trying again", extra={"error": str(error)})
-            led = led or self.role == "primary"
             pause = _FIRST_PAUSE_S if self.role != "connecting" else min(pause * 2, _LONGEST_PAUSE_S)
             self.link, self.role = None, "connecting"
             await asyncio.sleep(pause)
@@ -96,7 +97,8 @@ class Controller:
         try:
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
-            self.restarts += not adopted
+            self.reprogrammed += self._led and not adopted
+            self._led = True
             self._announce_ready(adopted=adopted, updates=updates)
             while True:
                 self._reload_wanted.clear()

@@ -19,14 +19,18 @@ _AT_MOST_EVERY_S = 30.0
 async def retire(world: World, link: Link) -> None:
     """Never returns. Raises SwitchError. Until then their entries stay, so that their connections live on."""
     while True:
-        idle_s = world.config.connections.idle_s
-        await asyncio.sleep(max(_AT_MOST_EVERY_S, idle_s))
-        if not world.plan.retired:
-            continue
-        pins = await read_pins(link.registers, idle_s)
-        gone = {r.id for r in world.plan.retired if r.id not in pins.held}
-        if gone:
-            kept = tuple(r for r in world.plan.retired if r.id not in gone)
-            world.plan = replace(world.plan, retired=kept)
-            await link.apply(world.state())
-            _log.info("retired servers forgotten", extra={"servers": sorted(gone)})
+        await asyncio.sleep(max(_AT_MOST_EVERY_S, world.config.connections.idle_s))
+        await forget_unused(world, link)
+
+
+async def forget_unused(world: World, link: Link) -> None:
+    """Take the retired servers that hold no connection out of the switch. Raises SwitchError."""
+    if not world.plan.retired:
+        return
+    pins = await read_pins(link.registers, world.config.connections.idle_s)
+    gone = {r.id for r in world.plan.retired if r.id not in pins.held}
+    if gone:
+        kept = tuple(r for r in world.plan.retired if r.id not in gone)
+        world.plan = replace(world.plan, retired=kept)
+        await link.apply(world.state())
+        _log.info("retired servers forgotten", extra={"servers": sorted(gone)})

@@ -81,7 +81,9 @@ def test_answered_flood_freezes_the_weights() -> None:
     decision = pool.intervals(5)
     assert decision.diagnosis.condition is Condition.FLOOD
     assert decision.weights == frozen
-    assert "flood" in decision.diagnosis.sentence({})
+    assert decision.diagnosis.sentence({}, acted_on=True) == (
+        "The servers answer but hardly any handshake completes: a SYN flood; the weights are frozen."
+    )
 
 
 def test_losses_everywhere_at_once_freeze_the_weights() -> None:

@@ -6,11 +6,11 @@ import io
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 import pytest
 import thriftpy2
-from fakeswitch import FakeSwitch
+from fakeswitch import FakeSwitch, Memory
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TMultiplexedProcessor, TProcessor
@@ -106,23 +106,6 @@ async def test_thrift_refusal_is_no_loss_of_connection(thrift_address: str) -> N
     assert not isinstance(caught.value, SwitchLost)
     assert await registers.read(Register.LEDGER_SYN, [0]) == [0]
     await registers.close()
-
-
-class Memory:
-    """Registers in memory."""
-
-    def __init__(self) -> None:
-        self.cells: dict[Register, dict[int, int]] = defaultdict(dict)
-
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
-        wanted = range(REGISTER_SIZES[register]) if indices is None else indices
-        return [self.cells[register].get(index, 0) for index in wanted]
-
-    async def write(self, register: Register, index: int, value: int) -> None:
-        self.cells[register][index] = value
-
-    async def close(self) -> None:
-        return
 
 
 async def test_pins_that_aged_are_not_counted() -> None:
