@@ -37,18 +37,30 @@ fn run(arguments: &[String; 4]) -> Result<(), Box<dyn Error>> {
 
     let mut batch = TxBatch::default();
     let (start, mut pushed) = (Instant::now(), 0u64);
-    while start.elapsed() < length {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded down to whole frames")]
-        let due = if rate == 0.0 { u64::MAX } else { (start.elapsed().as_secs_f64() * rate) as u64 };
-        if due.saturating_sub(pushed) < BATCH {
+    loop {
+        let elapsed = start.elapsed();
+        let over = elapsed >= length;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to whole frames")]
+        let due = (elapsed.min(length).as_secs_f64() * rate).round() as u64;
+        let count = match (rate == 0.0, over) {
+            (true, true) => 0,
+            (true, false) => BATCH,
+            // What the rate owes is sent in whole batches, but for the last frames.
+            (false, _) => due - pushed,
+        };
+        if count == 0 && over {
+            break;
+        }
+        if count < BATCH && !over {
             std::thread::sleep(Duration::from_micros(50));
             continue;
         }
-        for frame in frames.by_ref().take(usize::try_from(BATCH)?) {
+        let count = count.min(BATCH);
+        for frame in frames.by_ref().take(usize::try_from(count)?) {
             batch.push(frame, &[]);
         }
         interface.send(&mut batch);
-        pushed += BATCH;
+        pushed += count;
     }
     println!("{} {}", interface.counters().snapshot().tx_packets, start.elapsed().as_secs_f64());
     Ok(())
