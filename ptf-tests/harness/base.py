@@ -30,9 +30,6 @@ from .switch import Cell, Switch, differences, switch
 AWAIT_S = 5.0
 """A frame, a packet-in or a count that is not there by then does not come."""
 
-DEFAULT_TIMERS = entries.timers(4578, 153, 916, 31)
-"""As the program starts with them (p4src/stages/connections.p4)."""
-
 WINDOW = 32
 """Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
 
@@ -373,10 +370,14 @@ class StageTest(BaseTest):
         self.switch.modify([entries.server(server, ejected=True)])
         self.addCleanup(self.switch.modify, [entries.server(server)])
 
-    def set_timers(self, *, idle: int, pending: int, answered: int, linger: int) -> None:
-        """Change the times of the connection table, in ticks, until the end of the test."""
-        self.switch.modify([entries.timers(idle, pending, answered, linger)])
-        self.addCleanup(self.switch.modify, [DEFAULT_TIMERS])
+    def set_timers(self, **times: int) -> None:
+        """Change times of the connection table (idle, pending, answered, linger), in ticks, until the end of the test.
+
+        What is not named is as the program starts with it.
+        """
+        changed = {f"{name}_time": ticks for name, ticks in times.items()}
+        self.switch.modify([entries.timers({**self.switch.times, **changed})])
+        self.addCleanup(self.switch.modify, [entries.timers(self.switch.times)])
 
     def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
         """Configure a token bucket until the end of the test."""

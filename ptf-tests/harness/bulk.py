@@ -68,3 +68,15 @@ def has_scapys_checksums(frame: bytes) -> bool:
     del parsed[IP].chksum
     del parsed[IP].payload.chksum
     return bytes(cast(Packet, parsed)) == frame
+
+
+def has_sound_ipv4_header(frame: bytes) -> bool:
+    """Whether the IPv4 header's words sum up to zero (RFC 1071); true of what is not IPv4."""
+    at = ETHERNET
+    if frame[12:14] == b"\x81\x00":
+        at += 4
+    if frame[at - 2 : at] != b"\x08\x00":
+        return True
+    size = (frame[at] & 15) * 4
+    total = sum(struct.unpack_from(f"!{size // 2}H", frame, at))
+    return _complement(total) == 0

@@ -96,10 +96,9 @@ def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
     return _group(Table.CHOOSE_STABLE, item, Action.CHOOSE_STABLE_SERVER, weights)
 
 
-def timers(idle: int, pending: int, answered: int, linger: int) -> P4TableEntry:
-    """The times of the connection table, in ticks."""
-    args = {"idle_time": idle, "pending_time": pending, "answered_time": answered, "linger_time": linger}
-    return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **args))
+def timers(times: Mapping[str, int]) -> P4TableEntry:
+    """The times of the connection table, in ticks, by parameter."""
+    return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **times))
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:

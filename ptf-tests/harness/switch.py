@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import ptf
-from finsy import P4CounterEntry, P4Schema, P4TableEntry
+from finsy import P4CounterEntry, P4Schema, P4TableAction, P4TableEntry
+from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
 from ptf import testutils
 from sluice.names import Counter, DropReason, PuntReason, Register, Table
@@ -99,6 +100,7 @@ class Switch:
         self._counters = [(P4CounterEntry(counter, index=index), (counter, index)) for counter, index in _count_cells()]
         self._counter_keys = {self.schema.counters[counter].id: counter for counter in Counter}
         self.baseline = self.state()
+        self.times = self._times()
 
     def session(self, election_id: int) -> Client:
         """Another session with the same switch."""
@@ -143,18 +145,18 @@ class Switch:
 
     def insert(self, items: Iterable[P4TableEntry]) -> None:
         """Add entries, in one request."""
-        self._write(p4r.Update.INSERT, items)
+        self._write(P4UpdateType.INSERT, items)
 
     def modify(self, items: Iterable[Readable]) -> None:
         """Change entries, default actions or meters, in one request."""
-        self._write(p4r.Update.MODIFY, items)
+        self._write(P4UpdateType.MODIFY, items)
 
     def delete(self, items: Iterable[P4TableEntry]) -> None:
         """Remove entries, in one request."""
-        self._write(p4r.Update.DELETE, items)
+        self._write(P4UpdateType.DELETE, items)
 
-    def _write(self, kind: p4r.Update.Type, items: Iterable[Readable]) -> None:
-        self.client.write(p4r.Update(type=kind, entity=item.encode(self.schema)) for item in items)
+    def _write(self, kind: P4UpdateType, items: Iterable[Readable]) -> None:
+        self.client.write(p4r.Update(type=kind.vt(), entity=item.encode(self.schema)) for item in items)
 
     def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
         """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
@@ -189,6 +191,13 @@ class Switch:
                 continue
             updates.append(p4r.Update(type=kind, entity=p4r.Entity(table_entry=self.baseline.get(key) or state[key])))
         self.client.write(updates)
+
+    def _times(self) -> dict[str, int]:
+        """The times of the connection table that the program starts with, in ticks, by parameter."""
+        (entity,) = self.client.read([P4TableEntry(Table.TIMERS, is_default_action=True)])
+        action = P4TableEntry.decode(entity, self.schema).action
+        assert isinstance(action, P4TableAction)
+        return {name: int(value) for name, value in action.args.items()}
 
     # -- counts
 

@@ -7,7 +7,6 @@ from harness.base import (
     again,
     completed,
     first_answer,
-    new,
     repeated_answer,
     unpinned,
     unpinned_mid,
@@ -113,9 +112,10 @@ class TimeBase(StageTest):
         flow = Flow(WEB, S1)
         self.opens(flow)
         stamp = self.assertPinned(flow, PinState.PENDING).stamp
-        self.assertGreater(stamp, TICK_BASE - 4578)
-        self.client_sends(flow, flow.data(), [])
-        self.assertGreaterEqual(self.pins(flow.key)[0].stamp - stamp, 4578 - 153)
+        idle, pending = self.switch.times["idle_time"], self.switch.times["pending_time"]
+        self.assertGreater(stamp, TICK_BASE - idle)
+        self.client_sends(flow, flow.data())
+        self.assertGreaterEqual(self.pins(flow.key)[0].stamp - stamp, idle - pending)
 
 
 class SecondWay(StageTest):
@@ -150,7 +150,7 @@ class FirstWayFreed(StageTest):
                     self.server_sends(flow, flow.syn_ack(), first_answer(S1))
                 if state is PinState.ESTABLISHED:
                     self.client_sends(flow, flow.ack(), completed(S1))
-                self.set_timers(idle=4578, pending=153, answered=916, linger=1)
+                self.set_timers(linger=1)
                 self.client_sends(met.first, met.first.request(flags="R", seq=1001))
                 self.pass_ticks(1)
                 self.weigh(WEB, {S2: 1})
@@ -170,7 +170,7 @@ class FirstWayFreedClosing(StageTest):
         self.opens(met.first)
         self.establishes(met.second)
         self.client_sends(met.second, met.second.fin())
-        self.set_timers(idle=4578, pending=153, answered=916, linger=1)
+        self.set_timers(linger=1)
         self.client_sends(met.first, met.first.request(flags="R", seq=1001))
         self.pass_ticks(1)
         self.client_sends(met.second, met.second.syn(), again(WEB, S1))
@@ -206,7 +206,7 @@ class FirstFreeAgain(StageTest):
         self.opens(met.second)
         late = met.late[0].to(S3)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
-        self.set_timers(idle=4578, pending=153, answered=916, linger=1)
+        self.set_timers(linger=1)
         self.client_sends(met.first, met.first.request(flags="R", seq=1001))
         self.pass_ticks(1)
         self.client_sends(late, late.data(), unpinned_mid(WEB))
@@ -235,242 +235,6 @@ class UdpIsNotPinned(StageTest):
         self.client_sends(flow, flow.request(b"question"), unpinned_mid(DNS))
         self.server_sends(flow, flow.reply(b"answer"))
         self.assertNotPinned(flow.key)
-
-
-class ReuseClosed(StageTest):
-    """The ports of a closed connection, used again: a fresh choice, whoever closed it."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=4578, pending=153, answered=916, linger=1)
-        for closing in ("client", "server"):
-            with self.subTest(closed_by=closing):
-                self.weigh(WEB, {S1: 1})
-                flow = Flow(WEB, S1)
-                self.establishes(flow)
-                if closing == "client":
-                    self.client_sends(flow, flow.fin())
-                else:
-                    self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
-                self.pass_ticks(1)
-                self.weigh(WEB, {S2: 1})
-                self.establishes(flow.to(S2))
-                self.assertPinned(flow.to(S2), PinState.ESTABLISHED)
-                self.switch.clear_connections()
-
-
-class ReuseBeforeLinger(StageTest):
-    """Within the linger time a SYN is taken for the same connection: same server, from the beginning."""
-
-    def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.client_sends(flow, flow.fin())
-        self.weigh(WEB, {S2: 1})
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
-        self.assertPinned(flow, PinState.PENDING)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.assertPinned(flow, PinState.ANSWERED)
-
-
-class ReuseNeverAnswered(StageTest):
-    """A SYN that nobody answered in the pending time holds no slot: sent again it chooses afresh."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=4578, pending=1, answered=916, linger=31)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.weigh(WEB, {S2: 1})
-        self.pass_ticks(1)
-        self.opens(flow.to(S2))
-        self.assertPinned(flow.to(S2), PinState.PENDING)
-
-
-class ReuseNeverCompleted(StageTest):
-    """A handshake that was answered and never completed holds it for the answered time."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=4578, pending=1, answered=4, linger=1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.pass_ticks(4)
-        self.weigh(WEB, {S2: 1})
-        self.opens(flow.to(S2))
-
-
-class ReuseIdle(StageTest):
-    """The ports of an idle connection, used again: a fresh choice."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=4, pending=4, answered=4, linger=1)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.client_sends(flow, flow.data())
-        self.pass_ticks(4)
-        self.weigh(WEB, {S2: 1})
-        self.opens(flow.to(S2))
-        self.assertPinned(flow.to(S2), PinState.PENDING)
-
-
-class IdleButNotReplaced(StageTest):
-    """Idle beyond its time, and nobody took the slot: the connection is still found, and payload renews it."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=16, pending=16, answered=16, linger=1)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.weigh(WEB, {S2: 1})
-        self.pass_ticks(16)
-        self.client_sends(flow, flow.ack())
-        self.client_sends(flow, flow.data())
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
-        self.assertPinned(flow, PinState.ESTABLISHED)
-
-
-class ReplacedWhenIdle(StageTest):
-    """Another connection takes the slot of an idle one, which is then served by capacity."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=4, pending=4, answered=4, linger=1)
-        met = crowd()
-        self.establishes(met.first)
-        self.pass_ticks(4)
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=1)
-        self.assertNotPinned(met.first.key)
-        lost = met.first.to(S3)
-        self.client_sends(lost, lost.data(), unpinned_mid(WEB))
-
-
-class PayloadKeepsAlive(StageTest):
-    """Payload of either end renews the slot for the idle time; an ACK alone does not."""
-
-    def runTest(self) -> None:
-        self.set_timers(idle=16, pending=16, answered=16, linger=1)
-        met = crowd()
-        flow = met.first
-        self.establishes(flow)
-        for _ in range(3):
-            self.pass_ticks(3)
-            self.client_sends(flow, flow.data())
-            self.pass_ticks(3)
-            self.server_sends(flow, flow.reply(b"more", flags="PA", seq=5001, ack=1001))
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=2)
-        before = self.assertPinned(flow, PinState.ESTABLISHED).stamp
-        self.pass_ticks(1)
-        self.client_sends(flow, flow.ack())
-        self.assertEqual(self.assertPinned(flow, PinState.ESTABLISHED).stamp, before)
-
-
-class Flood(StageTest):
-    """Unanswered SYNs, each with both slots of established connections: all by capacity, none evicts anything."""
-
-    def runTest(self) -> None:
-        met = crowd(late=40)
-        self.establishes(met.first)
-        self.establishes(met.second)
-        self.client_sends(met.second, met.second.data())
-        for late in met.late:
-            flow = late.to(S3)
-            self.client_sends(flow, flow.syn(), unpinned(WEB, S3))
-        self.weigh(WEB, {S2: 1})
-        for flow in (met.first, met.second):
-            self.client_sends(flow, flow.data())
-            self.assertPinned(flow, PinState.ESTABLISHED, way=1 if flow is met.first else 2)
-
-
-class FloodGone(StageTest):
-    """What a flood took it holds for the pending time only."""
-
-    def runTest(self) -> None:
-        met = crowd()
-        self.set_timers(idle=4578, pending=1, answered=916, linger=31)
-        self.opens(met.first)
-        self.opens(met.second)
-        self.pass_ticks(1)
-        self.set_timers(idle=4578, pending=153, answered=916, linger=31)
-        self.establishes(met.late[0])
-        self.assertPinned(met.late[0], PinState.ESTABLISHED, way=1)
-        self.assertNotPinned(met.first.key)
-
-
-class EjectedChoosesAgain(StageTest):
-    """A SYN sent again, pending with a server that has been ejected since: the connection is chosen for anew."""
-
-    def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.eject(S1)
-        self.weigh(WEB, {S2: 1})
-        moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), new(WEB, S2))
-        self.assertPinned(moved, PinState.PENDING)
-        self.client_sends(moved, moved.syn(), again(WEB, S2))
-        self.server_sends(moved, moved.syn_ack(), first_answer(S2))
-        self.client_sends(moved, moved.ack(), completed(S2))
-        self.assertPinned(moved, PinState.ESTABLISHED)
-
-
-class EjectedInSecondWay(StageTest):
-    """So it is in the second way, without touching who lives in the first."""
-
-    def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.opens(met.second)
-        self.eject(S1)
-        self.weigh(WEB, {S2: 1})
-        moved = met.second.to(S2)
-        self.client_sends(moved, met.second.syn(), new(WEB, S2))
-        self.assertPinned(moved, PinState.PENDING, way=2)
-        self.assertPinned(met.first, PinState.ESTABLISHED, way=1)
-
-
-class EjectedFirstWayFreed(StageTest):
-    """And when way 1 has become free meanwhile, it is there that the new choice is found."""
-
-    def runTest(self) -> None:
-        met = crowd()
-        self.opens(met.first)
-        self.opens(met.second)
-        self.set_timers(idle=4578, pending=153, answered=916, linger=1)
-        self.client_sends(met.first, met.first.request(flags="R", seq=1001))
-        self.pass_ticks(1)
-        self.eject(S1)
-        self.weigh(WEB, {S2: 1})
-        moved = met.second.to(S2)
-        self.client_sends(moved, met.second.syn(), new(WEB, S2))
-        self.assertPinned(moved, PinState.PENDING, way=1)
-        self.client_sends(moved, moved.syn(), again(WEB, S2))
-        self.server_sends(moved, moved.syn_ack(), first_answer(S2))
-
-
-class EjectedAfterAnswer(StageTest):
-    """Whom the server has answered stays: the SYN goes where its connection is."""
-
-    def runTest(self) -> None:
-        answered, established = Flow(WEB, S1, client_port=40001), Flow(WEB, S1, client_port=40002)
-        self.opens(answered)
-        self.server_sends(answered, answered.syn_ack(), first_answer(S1))
-        self.establishes(established)
-        self.eject(S1)
-        self.weigh(WEB, {S2: 1})
-        self.client_sends(answered, answered.syn(), again(WEB, S1))
-        self.client_sends(answered, answered.ack(), completed(S1))
-        self.client_sends(established, established.data())
-        self.client_sends(established, established.syn(), again(WEB, S1))
-
-
-class EjectedIsAllThereIs(StageTest):
-    """If the draw is the ejected server again, or was it in the first place, the SYN goes there: no endless passes."""
-
-    def runTest(self) -> None:
-        self.eject(S1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.client_sends(flow, flow.syn(), new(WEB, S1))
-        self.assertPinned(flow, PinState.PENDING)
 
 
 class PinOfOtherServer(StageTest):

@@ -1,0 +1,76 @@
+"""Hostile bytes: whatever comes in, each frame gets exactly one verdict, and what goes out is sound."""
+
+from __future__ import annotations
+
+import random
+
+from harness import bulk
+from harness.base import StageTest
+from harness.flow import Flow
+from harness.frames import ARP, BROADCAST, ICMP, IP, Ether, Packet, layers, octets, tagged
+from harness.plan import CLIENT, CLIENT_HOST, D1, DNS, S1, UPLINK_HOST, WEB
+from harness.probes import ether, plain
+from scapy.layers.inet import IPOption_NOP
+from sluice.names import Counter, DropReason, PuntReason
+
+FRAMES = 2000
+SHORTEST = 22
+"""Below that Linux itself drops a frame whose tag it cannot split off."""
+
+
+def seeds() -> list[Packet]:
+    """Valid frames of every kind that the parser knows."""
+    flow, dns = Flow(WEB, S1), Flow(DNS, D1)
+    seen = octets(flow.at_client(flow.reply(b"x" * 40, flags="A")))[14:]
+    return [
+        flow.syn(),
+        flow.data(),
+        flow.request(b"data", ip={"options": [IPOption_NOP()] * 12}, flags="PA", options=[("NOP", None)] * 12),
+        tagged(flow.ack(), 42, 3),
+        dns.request(b"question"),
+        plain(CLIENT_HOST, UPLINK_HOST.address),
+        plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1),
+        layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=CLIENT.address), ICMP(type=8), b"echo"),
+        layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=4), seen),
+        layers(
+            Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
+            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
+        ),
+        layers(
+            ether(CLIENT_HOST),
+            ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
+        ),
+    ]
+
+
+def mutated(source: random.Random, frame: bytes) -> bytes:
+    """One to four bytes changed, most of them in the headers; now and then cut short or padded."""
+    data = bytearray(frame)
+    for _ in range(source.randint(1, 4)):
+        data[source.randrange(min(len(data), 80))] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
+    match source.randrange(6):
+        case 0:
+            del data[source.randrange(SHORTEST, len(data)) :]
+        case 1:
+            data += source.randbytes(source.randrange(1, 64))
+        case _:
+            pass
+    return bytes(data)
+
+
+class OneVerdictEach(StageTest):
+    """Mutations of valid frames, the same in every run: as many verdicts as frames, as many frames out as verdicts say,
+    the IPv4 header checksum right in each, and the switch goes on."""
+
+    def runTest(self) -> None:
+        source = random.Random(11)
+        frames = [octets(frame) for frame in seeds()]
+        outcome = self.burst(CLIENT, (mutated(source, source.choice(frames)) for _ in range(FRAMES)))
+        verdicts = {index: number for (name, index), number in outcome.changes.items() if name is Counter.VERDICTS}
+        self.assertEqual(sum(verdicts.values()), FRAMES)
+        answered = outcome.changes.get((Counter.PUNTS, PuntReason.ARP), 0)
+        self.assertEqual(len(outcome.frames) + answered, verdicts[DropReason.NONE])
+        self.assertGreater(len(verdicts), 8, "the mutations should reach many of the reasons")
+        for _, frame in outcome.frames:
+            self.assertTrue(bulk.has_sound_ipv4_header(frame), frame.hex(" ", 2))
+        self.opens(Flow(WEB, S1, client_port=39999))
