@@ -280,7 +280,7 @@ fn key_field(k: &KeyInfo, text: &str) -> Result<KeyField> {
                 let mut mask = wide(&format!("{prefix}{mask}"))?;
                 // a whole number of digits can be wider than the field
                 let bytes = k.width.div_ceil(8) as usize;
-                if mask.len() >= bytes && k.width % 8 != 0 {
+                if mask.len() >= bytes && !k.width.is_multiple_of(8) {
                     let at = mask.len() - bytes;
                     mask[at] &= (1 << (k.width % 8)) - 1;
                 }

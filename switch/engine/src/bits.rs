@@ -56,7 +56,7 @@ impl<'a> BitWriter<'a> {
             return;
         }
         let v = v & mask64(width);
-        if self.held == 0 && width % 8 == 0 {
+        if self.held == 0 && width.is_multiple_of(8) {
             self.out.extend_from_slice(&v.to_be_bytes()[8 - width as usize / 8..]);
             return;
         }
@@ -73,7 +73,7 @@ impl<'a> BitWriter<'a> {
     /// Words, least significant first, `width` bits of them.
     pub fn put_row(&mut self, row: &[u64], width: u32) {
         let top = width as usize / 64;
-        if width % 64 != 0 {
+        if !width.is_multiple_of(64) {
             self.put(row[top], width % 64);
         }
         for &v in row[..top].iter().rev() {

@@ -1,9 +1,9 @@
 //! Calculations: what goes into a hash or checksum.
 
 use crate::bits::BitWriter;
-use crate::hash::Hash;
+use crate::hash::{Hash, fold, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::phv::Phv;
+use crate::phv::{Head, Phv, Word, words};
 
 /// One input.
 #[derive(Debug, Clone)]
@@ -18,31 +18,112 @@ pub enum Input {
 /// A named calculation.
 #[derive(Debug, Clone)]
 pub struct Calculation {
-    pub hash: Hash,
-    pub inputs: Vec<Input>,
+    hash: Hash,
+    inputs: Vec<Input>,
     /// What is left of the packet behind the parsed headers comes last.
-    pub payload: bool,
+    payload: bool,
+    plan: Plan,
+}
+
+/// How it is computed.
+#[derive(Debug, Clone)]
+enum Plan {
+    /// Whole bytes out of fields that are always there.
+    Words(Vec<Word>),
+    /// An Internet checksum, added up field by field.
+    Sum { groups: Vec<Group>, tail: Option<(FieldRef, Option<Slot>)> },
+    /// Bit by bit.
+    General,
+}
+
+/// Fields that are there, or not, together; a multiple of 16 bits.
+#[derive(Debug, Clone)]
+struct Group {
+    valid: Option<Slot>,
+    terms: Vec<Term>,
+}
+
+/// One word of a field, and how far it is from the end of a 16-bit word.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    slot: Slot,
+    m: u8,
+    shift: u8,
 }
 
 impl Calculation {
+    pub fn new(hash: Hash, inputs: Vec<Input>, payload: bool) -> Calculation {
+        let plan = match hash {
+            Hash::Csum16 => sum_plan(&inputs, payload),
+            _ => word_plan(&inputs, payload),
+        };
+        Calculation { hash, inputs, payload, plan: plan.unwrap_or(Plan::General) }
+    }
+
     /// `scratch` is overwritten.
+    #[inline]
     pub fn output(&self, slots: &Slots, phv: &Phv, payload: &[u8], scratch: &mut Vec<u8>) -> u64 {
+        match &self.plan {
+            Plan::Words(words) => {
+                let mut bytes = [0; MAX_BYTES + 8];
+                let mut at = 0;
+                for word in words {
+                    let n = usize::from(word.bytes);
+                    bytes[at..at + 8].copy_from_slice(&(word.value(slots, 0) << (64 - 8 * n)).to_be_bytes());
+                    at += n;
+                }
+                self.hash.of(&bytes[..at])
+            }
+            Plan::Sum { groups, tail } => self.sum(slots, groups, *tail, payload),
+            Plan::General => self.general(slots, phv, payload, scratch),
+        }
+    }
+
+    fn sum(&self, slots: &Slots, groups: &[Group], tail: Option<(FieldRef, Option<Slot>)>, payload: &[u8]) -> u64 {
+        let there = |valid: Option<Slot>| valid.is_none_or(|v| slots[usize::from(v)] != 0);
+        let mut sum: u128 = 0;
+        for group in groups {
+            if there(group.valid) {
+                for t in &group.terms {
+                    sum += u128::from(slots[usize::from(t.slot)] & (u64::MAX >> t.m)) << t.shift;
+                }
+            }
+        }
+        if let Some((f, valid)) = tail {
+            if there(valid) {
+                let bits = slots[usize::from(f.slot)] as usize;
+                let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
+                let first = usize::from(f.data());
+                for &v in &slots[first..first + bits.div_ceil(64).min(f.limbs())] {
+                    sum += u128::from(v) << shift;
+                }
+            }
+        }
+        if self.payload {
+            sum += u128::from(sum_words(payload));
+        }
+        u64::from(!fold(sum))
+    }
+
+    #[inline(never)]
+    fn general(&self, slots: &Slots, phv: &Phv, payload: &[u8], scratch: &mut Vec<u8>) -> u64 {
         scratch.clear();
         let mut w = BitWriter::new(scratch);
         for input in &self.inputs {
             match input {
                 Input::Field(f, valid) => {
-                    if valid.is_none_or(|v| slots[v as usize] != 0) {
+                    if valid.is_none_or(|v| slots[usize::from(v)] != 0) {
                         w.field(slots, *f);
                     }
                 }
                 Input::Constant(row, width) => w.put_row(row, *width),
                 Input::Header(h) => {
-                    if phv.is_valid(slots, *h as usize) {
-                        let mut bytes = Vec::new();
-                        let at = &phv.headers[*h as usize];
-                        phv.plans[at.plan as usize].deparse(slots, at.base, &mut bytes);
-                        w.put_bytes(&bytes);
+                    if phv.is_valid(slots, usize::from(*h)) {
+                        let at = &phv.headers[usize::from(*h)];
+                        let plan = &phv.plans[usize::from(at.plan)];
+                        let mut head = Head::new(plan.most_bytes());
+                        plan.deparse(slots, at.base, &mut head);
+                        w.put_bytes(head.bytes());
                     }
                 }
             }
@@ -52,5 +133,107 @@ impl Calculation {
             scratch.extend_from_slice(payload);
         }
         self.hash.of(scratch)
+    }
+}
+
+/// Most bytes of a calculation by words.
+const MAX_BYTES: usize = 128;
+
+fn word_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
+    let field = |i: &Input| match i {
+        Input::Field(f, None) if !f.varbit => Some(*f),
+        _ => None,
+    };
+    let fields: Vec<FieldRef> = inputs.iter().map(field).collect::<Option<_>>()?;
+    let bits: u32 = fields.iter().map(|f| f.width).sum();
+    if payload || bits as usize > 8 * MAX_BYTES {
+        return None;
+    }
+    words(&fields).map(Plan::Words)
+}
+
+fn sum_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
+    let mut groups: Vec<(Group, Vec<FieldRef>)> = Vec::new();
+    let mut tail = None;
+    for (i, input) in inputs.iter().enumerate() {
+        match input {
+            Input::Field(f, valid) if f.varbit && i + 1 == inputs.len() && !payload => tail = Some((*f, *valid)),
+            Input::Field(f, valid) if !f.varbit => match groups.last_mut() {
+                Some((g, fields)) if g.valid == *valid => fields.push(*f),
+                _ => groups.push((Group { valid: *valid, terms: Vec::new() }, vec![*f])),
+            },
+            _ => return None,
+        }
+    }
+    let finish = |(mut g, fields): (Group, Vec<FieldRef>)| {
+        let bits: u32 = fields.iter().map(|f| f.width).sum();
+        let mut end = 0;
+        for f in &fields {
+            end += f.width;
+            let shift = ((16 - end % 16) % 16) as u8;
+            for limb in 0..f.limbs() as u32 {
+                let m = (64 - (f.width - 64 * limb).min(64)) as u8;
+                g.terms.push(Term { slot: f.slot + limb as Slot, m, shift });
+            }
+        }
+        bits.is_multiple_of(16).then_some(g)
+    };
+    let groups = groups.into_iter().map(finish).collect::<Option<Vec<_>>>()?;
+    Some(Plan::Sum { groups, tail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use proptest::prelude::*;
+
+    fn slots() -> Box<Slots> {
+        let row: Box<[u64]> = vec![0; 65_536].into_boxed_slice();
+        row.try_into().unwrap()
+    }
+
+    proptest! {
+        /// The quick ways against the general one.
+        #[test]
+        fn plans_agree_with_the_general_way(
+            widths in proptest::collection::vec((1u32..=130, 0u16..3), 1..12),
+            values in proptest::collection::vec(any::<u64>(), 60),
+            valid in proptest::collection::vec(0u64..2, 3),
+            tail in 0u64..=16,
+            payload in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40)),
+            with_tail: bool,
+            with_validity: bool,
+        ) {
+            let mut s = slots();
+            s[100..103].copy_from_slice(&valid);
+            let mut inputs = Vec::new();
+            let mut at = 0;
+            for &(width, v) in &widths {
+                let f = FieldRef { slot: at, width, signed: false, varbit: false };
+                for limb in 0..f.limbs() {
+                    let bits = (width - 64 * limb as u32).min(64);
+                    s[usize::from(at)] = values[usize::from(at)] & (u64::MAX >> (64 - bits));
+                    at += 1;
+                }
+                inputs.push(Input::Field(f, with_validity.then_some(100 + v)));
+            }
+            if with_tail {
+                let f = FieldRef { slot: 110, width: 128, signed: false, varbit: true };
+                s[110] = 8 * tail;
+                let row = u128::from(values[50]) << 64 | u128::from(values[51]);
+                let row = if tail == 16 { row } else { row & ((1 << (8 * tail)) - 1) };
+                s[111] = row as u64;
+                s[112] = (row >> 64) as u64;
+                inputs.push(Input::Field(f, Some(100)));
+            }
+            let phv = Phv::new(&Layout::default());
+            let bytes = payload.clone().unwrap_or_default();
+            for hash in [Hash::Csum16, Hash::Crc32, Hash::Xor16] {
+                let c = Calculation::new(hash, inputs.clone(), payload.is_some());
+                let mut scratch = Vec::new();
+                prop_assert_eq!(c.output(&s, &phv, &bytes, &mut scratch), c.general(&s, &phv, &bytes, &mut Vec::new()));
+            }
+        }
     }
 }

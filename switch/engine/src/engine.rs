@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::layout::Slots;
 use crate::machine::Machine;
+use crate::phv::Head;
 use crate::pipeline::Pass;
 use crate::program::Program;
 use crate::trace::TraceEvent;
@@ -70,7 +71,7 @@ pub struct Engine {
     slots: Box<Slots>,
     pub(crate) machine: Machine,
     /// Deparsed headers.
-    head: Vec<u8>,
+    head: Head,
 }
 
 impl Engine {
@@ -83,7 +84,8 @@ impl Engine {
         }
         slots[usize::from(program.standard.drop_port)] = options.drop_port.into();
         let machine = Machine::new(&program, options);
-        let mut engine = Engine { program, slots, machine, head: Vec::with_capacity(512) };
+        let head = Head::new(program.most_head_bytes());
+        let mut engine = Engine { program, slots, machine, head };
         engine.install_const_entries();
         engine
     }

@@ -72,22 +72,28 @@ impl Hash {
 
 /// RFC 1071: the complement of the one's complement sum of 16-bit words, the last byte padded with zeros.
 pub fn internet_checksum(data: &[u8]) -> u16 {
+    !fold(sum_words(data).into())
+}
+
+/// The one's complement sum of 16-bit words, not yet folded to 16 bits.
+pub fn sum_words(data: &[u8]) -> u64 {
     let (words, tail) = data.as_chunks::<8>();
-    let mut sum: u64 = 0;
-    for w in words {
-        let (s, carry) = sum.overflowing_add(u64::from_be_bytes(*w));
-        sum = s + u64::from(carry);
-    }
     let mut last = [0; 8];
     last[..tail.len()].copy_from_slice(tail);
-    let (s, carry) = sum.overflowing_add(u64::from_be_bytes(last));
-    sum = s + u64::from(carry);
-    let mut folded = sum;
-    for _ in 0..3 {
-        folded = (folded >> 16 & 0xffff_ffff_ffff) + (folded & 0xffff);
+    words.iter().chain([&last]).fold(0, |sum: u64, w| {
+        let (s, carry) = sum.overflowing_add(u64::from_be_bytes(*w));
+        s + u64::from(carry)
+    })
+}
+
+/// Folds a sum to 16 bits; only zero gives zero.
+pub fn fold(sum: u128) -> u16 {
+    let sum = (sum >> 64) + (sum & u128::from(u64::MAX));
+    let mut sum = (sum >> 32) as u64 + (sum as u64 & 0xffff_ffff);
+    while sum >> 16 != 0 {
+        sum = (sum >> 16) + (sum & 0xffff);
     }
-    folded = (folded >> 16) + (folded & 0xffff);
-    !(folded as u16)
+    sum as u16
 }
 
 fn xor(data: &[u8], size: usize) -> u64 {

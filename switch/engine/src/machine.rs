@@ -387,11 +387,11 @@ impl Machine {
             _ => None,
         };
         let action = call.map(|c| c.action);
-        if let Some(call) = call {
-            if let Some(first) = p.actions[call.action.index()].params.first() {
-                let at = usize::from(first.slot);
-                s[at..at + call.params.len()].copy_from_slice(&call.params);
-            }
+        if let Some(call) = call
+            && let Some(first) = p.actions[call.action.index()].params.first()
+        {
+            let at = usize::from(first.slot);
+            s[at..at + call.params.len()].copy_from_slice(&call.params);
         }
         if self.trace.is_some() {
             let id = found.filter(|_| hit);

@@ -5,7 +5,7 @@ use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64};
 
 /// A field's place inside a word of up to eight bytes of the packet.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+pub struct Part {
     slot: Slot,
     shift: u8,
     /// Bits cut off at the top: 64 - width.
@@ -13,11 +13,64 @@ struct Part {
     signed: bool,
 }
 
-/// Whole bytes of a header that hold whole fields.
+/// Whole bytes that hold whole fields.
 #[derive(Debug, Clone)]
-struct Word {
-    bytes: u8,
+pub struct Word {
+    pub bytes: u8,
     parts: Vec<Part>,
+}
+
+impl Word {
+    /// The bytes as a number, of the fields of the header at `base`.
+    #[inline]
+    pub fn value(&self, slots: &Slots, base: Slot) -> u64 {
+        let part = |p: &Part| (slots[usize::from(base.wrapping_add(p.slot))] & (u64::MAX >> p.m)) << p.shift;
+        self.parts.iter().fold(0, |v, p| v | part(p))
+    }
+}
+
+/// Bytes in the making, in a buffer that has room for all of them.
+pub struct Head {
+    bytes: Box<[u8]>,
+    length: usize,
+}
+
+impl Head {
+    /// Room for `most` bytes.
+    pub fn new(most: usize) -> Head {
+        Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0 }
+    }
+
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// The low `n` (1 to 8) bytes of `v`.
+    #[inline]
+    pub fn put(&mut self, v: u64, n: usize) {
+        let at = self.length;
+        self.bytes[at..at + 8].copy_from_slice(&(v << (64 - 8 * n)).to_be_bytes());
+        self.length += n;
+    }
+
+    /// The low `n` bytes of words, least significant word first.
+    pub fn put_row(&mut self, row: &[u64], n: usize) {
+        if n % 8 > 0 {
+            self.put(row[n / 8], n % 8);
+        }
+        for &v in row[..n / 8].iter().rev() {
+            self.put(v, 8);
+        }
+    }
+
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
 }
 
 /// How a header is read from and written to a packet.
@@ -172,7 +225,10 @@ impl HeaderPlan {
             fixed_bytes: t.fixed_bits as usize / 8,
             max_bytes: t.max_bytes as usize,
             varbit: t.varbit.map(|v| fields[v].slot),
-            words: words(t),
+            words: words(match fields.split_last() {
+                Some((last, rest)) if last.varbit => rest,
+                _ => &fields,
+            }),
             fields,
         }
     }
@@ -220,44 +276,43 @@ impl HeaderPlan {
 
     /// Appends the header's bytes.
     #[inline]
-    pub fn deparse(&self, slots: &Slots, base: Slot, out: &mut Vec<u8>) {
+    pub fn deparse(&self, slots: &Slots, base: Slot, out: &mut Head) {
         let Some(words) = &self.words else {
             return self.deparse_slowly(slots, base, out);
         };
         for word in words {
-            let mut v = 0;
-            for p in &word.parts {
-                v |= (slots[usize::from(base.wrapping_add(p.slot))] & (u64::MAX >> p.m)) << p.shift;
-            }
-            out.extend_from_slice(&v.to_be_bytes()[8 - word.bytes as usize..]);
+            out.put(word.value(slots, base), word.bytes.into());
         }
         if let Some(v) = self.varbit {
-            let mut writer = BitWriter::new(out);
-            writer.field(slots, self.fields[self.fields.len() - 1].offset(base));
-            debug_assert_eq!(v, self.fields[self.fields.len() - 1].slot);
-            writer.finish();
+            let at = usize::from(base.wrapping_add(v));
+            let field = &self.fields[self.fields.len() - 1];
+            let bytes = (slots[at].min(field.width.into()) / 8) as usize;
+            out.put_row(&slots[at + 1..at + 1 + field.limbs()], bytes);
         }
     }
 
     #[cold]
-    fn deparse_slowly(&self, slots: &Slots, base: Slot, out: &mut Vec<u8>) {
-        let mut writer = BitWriter::new(out);
+    fn deparse_slowly(&self, slots: &Slots, base: Slot, out: &mut Head) {
+        let mut bytes = Vec::new();
+        let mut writer = BitWriter::new(&mut bytes);
         for f in &self.fields {
             writer.field(slots, f.offset(base));
         }
         writer.finish();
+        out.put_bytes(&bytes);
+    }
+
+    /// Bytes at most.
+    pub fn most_bytes(&self) -> usize {
+        self.fixed_bytes + self.fields.iter().filter(|f| f.varbit).map(|f| f.width.div_ceil(8) as usize).sum::<usize>()
     }
 }
 
-/// Groups a header's fields into words that begin and end at bytes; `None` if that is not possible.
-fn words(t: &HeaderType) -> Option<Vec<Word>> {
+/// Groups fields into words that begin and end at bytes; `None` if that is not possible.
+pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut group: Vec<FieldRef> = Vec::new();
     let mut width = 0;
-    let mut fields: Vec<FieldRef> = t.fields.iter().map(|f| f.field).collect();
-    if fields.last().is_some_and(|f| f.varbit) {
-        fields.pop();
-    }
     for (i, &f) in fields.iter().enumerate() {
         if f.varbit || !f.narrow() && (width > 0 || f.width % 8 != 0) {
             return None;

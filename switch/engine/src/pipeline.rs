@@ -10,6 +10,7 @@ use crate::engine::Sink;
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
+use crate::phv::Head;
 use crate::program::{DigestId, Program};
 use crate::trace::TraceEvent;
 use crate::wide;
@@ -50,7 +51,7 @@ pub struct Pass<'a> {
     pub code: &'a Code,
     pub s: &'a mut Slots,
     pub m: &'a mut Machine,
-    pub head: &'a mut Vec<u8>,
+    pub head: &'a mut Head,
     /// Port the frame came in by.
     pub port: u32,
     /// Passes made beyond the first.
@@ -388,8 +389,8 @@ impl Pass<'_> {
                 p.phv.plans[usize::from(at.plan)].deparse(self.s, at.base, self.head);
             }
         }
-        let head_length = self.head.len().min(self.m.limit);
-        let head = &self.head[..head_length];
+        let head_length = self.head.bytes().len().min(self.m.limit);
+        let head = &self.head.bytes()[..head_length];
         let payload = &payload[..payload.len().min(self.m.limit - head_length)];
         if let Some(fields) = recirculate {
             let frame = [head, payload].concat();

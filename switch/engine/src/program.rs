@@ -291,6 +291,11 @@ impl Program {
     pub fn table_info(&self, id: TableId) -> &TableInfo {
         &self.tables[id.index()].info
     }
+    /// Bytes that the deparser writes at most.
+    pub(crate) fn most_head_bytes(&self) -> usize {
+        let plan = |h: &u16| &self.phv.plans[usize::from(self.phv.headers[usize::from(*h)].plan)];
+        self.order.iter().map(|h| plan(h).most_bytes()).sum()
+    }
     fn named(&self, actions: &[ActionId], name: &str) -> Option<ActionId> {
         actions.iter().copied().find(|a| self.actions[a.index()].info.name == name)
     }

@@ -119,7 +119,7 @@ pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
 pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     let n = width.div_ceil(8) as usize;
     let mut out: Vec<u8> = (0..n).rev().map(|i| (row[i / 8] >> (8 * (i % 8))) as u8).collect();
-    if width % 8 != 0 {
+    if !width.is_multiple_of(8) {
         out[0] &= mask64(width % 8) as u8;
     }
     out

@@ -473,20 +473,21 @@ impl Gen<'_, '_> {
     }
 
     fn compare(&mut self, e: &Expr, op: CmpOp, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Slot> {
-        if matches!(op, CmpOp::Eq | CmpOp::Ne) {
-            if let Some((x, y, n)) = self.rows(a, b)? {
-                let d = self.or_temp(d)?;
-                self.ext(Ext::RowEq { d, a: x, b: y, n });
-                if op == CmpOp::Ne {
-                    let zero = self.constant(0)?;
-                    self.emit(Op::Eq { d, a: d, b: zero });
-                }
-                return Ok(d);
+        if matches!(op, CmpOp::Eq | CmpOp::Ne)
+            && let Some((x, y, n)) = self.rows(a, b)?
+        {
+            let d = self.or_temp(d)?;
+            self.ext(Ext::RowEq { d, a: x, b: y, n });
+            if op == CmpOp::Ne {
+                let zero = self.constant(0)?;
+                self.emit(Op::Eq { d, a: d, b: zero });
             }
+            return Ok(d);
         }
         let (x, y) = (self.value(a, None)?, self.value(b, None)?);
         let unsigned = x.is_u64() && y.is_u64();
-        if !unsigned && !(x.is_i64() && y.is_i64()) {
+        let signed = x.is_i64() && y.is_i64();
+        if !unsigned && !signed {
             return Ok(self.general(e, d)?.slot);
         }
         let (a, b) = (x.slot, y.slot);

@@ -80,10 +80,12 @@ impl Gen<'_, '_> {
 
     /// The value as it would be in a field of this kind: the place itself if the expression is one, else a temporary.
     pub fn as_field(&mut self, expr: &Expr, like: FieldRef) -> Result<FieldRef> {
-        if let Expr::Field(a) = expr {
-            if a.width == like.width && a.signed == like.signed && a.varbit == like.varbit {
-                return Ok(*a);
-            }
+        if let Expr::Field(a) = expr
+            && a.width == like.width
+            && a.signed == like.signed
+            && a.varbit == like.varbit
+        {
+            return Ok(*a);
         }
         let t = if like.narrow() { FieldRef { slot: self.temp()?, ..like } } else { self.temp_row(like)? };
         self.assign_field(t, expr)?;

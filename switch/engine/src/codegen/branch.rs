@@ -62,7 +62,8 @@ impl Gen<'_, '_> {
 /// The instruction that jumps if `x op y` is `holds`, if 64 bits decide it.
 fn fused(op: CmpOp, x: Val, y: Val, holds: bool) -> Option<Op> {
     let unsigned = x.is_u64() && y.is_u64();
-    if !unsigned && !(x.is_i64() && y.is_i64()) {
+    let signed = x.is_i64() && y.is_i64();
+    if !unsigned && !signed {
         return None;
     }
     let to = Near::new(0)?;

@@ -223,7 +223,7 @@ pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
             (*limb, carry) = (v, c);
         }
     }
-    if width % 64 != 0 {
+    if !width.is_multiple_of(64) {
         row[n - 1] &= (1 << (width % 64)) - 1;
     }
     row

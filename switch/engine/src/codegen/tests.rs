@@ -17,8 +17,18 @@ use crate::program::Program;
 use crate::wide;
 
 /// Fields that expressions read: narrow and wide, signed and unsigned. The last two slots rows are destinations.
-const FIELDS: [(u32, bool); 10] =
-    [(1, false), (8, false), (13, false), (32, false), (48, false), (64, false), (8, true), (64, true), (65, false), (128, false)];
+const FIELDS: [(u32, bool); 10] = [
+    (1, false),
+    (8, false),
+    (13, false),
+    (32, false),
+    (48, false),
+    (64, false),
+    (8, true),
+    (64, true),
+    (65, false),
+    (128, false),
+];
 
 fn field(i: usize) -> FieldRef {
     let slot = FIELDS[..i].iter().map(|f| if f.0 > 64 { 2 } else { 1 }).sum();
@@ -128,7 +138,7 @@ fn fit(raw: &[u64]) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn assignments_are_what_the_general_evaluator_says(
         e in expr(),

@@ -165,17 +165,16 @@ impl Scope<'_> {
                 let stack = self.stack(&j.get("right")?.get("value")?)?;
                 Expr::Field(self.next_field(stack))
             }
-            "access_field" => match self.header_ref_at(&j.get("left")?, depth)? {
-                (header, header_type) => {
-                    let index = j.get("right")?.as_u32()? as usize;
-                    let fields = &self.layout.types[header_type].fields;
-                    let f = fields.get(index).ok_or_else(|| j.error(format!("the header has no field {index}")))?.field;
-                    match header {
-                        HeaderRef::Fixed(h) => Expr::Field(f.offset(self.layout.headers[h].base)),
-                        HeaderRef::Indexed(stack, i) => Expr::StackIndexed(stack, i, f),
-                    }
+            "access_field" => {
+                let (header, header_type) = self.header_ref_at(&j.get("left")?, depth)?;
+                let index = j.get("right")?.as_u32()? as usize;
+                let fields = &self.layout.types[header_type].fields;
+                let f = fields.get(index).ok_or_else(|| j.error(format!("the header has no field {index}")))?.field;
+                match header {
+                    HeaderRef::Fixed(h) => Expr::Field(f.offset(self.layout.headers[h].base)),
+                    HeaderRef::Indexed(stack, i) => Expr::StackIndexed(stack, i, f),
                 }
-            },
+            }
             other => return Err(op_j.error(format!("the operator '{other}' is not supported here"))),
         })
     }

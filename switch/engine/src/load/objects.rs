@@ -8,7 +8,7 @@ use crate::calc::{Calculation, Input};
 use crate::codegen::to_limbs;
 use crate::expr::Expr;
 use crate::hash::Hash;
-use crate::layout::{FieldRef, Layout, Slot};
+use crate::layout::{FieldRef, Layout, Slot, limbs};
 use crate::program::{CounterInfo, DigestInfo, FieldInfo, MeterInfo, RegisterInfo, ValueSetInfo};
 
 /// Largest array that is accepted (cells).
@@ -52,6 +52,9 @@ impl Objects {
             let info = RegisterInfo { name: j.str("name")?.into(), size: cells(&j)?, width: j.u32("bitwidth")? };
             if info.width == 0 || info.width > 1 << 16 {
                 return Err(j.error("a register has 1 to 65,536 bits"));
+            }
+            if info.size * limbs(info.width) as u64 > MAX_CELLS {
+                return Err(j.error(format!("a register array has at most {MAX_CELLS} words of 64 bits")));
             }
             insert(&j, &mut o.register_by_name, &info.name, o.registers.len())?;
             o.registers.push(info);
@@ -210,5 +213,5 @@ pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
             other => return Err(i.error(format!("'{other}' is not supported as input of a calculation"))),
         }
     }
-    Ok(Calculation { hash, inputs, payload })
+    Ok(Calculation::new(hash, inputs, payload))
 }

@@ -220,11 +220,13 @@ impl Context<'_> {
     /// An instruction that leaves a result of `width` bits, or nothing, in a slot; and the assignment of that to `target`.
     fn result(&self, g: &mut Gen, target: &J, width: u32, op: impl Fn(u16) -> Op) -> Result<()> {
         let place = self.scope().place(target)?;
-        if let Place::Field(f) = place {
-            if f.narrow() && !f.signed && f.width >= width {
-                g.emit(op(f.slot));
-                return Ok(());
-            }
+        if let Place::Field(f) = place
+            && f.narrow()
+            && !f.signed
+            && f.width >= width
+        {
+            g.emit(op(f.slot));
+            return Ok(());
         }
         let d = g.temp()?;
         self.preload(g, &place, FieldRef { slot: d, width: 64, signed: false, varbit: false })?;

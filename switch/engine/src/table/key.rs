@@ -71,7 +71,7 @@ impl KeyLayout {
                 word = layout.words;
                 layout.words += limbs;
                 layout.mask.resize(layout.words, 0);
-                free = if k.width <= 64 { 64 - k.width } else { 0 };
+                free = 64_u32.saturating_sub(k.width);
                 shift = free;
             }
             let part = Part { slot: f.slot, width: k.width, word, shift, m: (64 - k.width.min(64)) as u8, limbs };
@@ -175,10 +175,10 @@ fn put(p: &Part, row: &[u64], words: &mut [u64]) {
 /// `width` ones.
 pub fn all_ones(width: u32) -> Vec<u64> {
     let mut row = vec![u64::MAX; limbs(width)];
-    if width % 64 != 0 {
-        if let Some(top) = row.last_mut() {
-            *top = mask64(width % 64);
-        }
+    if !width.is_multiple_of(64)
+        && let Some(top) = row.last_mut()
+    {
+        *top = mask64(width % 64);
     }
     row
 }

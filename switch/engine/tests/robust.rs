@@ -1,0 +1,144 @@
+//! What must never happen: a panic, whatever program or packet comes along; and what is refused says where.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Switch, json};
+use proptest::prelude::*;
+use proptest::test_runner::TestRng;
+use serde_json::{Value, json};
+use sluice_engine::{Engine, Options, Program};
+
+const PROGRAMS: [&str; 4] = ["tables", "selector", "arrays", "paths"];
+
+/// All places of a JSON tree.
+fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
+    out.push(at.to_string());
+    match v {
+        Value::Array(items) => items.iter().enumerate().for_each(|(i, v)| pointers(v, &format!("{at}/{i}"), out)),
+        Value::Object(map) => {
+            for (k, v) in map.iter().filter(|(k, _)| *k != "source_info") {
+                pointers(v, &format!("{at}/{}", k.replace('~', "~0").replace('/', "~1")), out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mutate(program: &mut Value, rng: &mut TestRng) {
+    let mut all = Vec::new();
+    pointers(program, "", &mut all);
+    let at = &all[rng.random_range(0..all.len())];
+    let other = program.pointer(&all[rng.random_range(0..all.len())]).cloned().unwrap_or(Value::Null);
+    let numbers = [0u64, 1, 2, 7, 63, 64, 65, 128, 1000, 65_535, 65_536, u64::MAX];
+    let new = match rng.random_range(0..7) {
+        0 => Value::Null,
+        1 => json!(numbers[rng.random_range(0..numbers.len())]),
+        2 => json!(format!("0x{:x}", rng.random::<u64>())),
+        3 => json!(""),
+        4 => json!([]),
+        5 => json!(rng.random::<bool>()),
+        // a part of the program somewhere else
+        _ if other.to_string().len() < 5_000 => other,
+        _ => json!({}),
+    };
+    if let Some(place) = program.pointer_mut(at) {
+        *place = new;
+    }
+}
+
+#[test]
+fn no_mutated_program_makes_it_panic() {
+    let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
+    // more, for a longer hunt
+    let mutants: usize = std::env::var("MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let mut accepted = 0;
+    for name in PROGRAMS {
+        let original: Value = serde_json::from_slice(&json(name)).unwrap();
+        for _ in 0..mutants {
+            let mut program = original.clone();
+            for _ in 0..rng.random_range(1..3) {
+                mutate(&mut program, &mut rng);
+            }
+            let text = serde_json::to_vec(&program).unwrap();
+            let Ok(program) = Program::load(&text) else { continue };
+            accepted += 1;
+            let mut engine = Engine::new(Arc::new(program), Options::default());
+            for traced in [false, true] {
+                engine.set_trace(traced);
+                for _ in 0..20 {
+                    let frame: Vec<u8> = (0..rng.random_range(0..64)).map(|_| rng.random_range(0..12)).collect();
+                    engine.receive(0, rng.random_range(0..600), &frame, &mut Vec::new());
+                }
+            }
+        }
+    }
+    assert!(accepted > 100, "too few mutants load to say anything: {accepted}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// The traced variant of the code does the same as the plain one.
+    #[test]
+    fn tracing_changes_nothing(name in prop::sample::select(&PROGRAMS[..]), frames in proptest::collection::vec(proptest::collection::vec(0u8..14, 0..64), 1..10)) {
+        let (mut plain, mut traced) = (Switch::new(name), Switch::new(name));
+        traced.engine.set_trace(true);
+        for f in frames {
+            prop_assert_eq!(plain.send(0, 1, &f), traced.send(0, 1, &f));
+        }
+        prop_assert_eq!(plain.engine.drops(), traced.engine.drops());
+    }
+}
+
+/// The error for a program with one place replaced.
+fn refusal(name: &str, at: &str, new: Value) -> String {
+    let mut program: Value = serde_json::from_slice(&json(name)).unwrap();
+    *program.pointer_mut(at).unwrap_or_else(|| panic!("no {at}")) = new;
+    Program::load(&serde_json::to_vec(&program).unwrap()).unwrap_err().to_string()
+}
+
+#[test]
+fn refusals_name_the_place_and_the_reason() {
+    let tables: Value = serde_json::from_slice(&json("tables")).unwrap();
+    let tables = tables["pipelines"][0]["tables"].as_array().unwrap();
+    let exact = tables.iter().position(|t| t["name"] == "I.exact_t").unwrap();
+    let match_type = format!("/pipelines/0/tables/{exact}/key/0/match_type");
+    let fuzzy = format!("{match_type}: the match kind 'fuzzy' is not supported [tables.p4(");
+    let cases = [
+        (
+            refusal("tables", "/__meta__/version", json!([3, 0])),
+            "/__meta__/version: format 3.0; 2.0 to 2.24 are supported",
+        ),
+        (
+            refusal("arrays", "/calculations/0/algo", json!("random")),
+            "/calculations/0/algo: the algorithm 'random' is not supported; crc16, crc32, csum16, xor16, identity and the custom CRCs are",
+        ),
+        (refusal("tables", &match_type, json!("fuzzy")), fuzzy.as_str()),
+        (
+            refusal("tables", "/pipelines/0/init_table", json!("nowhere")),
+            "/pipelines/0/init_table: no table, condition or action call 'nowhere' in this pipeline",
+        ),
+        (refusal("tables", "/parsers", json!([])), "/: there is no parser named 'parser'"),
+        (refusal("tables", "/headers/0/header_type", json!("none")), "/headers/0: no header type 'none'"),
+        (
+            refusal("tables", "/extern_instances", json!([{}])),
+            "/extern_instances/0: extern instances are not supported",
+        ),
+    ];
+    for (got, expected) in cases {
+        assert!(got.starts_with(expected), "\n     got {got}\nexpected {expected}");
+    }
+    let not_json = Program::load(b"{").unwrap_err();
+    assert!(not_json.to_string().starts_with("/: this is not JSON: "), "{not_json}");
+}
+
+#[test]
+fn an_unknown_primitive_is_refused_with_its_source() {
+    let program: Value = serde_json::from_slice(&json("paths")).unwrap();
+    let actions = program["actions"].as_array().unwrap();
+    let action = actions.iter().position(|a| a["primitives"][0]["op"] == "truncate").unwrap();
+    let got = refusal("paths", &format!("/actions/{action}/primitives/0/op"), json!("teleport"));
+    let expected = format!("/actions/{action}/primitives/0/op: the primitive 'teleport' is not supported [paths.p4(");
+    assert!(got.starts_with(&expected) && got.contains("truncate(12)"), "{got}");
+}
