@@ -77,7 +77,13 @@ def run(options: argparse.Namespace) -> int:
         command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(LOGS / "ptf.log"), "--quiet"]
         command += ["--socket-recv-size", "10240"]
         command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
-        done = subprocess.run(command, env=environment(outcome), cwd=LOGS, check=False)
+        done = subprocess.run(
+            command,
+            env=environment(outcome),
+            cwd=LOGS,
+            check=False,
+            preexec_fn=targets.end_with_parent,
+        )
         alive = switch.process.poll() is None
     return summary(outcome, done.returncode, alive)
 

@@ -77,15 +77,18 @@ def command(name: str, root: Path, cables: list[Cable]) -> list[str]:
     return [*words, "--drop-port", str(DROP_PORT)]
 
 
+_libc = ctypes.CDLL(None)
+
+
+def end_with_parent() -> None:
+    """For a child before its program begins: not to outlive this process, even if that is killed."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 @contextmanager
 def running(name: str, root: Path, cables: list[Cable], log: Path) -> Generator[Running]:
     """Start the switch, wait until it serves, and end it whatever happens. Raises TargetError."""
     words = command(name, root, cables)
-    libc = ctypes.CDLL(None)
-
-    def end_with_parent() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
     with log.open("wb") as file:
         process = subprocess.Popen(
             words,
