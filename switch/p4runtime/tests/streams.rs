@@ -183,3 +183,30 @@ async fn without_a_controller_packets_are_counted() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_get_their_turn_under_full_load() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, forward(2)).await;
+    let (device, stop) = (Arc::clone(&switch.device), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let load = std::thread::spawn(move || {
+        let frames = vec![frame(1, 2, 0x800); 64];
+        while !stopped.load(Relaxed) {
+            device.receive(1, frames.iter().map(Vec::as_slice), &mut Vec::new(), None);
+        }
+    });
+    let mut slowest = Duration::ZERO;
+    for port in 0..200 {
+        let started = std::time::Instant::now();
+        let entry = entry(EXACT, vec![exact(1, &[9])], direct(forward(port)));
+        let kind = if port == 0 { p4::update::Type::Insert } else { p4::update::Type::Modify };
+        controller.try_write(kind, TableEntry(entry)).await.unwrap();
+        slowest = slowest.max(started.elapsed());
+    }
+    stop.store(true, Relaxed);
+    load.join().unwrap();
+    assert!(slowest < Duration::from_secs(1), "a write took {slowest:?}");
+}
