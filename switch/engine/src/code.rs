@@ -333,8 +333,8 @@ pub struct Code {
     pub nodes: Vec<Pc>,
     /// Start of each action.
     pub actions: Vec<Pc>,
-    /// Start of each checksum's condition; it leaves its value in a slot.
-    pub conditions: Vec<(Pc, Slot)>,
+    /// Start of each checksum's condition, if it needs computing, and the slot that has its value then.
+    pub conditions: Vec<(Option<Pc>, Slot)>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::code::{Case, Code, KeyPart, Note, Op, Pc};
+use crate::code::{Case, Code, KeyPart, Note, Op, Pc, Select};
 use crate::control::{CloneSession, CounterData, Digest, DigestConfig, Replica};
 use crate::engine::{Drops, Options};
 use crate::layout::{FieldRef, Slots};
@@ -307,17 +307,7 @@ impl Machine {
                         s!(d) = m.execute(self.now, if bytes { self.frame_length } else { 1 });
                     }
                 }
-                Op::Extract { header } => {
-                    let h = &p.phv.headers[usize::from(header)];
-                    let plan = &p.phv.plans[usize::from(h.plan)];
-                    let rest = &data[self.position..];
-                    if rest.len() < plan.fixed_bytes {
-                        return Err(Stop::Parser(p.errors.packet_too_short));
-                    }
-                    plan.extract(s, h.base, rest, 0);
-                    self.position += plan.fixed_bytes;
-                    p.phv.set_valid(s, header.into());
-                }
+                Op::Extract { header } => self.extract(p, s, header.into(), data)?,
                 Op::Select { index } => {
                     let to = self.select(p, code, s, index as usize, data)?;
                     if to as usize <= pc {
@@ -331,7 +321,23 @@ impl Machine {
         }
     }
 
+    /// One header of fixed length.
+    #[inline(never)]
+    fn extract(&mut self, p: &Program, s: &mut Slots, header: usize, data: &[u8]) -> Result<(), Stop> {
+        let h = &p.phv.headers[header];
+        let plan = &p.phv.plans[usize::from(h.plan)];
+        let rest = &data[self.position..];
+        if rest.len() < plan.fixed_bytes {
+            return Err(Stop::Parser(p.errors.packet_too_short));
+        }
+        plan.extract(s, h.base, rest, 0);
+        self.position += plan.fixed_bytes;
+        p.phv.set_valid(s, header);
+        Ok(())
+    }
+
     /// `setValid`: a header that was not valid becomes all zero.
+    #[inline(never)]
     pub fn set_valid(&mut self, p: &Program, s: &mut Slots, header: usize) {
         if !p.phv.is_valid(s, header) {
             p.phv.zero(s, header);
@@ -340,6 +346,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     pub fn set_invalid(&mut self, p: &Program, s: &mut Slots, header: usize) {
         if p.phv.is_valid(s, header) {
             self.packet_length = self.packet_length.wrapping_sub(p.phv.header_bytes(s, header) as u64);
@@ -348,7 +355,7 @@ impl Machine {
     }
 
     /// Looks a table up; returns the start of the action and of the next node.
-    #[inline]
+    #[inline(never)]
     fn apply(&mut self, p: &Program, code: &Code, s: &mut Slots, table: usize, data: &[u8]) -> (Option<Pc>, Pc) {
         let t = &p.tables[table];
         let ts = &mut self.tables[table];
@@ -442,20 +449,26 @@ impl Machine {
         Ok(())
     }
 
+    /// Where a parser state leads.
+    #[inline(never)]
     fn select(&mut self, p: &Program, code: &Code, s: &Slots, index: usize, data: &[u8]) -> Result<Pc, Stop> {
         let select = &code.selects[index];
-        if let Some(small) = &select.small {
-            let v = match select.parts[0] {
-                KeyPart::Field(f) => s[usize::from(f.slot)],
-                KeyPart::Lookahead { offset, width } => {
-                    let mut row = [0];
-                    self.lookahead(p, data, offset, width, &mut row)?;
-                    row[0]
-                }
-                _ => 0,
-            };
-            return Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2));
-        }
+        let Some(small) = &select.small else {
+            return self.select_slowly(p, select, s, data);
+        };
+        let v = match select.parts[0] {
+            KeyPart::Field(f) => s[usize::from(f.slot)],
+            KeyPart::Lookahead { offset, width } => {
+                let mut row = [0];
+                self.lookahead(p, data, offset, width, &mut row)?;
+                row[0]
+            }
+            _ => 0,
+        };
+        Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2))
+    }
+
+    fn select_slowly(&self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
         let mut row = Vec::with_capacity(8);
         for &part in &select.parts {
             self.key_part(p, s, part, data, &mut row)?;

@@ -163,7 +163,8 @@ impl Pass<'_> {
     /// A checksum's condition.
     fn condition(&mut self, checksum: usize) -> bool {
         let (start, slot) = self.code.conditions[checksum];
-        self.m.run(self.p, self.code, self.s, start, &[]).is_ok() && self.s[usize::from(slot)] != 0
+        let ran = start.is_none_or(|start| self.m.run(self.p, self.code, self.s, start, &[]).is_ok());
+        ran && self.s[usize::from(slot)] != 0
     }
 
     fn pipeline(&mut self, start: u32, data: &[u8]) -> Result<(), ()> {

@@ -71,8 +71,9 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
             g.free_temps();
             let start = g.pc();
             let slot = g.boolean(&checksum.condition, None)?.slot;
+            let computed = g.pc() > start;
             g.emit(Op::Return);
-            g.code.conditions.push((start, slot));
+            g.code.conditions.push((computed.then_some(start), slot));
         }
         if g.too_long {
             return Err(root.error("the program is too long: more than 2^24 instructions"));
