@@ -20,7 +20,7 @@ from topo.plan import SERVICE, Balance, controller_config
 from topo.processes import Process
 
 READY_TIMEOUT_S = 30.0
-ANSWER_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 5.0
 
 
 class Controller:

@@ -69,10 +69,12 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         )
         lab.at_end(capture.close)
         baseline = lab.quiet_packet_counts()
+        drops_before = lab.observe().drops
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
         bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
-        rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, settings.rates_per_s)
+        rates = [rate * lab.switch.load_share for rate in settings.rates_per_s]
+        rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, rates)
         say(f"rate: {rate:g} connections/s, exponential intervals, {PAGE_BYTES:,} bytes each")
         say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
         equal = run_phase(lab, "equal", Load(rate, settings.equal_s), handshakes, say=say)
@@ -107,8 +109,11 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             changes=changes,
             downloads=finished,
             packets=after.since(baseline),
-            drops=lab.controller.observe().drops,
-            capture_resets=handshakes.resets_by_service,
+            drops={
+                reason: count - drops_before.get(reason, 0)
+                for reason, count in lab.observe().drops.items()
+                if count > drops_before.get(reason, 0)
+            },
         )
         _write(results, output)
     return results

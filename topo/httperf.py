@@ -16,6 +16,9 @@ FD_SETSIZE = 1024
 
 USABLE_DESCRIPTORS = FD_SETSIZE - 24
 
+NICENESS = 5
+"""httperf never sleeps: it gives way to the switch and the servers where there are few cores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -54,6 +57,9 @@ class HttperfResult:
 def httperf_command(load: Load, address: str, port: int, path: str, share: int, *, processes: int) -> list[str]:
     """Return the command line of one of `processes` equal httperf processes that together make `load`."""
     return [
+        "nice",
+        "-n",
+        str(NICENESS),
         "httperf",
         f"--client={share}/{processes}",
         f"--server={address}",

@@ -17,11 +17,13 @@ from topo import cgroups
 from topo.apache import ApacheLimits, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts
 from topo.controller import Controller
+from topo.errors import LabError
 from topo.hosts import LabHost
 from topo.httperf import Httperf, Load
 from topo.interrupts import ignore_signals
 from topo.mn import Mininet, Node, setLogLevel
 from topo.netns import interface_packets
+from topo.observation import Observation
 from topo.plan import (
     HOSTS,
     LOAD_CLIENT,
@@ -120,6 +122,14 @@ class Lab:
         self._stack.callback(httperf.stop)
         return httperf
 
+    def observe(self) -> Observation:
+        """Return what the controller sees; raise LabError naming what has ended if that is why it sees nothing."""
+        try:
+            return self.controller.observe()
+        except LabError:
+            self.require_running()
+            raise
+
     def require_running(self) -> None:
         """Raise LabError if the switch, the controller or a server has ended."""
         for process in (self.switch.process, self.controller.process, *self._servers):
@@ -143,7 +153,7 @@ class Lab:
         return readings[-1]
 
     def _packet_counts(self) -> PacketCounts:
-        verdicts = self.controller.observe()
+        verdicts = self.observe()
         interfaces = [packets for name, packets in interface_packets(self.pid(SWITCH_NAME)).items() if name != "lo"]
         return PacketCounts(
             received=sum(received for received, _, _ in interfaces),
@@ -171,8 +181,9 @@ class Lab:
         self._stack.callback(cgroups.remove_own, hierarchy)
         self._build_network()
         self._say(f"network up: {len(HOSTS)} hosts around {self.switch.program}")
+        cpus = SERVER_CPUS * self.switch.load_share
         for server in SERVERS:
-            self._groups[server.name] = group = cgroups.CpuGroup(hierarchy, server.name, SERVER_CPUS)
+            self._groups[server.name] = group = cgroups.CpuGroup(hierarchy, server.name, cpus)
             process = start_apache(
                 server.name,
                 str(server.address),
@@ -186,7 +197,7 @@ class Lab:
             self._stack.callback(process.stop)
         self._say(
             f"Apache on {', '.join(server.name for server in SERVERS)}: {self._limits.workers} workers, "
-            f"listen backlog {self._limits.backlog}, {SERVER_CPUS:.0%} of a CPU each"
+            f"listen backlog {self._limits.backlog}, {cpus:.0%} of a CPU each"
         )
         self.controller = Controller(
             self.balance,

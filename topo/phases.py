@@ -69,7 +69,7 @@ def run_phase(
     say: Callable[[str], None] | None = None,
 ) -> Phase:
     """Make the load and watch it; without `say`, in silence."""
-    samples = [Sample(lab.controller.observe(), handshakes.answered_between(0, 0))]
+    samples = [Sample(lab.observe(), handshakes.answered_between(0, 0))]
     started = last = time.time()
     httperf = lab.start_load(load, PAGE)
     due = time.monotonic() + SAMPLE_S
@@ -79,7 +79,7 @@ def run_phase(
             time.sleep(0.05)
         due += SAMPLE_S
         now = time.time()
-        samples.append(Sample(lab.controller.observe(), handshakes.answered_between(last, now)))
+        samples.append(Sample(lab.observe(), handshakes.answered_between(last, now)))
         last = now
         running = len(downloads.established()) if downloads else 0
         if say:
@@ -88,5 +88,5 @@ def run_phase(
     result = httperf.result()
     ended = time.time()
     lab.await_served()
-    samples.append(Sample(lab.controller.observe(), handshakes.answered_between(last, ended)))
+    samples.append(Sample(lab.observe(), handshakes.answered_between(last, ended)))
     return Phase(name, load, started, ended, result, handshakes.between(started, ended), tuple(samples))

@@ -36,8 +36,7 @@ class Results:
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]
-    capture_resets: int
-    """Resets that the load client received from the service."""
+    """By reason, since the baseline."""
 
     def broken(self) -> int:
         """Return how many connections were broken: long downloads with a fault, and resets met by httperf."""
@@ -151,6 +150,6 @@ def table(results: Results) -> str:
         f"packets at the switch: {results.packets.received} in, {results.packets.sent} out, "
         f"{results.packets.dropped} dropped with a reason, {results.packets.punted} to the controller, "
         f"{results.packets.lost_before()} lost before the pipeline, {results.packets.lost_after()} after it",
-        f"drops by reason: {', '.join(f'{reason} {n}' for reason, n in results.drops.items() if n) or 'none'}",
+        f"drops by reason: {', '.join(f'{reason} {n}' for reason, n in results.drops.items()) or 'none'}",
     ]
     return "\n".join(lines)

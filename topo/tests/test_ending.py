@@ -1,0 +1,143 @@
+"""Whatever ends the demo, it leaves nothing behind: no process, namespace, interface, cgroup or file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from topo.cgroups import PREFIX, mounted_hierarchy
+from topo.switches import REPOSITORY, SWITCHES, switch_kind
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
+
+
+def parents() -> dict[int, int]:
+    """Process id -> parent's, of every process that has not ended (init may take a while to reap)."""
+    found: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if state != "Z":
+                found[int(entry.name)] = int(parent)
+    return found
+
+
+def network_namespace(pid: int) -> str:
+    try:
+        return str((Path("/proc") / str(pid) / "ns/net").readlink())
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+@dataclass
+class Traces:
+    """What a running demo has made."""
+
+    pid: int
+    processes: set[int] = field(default_factory=set[int])
+    namespaces: set[str] = field(default_factory=set[str])
+
+    def look(self) -> None:
+        """Add what is there now."""
+        tree = parents()
+        family = {self.pid}
+        while grown := {pid for pid, parent in tree.items() if parent in family} - family:
+            family |= grown
+        self.processes |= family - {self.pid}
+        own = network_namespace(os.getpid())
+        self.namespaces |= {network_namespace(pid) for pid in family} - {own, ""}
+
+    def left(self) -> list[str]:
+        """Name what is still there."""
+        name = f"{PREFIX}{self.pid}-"
+        pids = parents()
+        return [
+            *(f"process {pid}" for pid in self.processes & set(pids)),
+            *(f"namespace {space}" for space in {network_namespace(pid) for pid in pids} & self.namespaces),
+            *(str(path) for path in mounted_hierarchy().root.glob(f"{name}*")),
+            *(str(path) for path in Path(tempfile.gettempdir()).glob(f"{name}*")),
+        ]
+
+
+def end_demo(tmp_path: Path, when: str, end: Callable[[int, Traces], None]) -> tuple[int, str, Traces]:
+    """Run the demo until a line of its output contains `when`, end it, and return exit code, output and traces."""
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "topo.demo", "--output", str(tmp_path)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    traces = Traces(demo.pid)
+    try:
+        assert demo.stdout is not None
+        lines: list[str] = []
+        for line in demo.stdout:
+            lines.append(line)
+            if when in line:
+                break
+        traces.look()
+        end(demo.pid, traces)
+        rest, _ = demo.communicate(timeout=30)
+    finally:
+        demo.kill()
+        demo.wait()
+    return demo.returncode, "".join(lines) + rest, traces
+
+
+def interfaces() -> set[str]:
+    return {entry.name for entry in Path("/sys/class/net").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [("sluice demo:", signal.SIGINT), ("network up", signal.SIGTERM), ("looking for a rate", signal.SIGINT)],
+)
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: signal.Signals) -> None:
+    before = interfaces()
+
+    def interrupt(pid: int, traces: Traces) -> None:
+        time.sleep(1.0)  # somewhere in what follows that line
+        traces.look()
+        os.kill(pid, number)
+
+    code, output, traces = end_demo(tmp_path, when, interrupt)
+    assert code == 128 + number, output
+    assert f"ended by {number.name}; everything it started is gone" in output
+    assert traces.processes and traces.namespaces
+    assert traces.left() == []
+    assert interfaces() <= before
+
+
+def test_a_demo_whose_switch_dies_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    program = SWITCHES[switch_kind()].program
+
+    def kill_switch(pid: int, traces: Traces) -> None:
+        del pid
+        (switch,) = (one for one in traces.processes if executable(one) == program)
+        os.kill(switch, signal.SIGKILL)
+
+    code, output, traces = end_demo(tmp_path, "looking for a rate", kill_switch)
+    assert code == 1, output
+    assert f"{program} ended with exit code -9" in output
+    assert "Traceback" not in output
+    assert traces.left() == []
+
+
+def executable(pid: int) -> str:
+    try:
+        return Path((Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()).name
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

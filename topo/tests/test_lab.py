@@ -1,0 +1,144 @@
+"""The lab with real TCP: pages, long downloads across weight changes, hosts that are no servers, and no packet lost."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from topo.apache import LONG, PAGE
+from topo.downloads import Downloads, spanning
+from topo.errors import LabError
+from topo.netns import socket_in
+from topo.network import Lab
+from topo.plan import (
+    DOWNLOAD_CLIENT,
+    LOAD_CLIENT,
+    PLAIN_HOST,
+    SERVER_NAMES,
+    SERVERS,
+    VIP,
+    WEB_PORT,
+    Balance,
+)
+from topo.processes import await_true, run_in
+from topo.switches import switch_kind
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+URL = f"http://{VIP}/{PAGE}"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(switch_kind(), Balance("fixed", 1.0, 10.0)) as running:
+        yield running
+
+
+def curl(lab: Lab, url: str, *options: str) -> str:
+    return run_in(lab.pid(LOAD_CLIENT.name), ["curl", "-sS", "--max-time", "10", *options, url])
+
+
+def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:
+    output = lab.directory / "fetched"
+    before = lab.observe().counts
+    for _ in range(20):
+        curl(lab, URL, "--fail", "-o", str(output))
+        assert hashlib.sha256(output.read_bytes()).digest() == hashlib.sha256((lab.files / PAGE).read_bytes()).digest()
+    after = lab.observe().counts
+    answered = sum(after[name].since(before[name]).synack for name in SERVER_NAMES)
+    completed = sum(after[name].since(before[name]).completed for name in SERVER_NAMES)
+    assert (answered, completed) == (20, 20)
+
+
+def test_a_host_that_is_no_server_is_reached_and_so_are_router_and_service(lab: Lab) -> None:
+    client = lab.pid(LOAD_CLIENT.name)
+    for address in (PLAIN_HOST.address, LOAD_CLIENT.gateway.ip, VIP):
+        assert " 0% packet loss" in run_in(client, ["ping", "-c", "3", "-i", "0.2", "-W", "2", str(address)])
+
+
+def test_an_expired_ttl_is_answered(lab: Lab) -> None:
+    with pytest.raises(LabError, match=r"Time to live exceeded"):
+        run_in(lab.pid(LOAD_CLIENT.name), ["ping", "-c", "1", "-W", "2", "-t", "1", str(PLAIN_HOST.address)])
+
+
+def test_a_server_is_not_reached_past_its_service(lab: Lab) -> None:
+    before = lab.observe().drops.get("direct_to_server", 0)
+    with socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            connection.connect((str(SERVERS[0].address), WEB_PORT))
+    assert lab.observe().drops["direct_to_server"] > before
+
+
+def downloads(lab: Lab, seconds: float) -> Downloads:
+    original = (lab.files / LONG).read_bytes()
+    return Downloads(
+        namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
+        address=str(VIP),
+        port=WEB_PORT,
+        path=LONG,
+        original=original,
+        readers=4,
+        rate_bytes_per_s=len(original) / seconds,
+    )
+
+
+def test_downloads_live_across_weight_changes(lab: Lab) -> None:
+    running = downloads(lab, seconds=8.0)
+    changes: list[float] = []
+    try:
+        await_true("downloads run", lambda: len(running.established()) == 4, 10.0)
+        for name in SERVER_NAMES:
+            for drain in (True, False):
+                lab.controller.drain(name, drain=drain)
+                changes.append(time.time())
+                for _ in range(3):
+                    curl(lab, URL, "--fail", "-o", "/dev/null")
+        finished = running.finish()
+    finally:
+        running.abort()
+    assert [one.fault for one in finished] == [""] * len(finished)
+    assert all(spanning(finished, moment) == 4 for moment in changes)
+
+
+def test_a_draining_server_gets_no_new_connections(lab: Lab) -> None:
+    lab.controller.drain("s1", drain=True)
+    try:
+        before = lab.observe().counts["s1"]
+        for _ in range(12):
+            curl(lab, URL, "--fail", "-o", "/dev/null")
+        assert lab.observe().counts["s1"].since(before).syn == 0
+    finally:
+        lab.controller.drain("s1", drain=False)
+
+
+def test_the_switch_goes_on_without_its_controller_and_the_next_one_takes_over(lab: Lab) -> None:
+    before = lab.observe()
+    running = downloads(lab, seconds=4.0)
+    try:
+        await_true("downloads run", lambda: len(running.established()) == 4, 10.0)
+        lab.controller.stop()
+        for _ in range(6):
+            curl(lab, URL, "--fail", "-o", "/dev/null")
+        lab.controller.start()
+        finished = running.finish()
+    finally:
+        running.abort()
+    assert [one.fault for one in finished] == [""] * len(finished)
+    after = lab.observe()
+    assert after.ratios == before.ratios
+    assert sum(one.syn for one in after.counts.values()) >= sum(one.syn for one in before.counts.values()) + 10
+
+
+def test_every_packet_is_accounted_for(lab: Lab) -> None:
+    before = lab.quiet_packet_counts()
+    for _ in range(20):
+        curl(lab, URL, "--fail", "-o", "/dev/null")
+    difference = lab.quiet_packet_counts().since(before)
+    assert difference.received > 20 * 70
+    assert difference.conserved()
