@@ -12,6 +12,7 @@
 #define SLUICE_STAGES_CLASSIFY_P4
 
 control Classify(in headers_t hdr, inout metadata_t meta) {
+    @id(0x01000003)
     action to_service(service_id_t service) {
         meta.service = service;
         meta.path = Path.to_service;
@@ -22,11 +23,13 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
+    @id(0x01000004)
     action deny_direct() {
         meta.verdict.drop = DropReason.direct_to_server;
         meta.path = Path.done;
     }
 
+    @id(0x01000005)
     action from_server(server_id_t server, service_id_t service, ipv4_t address, l4_port_t port) {
         meta.server = server;
         meta.service = service;
@@ -40,6 +43,7 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
+    @id(0x01000006)
     action neither() { }
 
     @id(0x02000002)

@@ -37,6 +37,7 @@ control Connections(inout metadata_t meta) {
     ticks_t linger;
 
     // In ticks. Each at most idle, and idle below TICK_BASE.
+    @id(0x01000009)
     action set_timers(ticks_t idle_time, ticks_t pending_time, ticks_t answered_time, ticks_t linger_time) {
         idle = idle_time;
         pending = pending_time;

@@ -13,15 +13,18 @@
 control Forward(inout headers_t hdr, inout metadata_t meta) {
     vlan_id_t vlan = 0;
 
+    @id(0x0100000c)
     action connected() {
         meta.verdict.next_hop = hdr.ipv4.dst;
     }
 
+    @id(0x0100000d)
     action via(ipv4_t next_hop) {
         meta.verdict.next_hop = next_hop;
     }
 
     @defaultonly
+    @id(0x0100000e)
     action unroutable() {
         meta.verdict.drop = DropReason.no_route;
         meta.path = Path.done;
@@ -35,6 +38,7 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
         size = ROUTES;
     }
 
+    @id(0x0100000f)
     action set_neighbour(port_t port, mac_t src, mac_t dst) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
@@ -42,6 +46,7 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @defaultonly
+    @id(0x01000010)
     action unresolved() {
         meta.verdict.drop = DropReason.neighbour_unresolved;
         meta.verdict.punt = PuntReason.neighbour;
@@ -56,12 +61,15 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
         size = NEIGHBOURS;
     }
 
+    @id(0x01000011)
     action keep() { }
 
+    @id(0x01000012)
     action set_vlan(vlan_id_t id) {
         vlan = id;
     }
 
+    @id(0x01000013)
     action strip() {
         hdr.ethernet.type = ETHERTYPE_IPV4;
         hdr.vlan.setInvalid();

@@ -11,7 +11,9 @@
 control Local(inout headers_t hdr, inout metadata_t meta) {
     ipv4_t address = hdr.ipv4.dst;
 
+    @id(0x01000007)
     action is_owned() { }
+    @id(0x01000008)
     action not_owned() { }
 
     @id(0x02000004)
@@ -22,6 +24,7 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
         size = OWNED_ADDRESSES;
     }
 
+    @hidden
     action reflect() {
         hdr.ethernet.dst = hdr.ethernet.src;
         hdr.ethernet.src = meta.router_mac;
@@ -29,6 +32,7 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
         meta.path = Path.done;
     }
 
+    @hidden
     action answer_arp() {
         hdr.arp.operation = ARP_REPLY;
         hdr.arp.target_mac = hdr.arp.sender_mac;
@@ -37,6 +41,7 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
         hdr.arp.sender = address;
     }
 
+    @hidden
     action answer_echo() {
         hdr.icmp.type = ICMP_ECHO_REPLY;
         // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.

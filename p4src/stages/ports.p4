@@ -8,11 +8,13 @@
 #define SLUICE_STAGES_PORTS_P4
 
 control Ports(in headers_t hdr, inout metadata_t meta) {
+    @id(0x01000001)
     action set_port(mac_t mac) {
         meta.router_mac = mac;
     }
 
     @defaultonly
+    @id(0x01000002)
     action unknown_port() {
         meta.verdict.drop = DropReason.port_unknown;
     }

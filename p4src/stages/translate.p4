@@ -11,6 +11,7 @@
 #define SLUICE_STAGES_TRANSLATE_P4
 
 control Translate(inout headers_t hdr, inout metadata_t meta) {
+    @id(0x0100000a)
     action to_server(ipv4_t address, l4_port_t port, bit<1> ejected) {
         meta.endpoint = address;
         meta.endpoint_port = port;
@@ -18,6 +19,7 @@ control Translate(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @defaultonly
+    @id(0x0100000b)
     action unknown_server() {
         meta.verdict.drop = DropReason.server_unknown;
         meta.path = Path.done;

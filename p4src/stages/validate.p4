@@ -7,6 +7,7 @@
 #define SLUICE_STAGES_VALIDATE_P4
 
 control Validate(in headers_t hdr, inout metadata_t meta) {
+    @hidden
     action reject(DropReason reason) {
         meta.verdict.drop = reason;
         meta.path = Path.done;

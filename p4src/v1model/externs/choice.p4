@@ -3,11 +3,12 @@
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
-// The weights that R decides.
-control WeightedChoice(in service_id_t service, in connection_t connection, out server_id_t server) {
+// The weights that R decides. A second pass draws anew: its number is one of the fields.
+control WeightedChoice(in service_id_t service, in connection_t connection, in bit<8> pass, out server_id_t server) {
     @id(0x11000001)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) ratios;
 
+    @id(0x01000014)
     action choose_server(server_id_t id) {
         server = id;
     }
@@ -21,6 +22,7 @@ control WeightedChoice(in service_id_t service, in connection_t connection, out 
             connection.service_port : selector;
             connection.service      : selector;
             connection.protocol     : selector;
+            pass                    : selector;
         }
         actions = { choose_server; }
         implementation = ratios;
@@ -38,6 +40,7 @@ control StableChoice(in service_id_t service, in connection_t connection, out se
     @id(0x11000002)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;
 
+    @id(0x01000015)
     action choose_stable_server(server_id_t id) {
         server = id;
     }
