@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +35,7 @@ from topo.plan import (
     Balance,
 )
 from topo.prerequisites import require_prerequisites
-from topo.processes import Process, await_true, run_in
+from topo.processes import POLL_S, Process, await_true, run_in
 from topo.stress import start_stress
 from topo.switches import SWITCHES, ProcessSwitch
 
@@ -45,6 +46,7 @@ SWITCH_NAME = "sw1"
 SERVED_TIMEOUT_S = 30.0
 QUIET_TIMEOUT_S = 10.0
 MEETING_TIMEOUT_S = 10
+DYING_S = 1.0
 
 
 class Lab:
@@ -127,7 +129,11 @@ class Lab:
         try:
             return self.controller.observe()
         except LabError:
-            self.require_running()
+            # A process that dies closes its connections a moment before it has ended.
+            deadline = time.monotonic() + DYING_S
+            while time.monotonic() < deadline:
+                self.require_running()
+                time.sleep(POLL_S)
             raise
 
     def require_running(self) -> None:
