@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::{Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{Event, Interface, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Interface, Poller, Received, RxBatch, TxBatch, Waker};
 
 use crate::captures::Captures;
 use crate::statistics::PortStatistics;
@@ -190,8 +190,7 @@ impl DataPlane {
 
     fn inject_packet_outs(&mut self) {
         let Some(cpu_port) = self.device.config().cpu_port else { return };
-        let packets = self.device.take_packet_outs();
-        if !packets.is_empty() {
+        for packets in self.device.take_packet_outs().chunks(BATCH) {
             self.forward(cpu_port, packets.iter().map(Vec::as_slice));
         }
     }

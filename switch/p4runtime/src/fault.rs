@@ -9,6 +9,9 @@ use crate::proto::p4::v1 as p4;
 
 /// The type of the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
+/// Bytes of text in those details. They travel in HTTP/2 headers, of which clients take 8 to 64 KB; with more, they
+/// would not learn a single code. Errors beyond have their code and no text.
+const ERROR_TEXT: usize = 16 << 10;
 
 /// The refusal of one update or one read: a canonical code and a text that names the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,11 +93,15 @@ pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
         1 => first.message.clone(),
         all => format!("{failed} of {all} failed, first: {}", first.message),
     };
+    let mut room = ERROR_TEXT;
     let details = outcomes.iter().map(|outcome| {
         let error = match outcome {
             Ok(()) => p4::Error::default(),
             Err(fault) => {
-                p4::Error { canonical_code: fault.code as i32, message: fault.message.clone(), ..Default::default() }
+                let fits = fault.message.len() <= room;
+                room -= if fits { fault.message.len() } else { 0 };
+                let message = if fits { fault.message.clone() } else { String::new() };
+                p4::Error { canonical_code: fault.code as i32, message, ..Default::default() }
             }
         };
         prost_types::Any { type_url: ERROR_TYPE.to_owned(), value: error.encode_to_vec() }
@@ -118,5 +125,14 @@ mod tests {
         let errors: Vec<_> = details.details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
         assert_eq!(errors[0], p4::Error::default());
         assert_eq!((errors[1].canonical_code, errors[1].message.as_str()), (5, "table 7"));
+    }
+
+    #[test]
+    fn the_text_of_many_errors_is_bounded_and_the_codes_are_whole() {
+        let outcomes = vec![Err(Fault::exists("x".repeat(100))); 500];
+        let details = rpc::Status::decode(batch_status(&outcomes).unwrap().details()).unwrap().details;
+        let errors: Vec<_> = details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
+        assert!(errors.iter().all(|error| error.canonical_code == Code::AlreadyExists as i32));
+        assert_eq!(errors.iter().filter(|error| !error.message.is_empty()).count(), ERROR_TEXT / 100);
     }
 }

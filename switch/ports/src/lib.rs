@@ -13,7 +13,7 @@ pub mod pcap;
 pub mod poller;
 mod sys;
 
-pub use batch::{MAX_FRAME, RxBatch, TxBatch};
+pub use batch::{BATCH, MAX_FRAME, RxBatch, TxBatch};
 pub use counters::{CounterSnapshot, Counters};
 pub use interface::{Interface, OpenError, Received};
 pub use poller::{Event, Poller, Waker};

@@ -93,3 +93,28 @@ fn unpack(set: &ValueSetBinding, value: &[u8], mask: &[u8]) -> p4::ValueSetMembe
     let fields: Vec<_> = set.key.iter().map(&mut field).collect();
     p4::ValueSetMember { r#match: matches::encode_key(&set.key, &fields) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::p4::v1::field_match::{self as wire, FieldMatchType};
+
+    #[test]
+    fn fields_are_packed_into_one_number_and_back() {
+        let field = |id, kind, width| KeyBinding { id, name: String::new(), kind, as_ternary: false, width };
+        let key = vec![field(1, MatchKind::Exact, 9), field(2, MatchKind::Lpm, 4), field(3, MatchKind::Ternary, 5)];
+        let set = ValueSetBinding { id: 1, name: String::new(), engine: sluice_engine::ValueSetId(0), key, size: 0 };
+        let matched = |field_id, matched| p4::FieldMatch { field_id, field_match_type: Some(matched) };
+        let member = p4::ValueSetMember {
+            r#match: vec![
+                matched(1, FieldMatchType::Exact(wire::Exact { value: vec![1, 1] })),
+                matched(2, FieldMatchType::Lpm(wire::Lpm { value: vec![0b1000], prefix_len: 2 })),
+                matched(3, FieldMatchType::Ternary(wire::Ternary { value: vec![0b10], mask: vec![0b110] })),
+            ],
+        };
+        let (value, mask) = pack(&set, &member).unwrap();
+        assert_eq!(value, [0b10, 0b0000_0011, 0b0000_0010]);
+        assert_eq!(mask, [0b11, 0b1111_1111, 0b1000_0110]);
+        assert_eq!(unpack(&set, &value, &mask), member);
+    }
+}
