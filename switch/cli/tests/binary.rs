@@ -126,14 +126,13 @@ impl Host {
         }
     }
 
-    /// What arrives until `count` frames are there, or nothing has come for a while.
+    /// What arrives until `count` frames are there, or 5 seconds are over.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         let (mut frames, mut batch, mut events) = (Vec::new(), RxBatch::default(), Vec::new());
+        let deadline = Instant::now() + Duration::from_secs(5);
         while frames.len() < count {
-            self.poller.wait(&mut events, Some(Duration::from_secs(3))).unwrap();
-            if events.is_empty() {
-                break;
-            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
+            self.poller.wait(&mut events, Some(left)).unwrap();
             self.interface.receive(&mut batch);
             frames.extend(batch.frames().map(<[u8]>::to_vec));
         }

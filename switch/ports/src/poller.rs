@@ -59,7 +59,7 @@ impl Poller {
     }
 
     /// Waits until something happens or `timeout` is over (`None`: for as long as it takes), and puts what
-    /// happened into `events`.
+    /// happened into `events`. A signal may end the wait early, with nothing in `events`.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         const EVENTS: usize = 64;
         events.clear();
