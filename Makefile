@@ -40,7 +40,7 @@ test-python: setup ## tests of the controller and the tools
 	$(BIN)/pytest -q controller tools
 
 ptf: setup root ## packet tests of the pipeline
-	$(BIN)/pytest -q ptf-tests
+	$(BIN)/python ptf-tests/run.py
 
 test-lab: setup root ## a short lab run with real TCP
 	$(BIN)/pytest -q topo
@@ -67,6 +67,7 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touche
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
 
 bench: setup root ## packets per second of the switch, next to the copy-forward ceiling
+	cd switch && cargo build --release --quiet --package sluice-ports --examples
 	@$(BIN)/python -m tools.bench
 
 # Set-up
