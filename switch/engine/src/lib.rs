@@ -6,7 +6,22 @@
 //! [`mod@control`]. The engine knows no socket, no gRPC and no wall clock: the caller passes the time, in nanoseconds since
 //! an origin of its choice. The same frames, times, writes and seed always give the same result.
 //!
-//! Semantics are those of BMv2's `simple_switch`; differences are listed in `docs/switch-differences.md`.
+//! # Like BMv2
+//! Semantics are those of BMv2's `simple_switch`, its oddities included: `egress_spec` becomes the drop port + 1 when egress begins;
+//! clones, resubmitted and recirculated packets start with all metadata zero (the ingress port too) but for their field list;
+//! a failed parser still enters ingress; meters are asked peak bucket first and never look at a colour; a hash leaves out
+//! the fields of invalid headers; a hash maximum of 0 counts as 1; a register or counter index outside of the array does nothing.
+//!
+//! # Unlike BMv2, on purpose
+//! - Fields that were never written read as zero. (BMv2: what the buffer's previous packet left there.)
+//! - A failed `assert` or `assume` drops the packet and is counted. (BMv2: the process ends.) Division by zero gives 0.
+//! - An access to a stack element that does not exist reads zero and writes nothing. (BMv2: the process ends.)
+//! - A packet that is resubmitted, recirculated or cloned without end is dropped after [`Options::max_passes`] passes.
+//! - A group changes as a whole; an empty one runs no action; writing the configuration that a meter has does not refill it.
+//! - Every packet runs to its end at once: there are no queues, nothing is lost in them, and the queueing metadata is zero
+//!   but for the time. Of a packet and its clones, ingress clones leave first and egress clones last.
+//! - `random()` is a seeded generator of its own, uniform between both bounds.
+//! - A table that is full refuses entries; the size of an action profile is not enforced, as in BMv2.
 
 mod bits;
 mod calc;

@@ -142,3 +142,12 @@ fn an_unknown_primitive_is_refused_with_its_source() {
     let expected = format!("/actions/{action}/primitives/0/op: the primitive 'teleport' is not supported [paths.p4(");
     assert!(got.starts_with(&expected) && got.contains("truncate(12)"), "{got}");
 }
+
+/// The engine moves between threads, a program is shared by them.
+#[test]
+fn engines_can_be_sent_and_programs_shared() {
+    fn send<T: Send>() {}
+    fn share<T: Send + Sync>() {}
+    send::<Engine>();
+    share::<Program>();
+}
