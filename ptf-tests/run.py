@@ -1,8 +1,8 @@
 """Runs the packet tests: `run.py [--switch embedded|bmv2] [tests]`, as root.
 
 Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
-named `module.Class`, a module's tests together `module`. Logs go to results/ptf/. For a switch that already runs (a
-model or a box) see ptf-tests/README.md.
+named `module.Class`, a module's tests together `module`. Logs go to results/ptf/SWITCH/. For a switch that already runs
+(a model or a box) see ptf-tests/README.md.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -43,6 +47,18 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+@contextmanager
+def kept(switch: str) -> Generator[Path]:
+    """A folder of this run's own, which becomes results/ptf/SWITCH in the end: two runs at a time do not meet."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    running = Path(tempfile.mkdtemp(prefix=f".{switch}-", dir=LOGS))
+    try:
+        yield running
+    finally:
+        shutil.rmtree(LOGS / switch, ignore_errors=True)
+        running.rename(LOGS / switch)
+
+
 def ptf_command(options: argparse.Namespace) -> list[str]:
     """ptf without its interfaces."""
     script = Path(sys.executable).with_name("ptf")
@@ -56,14 +72,12 @@ def environment(outcome: Path | None = None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, logs: Path) -> int:
     """Run the tests; number of failures, at least 1 when ptf itself failed."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    outcome = LOGS / "results.jsonl"
-    outcome.unlink(missing_ok=True)
+    outcome = logs / "results.jsonl"
     netns.enter_new_namespace()
     cables = netns.lay(PORTS)
-    with targets.running(options.switch, ROOT, cables, LOGS / "switch.log") as switch:
+    with targets.running(options.switch, ROOT, cables, logs / "switch.log") as switch:
         command = ptf_command(options)
         for cable in cables:
             command += ["--interface", f"{cable.port}@{cable.test_end}"]
@@ -74,29 +88,30 @@ def run(options: argparse.Namespace) -> int:
             "target": switch.name,
             **({"thrift": switch.thrift} if switch.thrift else {}),
         }
-        command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(LOGS / "ptf.log"), "--quiet"]
+        command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
         command += ["--socket-recv-size", "10240"]
         command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
         done = subprocess.run(
             command,
             env=environment(outcome),
-            cwd=LOGS,
+            cwd=logs,
             check=False,
             preexec_fn=targets.end_with_parent,
         )
         alive = switch.process.poll() is None
-    return summary(outcome, done.returncode, alive)
+    return summary(logs, done.returncode, alive)
 
 
-def summary(outcome: Path, code: int, alive: bool) -> int:
+def summary(logs: Path, code: int, alive: bool) -> int:
     """Print what came of it; number of failures."""
+    outcome = logs / "results.jsonl"
     lines = [json.loads(line) for line in outcome.read_text().splitlines()] if outcome.exists() else []
     number = {kind: sum(line["outcome"] == kind for line in lines) for kind in ("passed", "failed", "skipped")}
     for line in lines:
         if line["outcome"] == "failed":
             print(f"FAILED {line['test']}")
     if not alive:
-        print(f"the switch died; its last words:\n{targets.tail(LOGS / 'switch.log')}")
+        print(f"the switch died; its last words:\n{targets.tail(logs / 'switch.log')}")
     if (code or not alive) and not number["failed"]:
         number["failed"] = 1
     skipped = f", {number['skipped']} skipped" if number["skipped"] else ""
@@ -120,7 +135,8 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGTERM, interrupted)
     try:
-        return 1 if run(options) else 0
+        with kept(options.switch) as logs:
+            return 1 if run(options, logs) else 0
     except (netns.NetworkError, targets.TargetError) as error:
         print(f"ptf: {error}", file=sys.stderr)
         return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness import entries
 from harness.base import (
     StageTest,
     again,
@@ -12,7 +13,7 @@ from harness.base import (
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.plan import S1, S2, WEB
-from sluice.names import PinState
+from sluice.names import Meter, PinState
 
 
 class EjectedChoosesAgain(StageTest):
@@ -90,4 +91,44 @@ class EjectedIsAllThereIs(StageTest):
         flow = Flow(WEB, S1)
         self.opens(flow)
         self.client_sends(flow, flow.syn(), new(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
+
+
+class EjectedMeteredOnce(StageTest):
+    """The second pass takes no second token, and the SYN is offered once."""
+
+    def runTest(self) -> None:
+        self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.eject(S1)
+        self.weigh(WEB, {S2: 1})
+        moved = flow.to(S2)
+        self.client_sends(moved, flow.syn(), new(WEB, S2))
+        self.client_sends(moved, flow.syn(), again(WEB, S2))
+        self.assertPinned(moved, PinState.PENDING)
+
+
+class EjectedRed(StageTest):
+    """A red SYN claims nothing, not even anew: it keeps its pin to the ejected server."""
+
+    def runTest(self) -> None:
+        self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.eject(S1)
+        self.weigh(WEB, {S2: 1})
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
+
+
+class EjectedWithoutRatios(StageTest):
+    """With nothing to choose from by ratio, a pending connection stays where it is."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.eject(S1)
+        self.delete(entries.ratios(WEB, {S1: 1}))
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)

@@ -6,6 +6,7 @@ from harness.base import (
     StageTest,
     again,
     first_answer,
+    repeated_answer,
     unpinned,
     unpinned_mid,
     was_reset,
@@ -141,6 +142,19 @@ class PayloadKeepsAlive(StageTest):
         self.pass_ticks(1)
         self.client_sends(flow, flow.ack())
         self.assertEqual(self.assertPinned(flow, PinState.ESTABLISHED).stamp, before)
+
+
+class NothingShortens(StageTest):
+    """A SYN or SYN-ACK sent again in an established connection takes none of the time that payload gave it."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.client_sends(flow, flow.data())
+        before = self.assertPinned(flow, PinState.ESTABLISHED)
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertEqual(self.assertPinned(flow, PinState.ESTABLISHED), before)
 
 
 class Flood(StageTest):
