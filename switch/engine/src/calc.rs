@@ -89,14 +89,14 @@ impl Calculation {
                 }
             }
         }
-        if let Some((f, valid)) = tail {
-            if there(valid) {
-                let bits = slots[usize::from(f.slot)] as usize;
-                let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
-                let first = usize::from(f.data());
-                for &v in &slots[first..first + bits.div_ceil(64).min(f.limbs())] {
-                    sum += u128::from(v) << shift;
-                }
+        if let Some((f, valid)) = tail
+            && there(valid)
+        {
+            let bits = slots[usize::from(f.slot)] as usize;
+            let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
+            let first = usize::from(f.data());
+            for &v in &slots[first..first + bits.div_ceil(64).min(f.limbs())] {
+                sum += u128::from(v) << shift;
             }
         }
         if self.payload {

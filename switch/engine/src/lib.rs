@@ -36,7 +36,6 @@ mod hash;
 mod layout;
 mod load;
 mod machine;
-mod machine_ext;
 mod meter;
 mod phv;
 mod pipeline;

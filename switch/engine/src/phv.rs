@@ -59,7 +59,7 @@ impl Head {
 
     /// The low `n` bytes of words, least significant word first.
     pub fn put_row(&mut self, row: &[u64], n: usize) {
-        if n % 8 > 0 {
+        if !n.is_multiple_of(8) {
             self.put(row[n / 8], n % 8);
         }
         for &v in row[..n / 8].iter().rev() {

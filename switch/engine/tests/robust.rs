@@ -52,7 +52,7 @@ fn mutate(program: &mut Value, rng: &mut TestRng) {
 fn no_mutated_program_makes_it_panic() {
     let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
     // more, for a longer hunt
-    let mutants: usize = std::env::var("MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let mutants: usize = std::env::var("MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let mut accepted = 0;
     for name in PROGRAMS {
         let original: Value = serde_json::from_slice(&json(name)).unwrap();
@@ -74,7 +74,7 @@ fn no_mutated_program_makes_it_panic() {
             }
         }
     }
-    assert!(accepted > 100, "too few mutants load to say anything: {accepted}");
+    assert!(accepted > 50, "too few mutants load to say anything: {accepted}");
 }
 
 proptest! {

@@ -11,7 +11,7 @@ const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
 /// Bounds beyond this are given up.
 const LARGE: i128 = 1 << 120;
 
-fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
+pub fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
     match (low, high) {
         (Some(l), Some(h)) if l >= -LARGE && h <= LARGE => Some((l, h)),
         _ => None,
@@ -39,7 +39,7 @@ impl Gen<'_, '_> {
     }
 
     /// The destination, or a temporary.
-    fn or_temp(&mut self, d: Option<Slot>) -> Result<Slot> {
+    pub fn or_temp(&mut self, d: Option<Slot>) -> Result<Slot> {
         d.map_or_else(|| self.temp(), Ok)
     }
 
@@ -98,7 +98,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    fn leaf(&mut self, slot: Slot, bounds: Bounds, d: Option<Slot>) -> Result<Val> {
+    pub fn leaf(&mut self, slot: Slot, bounds: Bounds, d: Option<Slot>) -> Result<Val> {
         match d {
             Some(d) if d != slot => {
                 self.emit(Op::Mov { m: 0, d, a: slot });
@@ -121,7 +121,7 @@ impl Gen<'_, '_> {
     }
 
     /// The general evaluator, modulo 2^64.
-    fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
+    pub fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
         self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false });
         Ok(Val { slot: d, bounds: None })
@@ -248,7 +248,7 @@ impl Gen<'_, '_> {
     }
 
     /// `width` bits of an unsigned field from bit `k`.
-    fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
+    pub fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
         let m = (64 - width) as u8;
         let bounds = Some((0, (1i128 << width) - 1));
         let (word, bit) = ((k / 64) as usize, (k % 64) as u8);
@@ -272,117 +272,6 @@ impl Gen<'_, '_> {
         let d = self.or_temp(d)?;
         self.emit(Op::Not { m, d, a: x.slot });
         Ok(Val { slot: d, bounds: x.bounds.and_then(|(l, h)| bounded(Some(-h - 1), Some(-l - 1))) })
-    }
-
-    fn shift_left(&mut self, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
-        let m = width.map_or(0, |w| (64 - w) as u8);
-        let x = self.value(a, None)?;
-        let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
-        if let Some(k) = small_constant(b) {
-            if k >= 64 {
-                let zero = self.constant(0)?;
-                let v = self.leaf(zero, None, d)?;
-                return Ok(Val { bounds: cut(None), ..v });
-            }
-            let bounds = x.bounds.and_then(|(l, h)| bounded(l.checked_mul(1i128 << k), h.checked_mul(1i128 << k)));
-            let d = self.or_temp(d)?;
-            self.emit(Op::ShlI { m, k: k as u8, d, a: x.slot });
-            return Ok(Val { slot: d, bounds: cut(bounds) });
-        }
-        let y = self.exact_amount(b)?;
-        let bounds = match (x.bounds, y.bounds) {
-            (Some((l, h)), Some((_, k))) if k < 64 => {
-                bounded(l.min(0).checked_mul(1i128 << k), h.max(0).checked_mul(1i128 << k))
-            }
-            _ => None,
-        };
-        let d = self.or_temp(d)?;
-        self.emit(Op::Shl { m, d, a: x.slot, b: y.slot });
-        Ok(Val { slot: d, bounds: cut(bounds) })
-    }
-
-    /// A shift amount: anything that does not fit 64 bits shifts everything out all the same.
-    fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
-        let y = self.value(b, None)?;
-        if y.is_u64() {
-            return Ok(y);
-        }
-        let clamped = Expr::SatUnsigned(Box::new(b.clone()), 32);
-        let y = self.general(&clamped, None)?;
-        Ok(Val { bounds: Some((0, 0xffff_ffff)), ..y })
-    }
-
-    fn shift_right(&mut self, e: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
-        if let (Expr::Field(f), Some(k)) = (a, small_constant(b)) {
-            // the high part of a wide field, if that fits a word
-            if !f.narrow() && !f.varbit && !f.signed && f.width.saturating_sub(k) <= 64 && k < f.width {
-                return self.slice(*f, k, f.width - k, d);
-            }
-        }
-        let x = self.value(a, None)?;
-        let Some(bounds) = x.bounds.filter(|_| x.is_u64() || x.is_i64()) else {
-            return self.general(e, d);
-        };
-        let unsigned = x.is_u64();
-        if let Some(k) = small_constant(b) {
-            let k = k.min(if unsigned { 64 } else { 63 });
-            if k == 64 {
-                let zero = self.constant(0)?;
-                return self.leaf(zero, Some((0, 0)), d);
-            }
-            let d = self.or_temp(d)?;
-            let op = if unsigned {
-                Op::ShrI { m: 0, k: k as u8, d, a: x.slot }
-            } else {
-                Op::SarI { k: k as u8, d, a: x.slot }
-            };
-            self.emit(op);
-            return Ok(Val { slot: d, bounds: Some((bounds.0 >> k, bounds.1 >> k)) });
-        }
-        let y = self.exact_amount(b)?;
-        let d = self.or_temp(d)?;
-        self.emit(if unsigned { Op::Shr { d, a: x.slot, b: y.slot } } else { Op::Sar { d, a: x.slot, b: y.slot } });
-        Ok(Val { slot: d, bounds: Some((bounds.0.min(0), bounds.1.max(0))) })
-    }
-
-    fn wrap(&mut self, e: &Expr, a: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
-        if width > 64 {
-            return self.general(e, d);
-        }
-        let x = self.value(a, None)?;
-        if x.fits_signed(width) {
-            return self.leaf(x.slot, x.bounds, d);
-        }
-        let d = self.or_temp(d)?;
-        self.emit(Op::Sext { m: (64 - width) as u8, d, a: x.slot });
-        Ok(Val { slot: d, bounds: Some((-(1 << (width - 1)), (1 << (width - 1)) - 1)) })
-    }
-
-    fn clamp(&mut self, e: &Expr, a: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
-        if width > 64 {
-            return self.general(e, d);
-        }
-        let signed = matches!(e, Expr::SatSigned(..));
-        let bounds =
-            if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
-        let x = self.value(a, None)?;
-        let m = (64 - width) as u8;
-        let slot = if signed && x.is_i64() {
-            let d = self.or_temp(d)?;
-            self.emit(Op::ClampSS { m, d, a: x.slot });
-            d
-        } else if !signed && x.is_u64() {
-            let d = self.or_temp(d)?;
-            self.emit(Op::ClampUU { m, d, a: x.slot });
-            d
-        } else if !signed && x.is_i64() {
-            let d = self.or_temp(d)?;
-            self.emit(Op::ClampSU { m, d, a: x.slot });
-            d
-        } else {
-            self.general(e, d)?.slot
-        };
-        Ok(Val { slot, bounds: Some(bounds) })
     }
 
     fn select(&mut self, c: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
@@ -547,7 +436,7 @@ fn under_ones(e: &Expr) -> Option<(&Expr, u32)> {
     }
 }
 
-fn small_constant(e: &Expr) -> Option<u32> {
+pub fn small_constant(e: &Expr) -> Option<u32> {
     match e {
         Expr::Const(n) if n.sign() != Sign::Minus => Some(u32::try_from(n).unwrap_or(u32::MAX)),
         _ => None,

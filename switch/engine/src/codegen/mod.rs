@@ -8,6 +8,7 @@
 mod arith;
 mod assign;
 mod branch;
+mod shift;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,8 @@
 //! Runs the rare instructions.
 
+use super::{Machine, Stop};
 use crate::code::{Element, Ext, HeaderAt, Target};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::machine::{Machine, Stop};
 use crate::phv::{Phv, StackAt};
 use crate::program::Program;
 use crate::trace::TraceEvent;

@@ -1,0 +1,111 @@
+//! Where a parser state leads.
+
+use super::{Machine, Stop};
+use crate::bits;
+use crate::code::{Case, Code, KeyPart, Pc, Select};
+use crate::layout::{FieldRef, Slots};
+use crate::phv::low;
+use crate::program::Program;
+
+impl Machine {
+    fn key_part(&self, p: &Program, s: &Slots, part: KeyPart, data: &[u8], row: &mut Vec<u64>) -> Result<(), Stop> {
+        let field = |f: FieldRef, row: &mut Vec<u64>| {
+            if f.limbs() == 1 {
+                row.push(low(s, f.slot, f.width));
+            } else {
+                row.extend_from_slice(&s[usize::from(f.slot)..usize::from(f.slot) + f.limbs()]);
+            }
+        };
+        match part {
+            KeyPart::Field(f) => field(f, row),
+            KeyPart::StackLast { stack, field: f } => {
+                let base =
+                    p.phv.stacks[usize::from(stack)].last(s).ok_or(Stop::Parser(p.errors.stack_out_of_bounds))?;
+                field(f.offset(base), row);
+            }
+            KeyPart::UnionStackLast { stack, member, field: f } => {
+                let u = &p.phv.union_stacks[usize::from(stack)];
+                let last = usize::try_from(s[usize::from(u.next)].wrapping_sub(1)).ok();
+                let headers = last.and_then(|i| u.unions.get(i)).ok_or(Stop::Parser(p.errors.stack_out_of_bounds))?;
+                let base = p.phv.headers[usize::from(headers[usize::from(member)])].base;
+                field(f.offset(base), row);
+            }
+            KeyPart::Lookahead { offset, width } => {
+                let first = row.len();
+                row.resize(first + crate::layout::limbs(width), 0);
+                self.lookahead(p, data, offset, width, &mut row[first..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bits ahead of the parser.
+    pub fn lookahead(&self, p: &Program, data: &[u8], offset: u32, width: u32, row: &mut [u64]) -> Result<(), Stop> {
+        let rest = &data[self.position..];
+        if rest.len() * 8 < (offset + width) as usize {
+            return Err(Stop::Parser(p.errors.packet_too_short));
+        }
+        bits::read(rest, offset as usize, width as usize, row);
+        Ok(())
+    }
+
+    /// Where a parser state leads.
+    #[inline(never)]
+    pub fn select(&mut self, p: &Program, code: &Code, s: &Slots, index: usize, data: &[u8]) -> Result<Pc, Stop> {
+        let select = &code.selects[index];
+        let Some(small) = &select.small else {
+            return self.select_slowly(p, select, s, data);
+        };
+        let v = match select.parts[0] {
+            KeyPart::Field(f) => s[usize::from(f.slot)],
+            KeyPart::Lookahead { offset, width } => {
+                let mut row = [0];
+                self.lookahead(p, data, offset, width, &mut row)?;
+                row[0]
+            }
+            _ => 0,
+        };
+        Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2))
+    }
+
+    fn select_slowly(&self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
+        let mut row = Vec::with_capacity(8);
+        for &part in &select.parts {
+            self.key_part(p, s, part, data, &mut row)?;
+        }
+        for case in &select.cases {
+            match case {
+                Case::Value { value, mask, to } => {
+                    if row.iter().zip(mask).zip(value).all(|((k, m), v)| k & m == *v) {
+                        return Ok(*to);
+                    }
+                }
+                Case::ValueSet { set, to } => {
+                    if self.in_value_set(usize::from(*set), &select.parts, &row) {
+                        return Ok(*to);
+                    }
+                }
+            }
+        }
+        Ok(select.default)
+    }
+
+    fn in_value_set(&self, set: usize, parts: &[KeyPart], row: &[u64]) -> bool {
+        if self.value_sets[set].is_empty() {
+            return false;
+        }
+        let total: u32 = parts.iter().map(|p| p.width()).sum();
+        let mut key = Vec::new();
+        let mut w = bits::BitWriter::new(&mut key);
+        w.put(0, (8 - total % 8) % 8);
+        let mut at = 0;
+        for part in parts {
+            w.put_row(&row[at..], part.width());
+            at += crate::layout::limbs(part.width());
+        }
+        w.finish();
+        self.value_sets[set]
+            .iter()
+            .any(|(value, mask)| key.iter().zip(mask).zip(value).all(|((k, m), v)| k & m == v & m))
+    }
+}
