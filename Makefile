@@ -82,8 +82,8 @@ $(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
 	@mkdir -p $(STAMPS) && touch $@
 
 # The stamp outlives nothing: without the packages named in it, it is made again.
-$(STAMPS)/system: topo/packages.txt
-	@tools/install_packages.sh $<
+$(STAMPS)/system: tools/packages.txt topo/packages.txt
+	@tools/install_packages.sh $^
 	@mkdir -p $(STAMPS) && touch $@
 
 $(SWITCHD): $(shell find switch -path switch/target -prune -o -type f -print) | check-cargo

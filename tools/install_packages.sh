@@ -1,10 +1,10 @@
 #!/bin/sh
-# install_packages.sh FILE: installs those Debian packages named in FILE (one a line, # comments) that are missing.
+# install_packages.sh FILE...: installs those Debian packages named in the files (one a line, # comments) that are missing.
 # Starts no service: a policy-rc.d that is not there already forbids it for the time of the installation.
 set -eu
 
 missing=
-for package in $(sed 's/#.*//' "$1"); do
+for package in $(cat "$@" | sed 's/#.*//'); do
     dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed \
         || missing="$missing $package"
 done
