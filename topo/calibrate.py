@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from topo.errors import LabError
 
-RATES_PER_S = (90.0, 130.0, 180.0, 240.0)
+RATES_PER_S = (60.0, 90.0, 130.0, 180.0, 250.0)
 """Connections per second that are tried in turn."""
 
 EQUAL_MEAN_MS = 250.0
@@ -40,7 +40,7 @@ class Burst:
 MARGIN = 1.3
 """The rate chosen is so many times the first one that hurts: an overload at the threshold comes and goes."""
 
-SPARED_MEAN_MS = 20.0
+SPARED_MEAN_MS = 10.0
 """Mean connect time that must be possible at the same rate without the loaded server."""
 
 

@@ -32,7 +32,7 @@ class Controller:
         self._thrift = thrift
         self._configuration = directory / "sluice.yaml"
         self._socket = directory / "sluice.sock"
-        self._trace = directory / "trace.jsonl"
+        self.trace = directory / "trace.jsonl"
         self._program = str(Path(sys.executable).parent / "sluice")
         self.process: Process | None = None
         self._write(balance)
@@ -75,7 +75,7 @@ class Controller:
 
     def weight_changes(self) -> Sequence[float]:
         """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
-        return weight_changes(self._trace.read_text().splitlines())
+        return weight_changes(self.trace.read_text().splitlines())
 
     def status_command(self) -> list[str]:
         """Return the command line that shows the status."""
@@ -83,7 +83,7 @@ class Controller:
 
     def _write(self, balance: Balance) -> None:
         content = controller_config(
-            balance, control_socket=str(self._socket), trace_file=str(self._trace), thrift=self._thrift
+            balance, control_socket=str(self._socket), trace_file=str(self.trace), thrift=self._thrift
         )
         self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
 

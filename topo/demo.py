@@ -21,7 +21,7 @@ from topo.capture import Capture
 from topo.downloads import Downloads
 from topo.errors import LabError
 from topo.handshakes import Handshakes
-from topo.hosts import congestion_control
+from topo.hosts import congestion_control, syn_retransmission
 from topo.httperf import Load
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
@@ -43,7 +43,7 @@ class Settings:
     """How long everything takes, in seconds."""
 
     equal_s: float = 45.0
-    r_s: float = 60.0
+    r_s: float = 70.0
     burst_s: float = 8.0
     period_s: float = 1.0
     intervals: int = 10
@@ -57,7 +57,7 @@ class Settings:
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
     """Run the whole demo and write its files into `output`."""
     kind = switch_kind()
-    say(f"sluice demo: switch {kind}, TCP congestion control {congestion_control()}")
+    say(f"sluice demo: switch {kind}; TCP with {congestion_control()}, {syn_retransmission()}")
     with Lab(kind, settings.balance("fixed"), say=say) as lab:
         handshakes = Handshakes()
         capture = Capture(
@@ -116,6 +116,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             },
         )
         _write(results, output)
+        (output / "trace.jsonl").write_bytes(lab.controller.trace.read_bytes())
     return results
 
 
@@ -138,7 +139,7 @@ def report(results: Results, output: Path, say: Callable[[str], None]) -> bool:
     for download in results.downloads:
         if download.fault:
             say(f"  broken download: {download.fault}")
-    say(f"\nwritten: {output}/summary.json, demo.png, demo.svg")
+    say(f"\nwritten to {output}: summary.json, demo.png, demo.svg, trace.jsonl")
     return all(verdicts.values())
 
 

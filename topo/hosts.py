@@ -20,6 +20,16 @@ def congestion_control() -> str:
     return "cubic" if "cubic" in allowed else "reno"
 
 
+def syn_retransmission() -> str:
+    """Say when this kernel retransmits SYNs: that decides what a lost SYN costs.
+
+    Kernels from 6.5 on retransmit the first few at steady intervals (tcp_syn_linear_timeouts), older ones double each.
+    """
+    linear = Path("/proc/sys/net/ipv4/tcp_syn_linear_timeouts")
+    steady = int(linear.read_text()) if linear.exists() else 0
+    return f"SYNs retransmitted after 1 s, {f'{steady} times steadily, then doubling' if steady else 'doubling'}"
+
+
 def turn_offloads_off(pid: int, interface: str) -> None:
     """Turn off what would put unfinished packets on the wire, in the namespace of process `pid`."""
     switches = [word for offload in OFFLOADS for word in (offload, "off")]

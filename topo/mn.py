@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from topo.errors import LabError
-
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 
 if TYPE_CHECKING:
@@ -73,6 +71,6 @@ else:
         from mininet.net import Mininet
         from mininet.node import Node, Switch
     except ImportError as missing:
-        raise LabError(f"Mininet cannot be imported ({missing}): apt-get install mininet") from missing
+        sys.exit(f"sluice lab: Mininet cannot be imported ({missing}): apt-get install mininet")
 
 __all__ = ["CLI", "Intf", "Mininet", "Node", "Switch", "setLogLevel"]

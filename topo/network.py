@@ -39,7 +39,7 @@ from topo.processes import POLL_S, Process, await_true, run_in
 from topo.stress import start_stress
 from topo.switches import SWITCHES, ProcessSwitch
 
-SERVER_CPUS = 0.06
+SERVER_CPUS = 0.1
 """CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
 
 SWITCH_NAME = "sw1"

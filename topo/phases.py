@@ -45,6 +45,12 @@ class Phase:
         return self.samples[0].observation
 
     @property
+    def at_end_of_load(self) -> Observation:
+        """The last observation while connections were offered; after that the ratios answer to nothing."""
+        end = self.started + self.load.seconds
+        return [one.observation for one in self.samples if one.observation.time <= end or one is self.samples[0]][-1]
+
+    @property
     def after(self) -> Observation:
         """The observation after the load."""
         return self.samples[-1].observation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from topo.processes import Process
 
-HOGS = 12
+HOGS = 24
 """Busy processes that share the server's CPU with Apache's workers."""
 
 

@@ -91,7 +91,7 @@ def checks(results: Results) -> dict[str, bool]:
     return {
         "equal_split_above_100_ms": equal.connect.mean_ms() > EQUAL_MEAN_MS,
         "connect_time_at_most_a_quarter": under_r.connect.mean_ms() * IMPROVEMENT <= equal.connect.mean_ms(),
-        "loaded_ratio_at_least_halved": under_r.after.ratios[loaded] * 2 <= under_r.before.ratios[loaded],
+        "loaded_ratio_at_least_halved": under_r.at_end_of_load.ratios[loaded] * 2 <= under_r.before.ratios[loaded],
         "weights_changed": bool(results.changes),
         "downloads_span_every_change": all(spanning(results.downloads, moment) for moment in results.changes),
         "no_connection_broken": results.broken() == 0,
@@ -105,7 +105,7 @@ def summary(results: Results) -> dict[str, object]:
     return {
         "switch": results.switch,
         "phases": {"equal": phase_summary(results.equal), "r": phase_summary(results.r)},
-        "ratios_final": {name: _rounded(results.r.after.ratios[name], 4) for name in SERVER_NAMES},
+        "ratios_final": {name: _rounded(results.r.at_end_of_load.ratios[name], 4) for name in SERVER_NAMES},
         "weight_changes": len(results.changes),
         "broken_connections": results.broken(),
         "drops": dict(results.drops),
@@ -141,7 +141,7 @@ def table(results: Results) -> str:
         lines.append(both("  SYN-ACK, again", *(one[name].synack_again for one in counts)))
         r = [one[name].r() for one in counts]
         lines.append(both("  R", *("-" if value is None else f"{value:.3f}" for value in r)))
-        lines.append(both("  ratio at the end", *(f"{phase.after.ratios[name]:.3f}" for phase in phases)))
+        lines.append(both("  ratio at the end", *(f"{phase.at_end_of_load.ratios[name]:.3f}" for phase in phases)))
     whole = sum(not one.fault for one in results.downloads)
     lines += [
         "",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from topo.interrupts import Interrupted, interruptible
 from topo.lab import parse_load
 from topo.netns import listening, socket_in
 from topo.processes import Process, await_true
-from topo.switches import Bmv2Switch, SluiceSwitch, switch_kind
+from topo.switches import REPOSITORY, Bmv2Switch, SluiceSwitch, switch_kind
 
 V1 = """\
 sysfs /sys sysfs rw 0 0
@@ -105,6 +107,22 @@ def test_what_is_missing_is_one_line_with_the_package(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(LabError, match="sudo"):
         prerequisites.require_prerequisites()
+
+
+def test_without_mininet_the_remedy_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mininet").mkdir()
+    (tmp_path / "mininet/__init__.py").write_text("raise ImportError('none here')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "topo.demo"],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "sluice lab: Mininet cannot be imported (none here): apt-get install mininet\n"
 
 
 def test_every_package_the_lab_asks_for_is_installed_by_make() -> None:
