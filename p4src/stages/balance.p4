@@ -15,7 +15,7 @@ control Balance(inout metadata_t meta) {
 
     apply {
         if (meta.event == Event.syn) {
-            by_ratio.apply(meta.service, meta.connection, (bit<8>)meta.second_pass, meta.choice);
+            by_ratio.apply(meta.service, meta.connection, meta.second_pass, meta.choice);
         }
         by_capacity.apply(meta.service, meta.connection, meta.stable_choice);
     }

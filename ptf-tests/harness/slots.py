@@ -49,9 +49,9 @@ class Tuple5:
         """Upper bits of its key cell."""
         return zlib.crc32(self._packed("xkcps")) % (1 << FINGERPRINT_BITS)
 
-    def drawn_by_ratio(self, total: int, second_pass: int = 0) -> int:
+    def drawn_by_ratio(self, total: int, second_pass: bool = False) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
-        return zlib.crc32(self._packed("kcpsx") + bytes([second_pass])) % total
+        return zlib.crc32(self._packed("ckpsx" if second_pass else "kcpsx")) % total
 
     def drawn_by_capacity(self, total: int) -> int:
         """Index that the selector `capacities` draws."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import entries
+from harness import bulk, entries
 from harness.base import (
     StageTest,
     again,
@@ -12,7 +12,7 @@ from harness.base import (
 )
 from harness.collisions import crowd
 from harness.flow import Flow
-from harness.plan import S1, S2, WEB
+from harness.plan import S1, S2, S3, WEB
 from sluice.names import Meter, PinState
 
 
@@ -132,3 +132,25 @@ class EjectedWithoutRatios(StageTest):
         self.delete(entries.ratios(WEB, {S1: 1}))
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)
+
+
+class EjectedWithProbes(StageTest):
+    """An ejected server keeps a small share, so that it is still measured. Its pending connections draw by another hash
+    the second time, or whoever drew the share once would draw it for ever; and they are spread by weight, not moved on
+    to one other server (CRCs are linear: the same fields and one more would do just that)."""
+
+    def runTest(self) -> None:
+        weights = {S1: 16, S2: 160, S3: 80}
+        copies = [server for server, weight in weights.items() for _ in range(weight)]
+        self.weigh(WEB, weights)
+        keys = [key for key in bulk.keys(WEB, 400, seed=12) if copies[key.drawn_by_ratio(len(copies))] is S1][:16]
+        for key in keys:
+            self.opens(Flow.of(key, WEB, S1))
+        self.eject(S1)
+        moved = {key: copies[key.drawn_by_ratio(len(copies), second_pass=True)] for key in keys}
+        self.assertLessEqual({S2, S3}, set(moved.values()))
+        self.assertLessEqual(sum(server is S1 for server in moved.values()), len(moved) // 8)
+        for key, server in moved.items():
+            flow = Flow.of(key, WEB, server)
+            self.client_sends(flow, flow.syn(), new(WEB, server))
+            self.assertPinned(flow, PinState.PENDING)

@@ -3,8 +3,12 @@
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
-// The weights that R decides. A second pass draws anew: its number is one of the fields.
-control WeightedChoice(in service_id_t service, in connection_t connection, in bit<8> pass, out server_id_t server) {
+// The weights that R decides. A second pass draws anew, with the client's address in front of its port. (Its number as one more
+// field would not do: CRCs are linear, and all who drew one server would draw the same other one.)
+control WeightedChoice(in service_id_t service, in connection_t connection, in bit<1> second_pass, out server_id_t server) {
+    l4_port_t client_high = connection.client_port;
+    bit<32> client_low = connection.client;
+
     @id(0x11000001)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) ratios;
 
@@ -17,12 +21,11 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     table choose {
         key = {
             service                 : exact @name("service");
-            connection.client_port  : selector;
-            connection.client       : selector;
+            client_high             : selector;
+            client_low              : selector;
             connection.service_port : selector;
             connection.service      : selector;
             connection.protocol     : selector;
-            pass                    : selector;
         }
         actions = { choose_server; }
         implementation = ratios;
@@ -31,6 +34,10 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
 
     apply {
         server = 0;
+        if (second_pass == 1) {
+            client_high = connection.client[31:16];
+            client_low = connection.client[15:0] ++ connection.client_port;
+        }
         choose.apply();
     }
 }
