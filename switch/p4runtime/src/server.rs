@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 
 use crate::device::Device;
 use crate::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
@@ -32,12 +32,13 @@ pub async fn serve(
     let service = P4RuntimeServer::new(Service::new(Arc::clone(&device)))
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
+    // The builder's own `tcp_nodelay` is for listeners that it opens itself.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
-        .tcp_nodelay(true)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(service)
-        .serve_with_incoming(TcpListenerStream::new(listener));
+        .serve_with_incoming(incoming);
     tokio::select! {
         result = server => result,
         () = timers::run(device) => Ok(()),
