@@ -49,7 +49,7 @@ mod wide;
 
 pub use control::{
     ActionCall, CloneSession, CounterData, Digest, DigestConfig, Entry, EntryAction, EntryView, Group, GroupMember,
-    KeyField, Member, MeterConfig, OneShotMember, Replica,
+    KeyField, Member, MeterConfig, OneShotMember, Replica, SavedEntry, SavedMeter,
 };
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};

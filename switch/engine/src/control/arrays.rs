@@ -98,11 +98,11 @@ fn outside(index: u64, size: u64) -> ControlError {
     ControlError::OutOfRange(format!("index {index}; the array has {size} cells"))
 }
 
-fn cell<T>(cells: &[T], index: u64) -> Result<&T> {
+pub(super) fn cell<T>(cells: &[T], index: u64) -> Result<&T> {
     usize::try_from(index).ok().and_then(|i| cells.get(i)).ok_or_else(|| outside(index, cells.len() as u64))
 }
 
-fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
+pub(super) fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
     let size = cells.len() as u64;
     usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| outside(index, size))
 }

@@ -10,6 +10,7 @@ mod arrays;
 mod others;
 mod profiles;
 mod tables;
+mod undo;
 
 use num_bigint::BigUint;
 
@@ -19,6 +20,8 @@ use crate::layout::limbs;
 use crate::profile::Call;
 use crate::program::{ActionId, DigestId, Program};
 use crate::wide::limbs_to_bytes;
+
+pub use undo::{SavedEntry, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 

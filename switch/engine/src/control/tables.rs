@@ -224,7 +224,7 @@ impl Engine {
         Ok(())
     }
 
-    fn no_entry(&self, table: TableId) -> ControlError {
+    pub(super) fn no_entry(&self, table: TableId) -> ControlError {
         ControlError::NotFound(format!("table '{}' has no entry with this key", self.program.table_info(table).name))
     }
 
@@ -233,7 +233,12 @@ impl Engine {
     }
 
     /// Checks a key; returns what identifies the entry, and the key in the form that is read back.
-    fn identity(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<(RawEntry, Vec<KeyField>)> {
+    pub(super) fn identity(
+        &self,
+        table: TableId,
+        key: &[KeyField],
+        priority: i32,
+    ) -> Result<(RawEntry, Vec<KeyField>)> {
         let t = &self.program.tables[table.index()];
         if key.len() != t.info.keys.len() {
             let (name, n) = (&t.info.name, t.info.keys.len());
@@ -257,7 +262,7 @@ impl Engine {
         Ok((t.key.raw(&fields, priority), canonical))
     }
 
-    fn locate(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryId> {
+    pub(super) fn locate(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryId> {
         let (raw, _) = self.identity(table, key, priority)?;
         self.machine.tables[table.index()].store.find(&raw).ok_or_else(|| self.no_entry(table))
     }
@@ -279,7 +284,7 @@ impl Engine {
         Entry { action: self.action_of(table, bound), ..entry.clone() }
     }
 
-    fn action_of(&self, table: TableId, bound: &Bound) -> EntryAction {
+    pub(super) fn action_of(&self, table: TableId, bound: &Bound) -> EntryAction {
         let id_of =
             |map: &std::collections::BTreeMap<u32, u32>, at: u32| map.iter().find(|e| *e.1 == at).map_or(0, |e| *e.0);
         let profile = self.program.table_info(table).profile.map(|p| &self.machine.profiles[p.index()]);
@@ -305,7 +310,7 @@ impl Engine {
     }
 
     /// Checks an action and takes hold of the member or group it names.
-    fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
+    pub(super) fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
         let program = self.program.clone();
         let info = program.table_info(table);
         let Some(profile) = info.profile else {
@@ -362,7 +367,7 @@ impl Engine {
     }
 
     /// Lets go of the member or group.
-    fn unbind(&mut self, table: TableId, bound: &Bound) {
+    pub(super) fn unbind(&mut self, table: TableId, bound: &Bound) {
         let Some(profile) = self.program.table_info(table).profile else { return };
         let ps = &mut self.machine.profiles[profile.index()];
         match bound {

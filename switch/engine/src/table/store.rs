@@ -142,6 +142,17 @@ impl Store {
 
     /// Adds an entry that is not there yet.
     pub fn insert(&mut self, e: &RawEntry) -> EntryId {
+        self.next_age += 1;
+        self.insert_aged(e, self.next_age - 1)
+    }
+
+    /// An entry's age; the lower, the older.
+    pub fn age(&self, id: EntryId) -> u64 {
+        self.records[id as usize].age
+    }
+
+    /// Adds an entry that was there before, with the age it had.
+    pub fn insert_aged(&mut self, e: &RawEntry, age: u64) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.records.push(Record {
                 used: false,
@@ -160,11 +171,10 @@ impl Store {
             used: true,
             next: NONE,
             priority: e.priority,
-            age: self.next_age,
+            age,
             tuple: self.tuple_ids[at],
             ranges: e.ranges.clone().into_boxed_slice(),
         };
-        self.next_age += 1;
         self.len += 1;
         self.link(at, id, &e.value);
         self.tuples[at].entries += 1;
@@ -182,21 +192,23 @@ impl Store {
         self.tuples.len() - 1
     }
 
-    /// Puts the entry into its chain: by priority, then age (it is the youngest).
+    /// Puts the entry into its chain: by priority, then age.
     fn link(&mut self, at: usize, id: EntryId, value: &[u64]) {
         let (values, records, words) = (&self.values, &mut self.records, self.words);
         let of = |id: EntryId| &values[id as usize * words..(id as usize + 1) * words];
         let tuple = &mut self.tuples[at];
         let h = hash(value);
         if let Some(head) = tuple.heads.find_mut(h, |&i| of(i) == value) {
-            let priority = records[id as usize].priority;
-            if records[*head as usize].priority < priority {
+            let (priority, age) = (records[id as usize].priority, records[id as usize].age);
+            let goes_before =
+                |other: &Record| other.priority < priority || other.priority == priority && other.age > age;
+            if goes_before(&records[*head as usize]) {
                 records[id as usize].next = *head;
                 *head = id;
             } else {
                 let mut before = *head;
                 while records[before as usize].next != NONE
-                    && records[records[before as usize].next as usize].priority >= priority
+                    && !goes_before(&records[records[before as usize].next as usize])
                 {
                     before = records[before as usize].next;
                 }

@@ -1,0 +1,85 @@
+//! Taking changes back: what the other methods cannot restore, because packets have changed it or because it has an order.
+//!
+//! An entry keeps its counter, its meter's tokens, its idle time and its age (of equal priorities the older entry wins).
+
+use super::{Entry, KeyField, MeterConfig, Result};
+use crate::engine::Engine;
+use crate::machine::EntryState;
+use crate::meter::Meter;
+use crate::program::{MeterId, TableId};
+
+/// An entry with everything that belongs to it, at one moment.
+#[derive(Debug, Clone)]
+pub struct SavedEntry {
+    table: TableId,
+    /// Members and groups by id: their places may have changed when it comes back.
+    entry: Entry,
+    state: EntryState,
+    age: u64,
+}
+
+/// A meter's configuration and tokens, at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedMeter(Meter);
+
+impl SavedMeter {
+    /// The configuration; `None`: default.
+    #[must_use]
+    pub fn config(&self) -> Option<MeterConfig> {
+        self.0.config()
+    }
+}
+
+impl Engine {
+    /// The entry with this key and priority, to be restored later.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn entry_save(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<SavedEntry> {
+        let id = self.locate(table, key, priority)?;
+        let ts = &self.machine.tables[table.index()];
+        let state = ts.entries[id as usize].clone().ok_or_else(|| self.no_entry(table))?;
+        let entry = Entry { action: self.action_of(table, &state.bound), ..state.written.clone() };
+        Ok(SavedEntry { table, entry, state, age: ts.store.age(id) })
+    }
+
+    /// Puts an entry back as it was, whether it has been changed or deleted since.
+    ///
+    /// # Errors
+    /// `NotFound` when the member or group it had is gone.
+    pub fn entry_restore(&mut self, saved: SavedEntry) -> Result<()> {
+        let SavedEntry { table, entry, state, age } = saved;
+        let (raw, _) = self.identity(table, &entry.key, entry.priority)?;
+        let bound = self.bind(table, &entry.action)?;
+        let ts = &mut self.machine.tables[table.index()];
+        let id = match ts.store.find(&raw) {
+            Some(id) => id,
+            None => ts.store.insert_aged(&raw, age),
+        } as usize;
+        if ts.entries.len() <= id {
+            ts.entries.resize(id + 1, None);
+        }
+        let old = ts.entries[id].replace(EntryState { bound, ..state });
+        if let Some(old) = old {
+            self.unbind(table, &old.bound);
+        }
+        Ok(())
+    }
+
+    /// One cell of an indirect meter, to be restored later.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn meter_save(&self, meter: MeterId, index: u64) -> Result<SavedMeter> {
+        super::arrays::cell(&self.machine.state.meters[meter.index()], index).copied().map(SavedMeter)
+    }
+
+    /// Puts a cell back as it was, tokens included.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn meter_restore(&mut self, meter: MeterId, index: u64, saved: SavedMeter) -> Result<()> {
+        *super::arrays::cell_mut(&mut self.machine.state.meters[meter.index()], index)? = saved.0;
+        Ok(())
+    }
+}
