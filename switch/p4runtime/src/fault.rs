@@ -48,6 +48,8 @@ constructors! {
     exists => AlreadyExists,
     /// No room.
     exhausted => ResourceExhausted,
+    /// The batch it belongs to failed elsewhere.
+    aborted => Aborted,
     /// This switch does not do that.
     unimplemented => Unimplemented,
 }
@@ -88,7 +90,9 @@ impl From<Fault> for Status {
 /// The status of a batch in which something was refused: one `p4.v1.Error` per element, in order.
 pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-    let first = outcomes.iter().find_map(|outcome| outcome.as_ref().err())?;
+    let faults = || outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+    // What was aborted only says that something else failed.
+    let first = faults().find(|fault| fault.code != Code::Aborted).or_else(|| faults().next())?;
     let message = match outcomes.len() {
         1 => first.message.clone(),
         all => format!("{failed} of {all} failed, first: {}", first.message),

@@ -27,6 +27,7 @@ mod actions;
 mod matches;
 mod reconcile;
 mod timers;
+mod undo;
 mod write;
 
 pub use device::{Config, Device};

@@ -21,6 +21,7 @@ use p4::p4_runtime_server::P4Runtime;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as StreamRequest;
 use p4::stream_message_response::Update as StreamResponse;
+use p4::write_request::Atomicity;
 
 /// The version of the API that is spoken.
 pub const API_VERSION: &str = "1.5.0";
@@ -49,11 +50,16 @@ impl Service {
         Err(Status::not_found(format!("there is no device {id}; this is device {own}")))
     }
 
-    /// Makes updates in order, each on its own.
-    fn apply(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
+    /// Makes updates in order; packets get their turn after every `at_once` of them.
+    fn apply(
+        &self,
+        updates: &[p4::Update],
+        apply: impl Fn(&mut Target<'_>, &[p4::Update]) -> Vec<Outcome>,
+        at_once: usize,
+    ) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
         // Without a pipeline even a request without updates is refused.
-        let chunks = updates.chunks(UPDATES_AT_ONCE).chain(updates.is_empty().then_some(updates));
+        let chunks = updates.chunks(at_once).chain(updates.is_empty().then_some(updates));
         for updates in chunks {
             let mut programs = self.device.programs.lock();
             let running = programs.addressed().ok_or_else(no_pipeline)?;
@@ -64,7 +70,7 @@ impl Service {
                 replication: &mut running.replication,
                 now: self.device.now(),
             };
-            outcomes.extend(updates.iter().map(|update| write::apply(&mut target, update)));
+            outcomes.extend(apply(&mut target, updates));
         }
         Ok(outcomes)
     }
@@ -226,12 +232,17 @@ impl P4Runtime for Service {
         check_role_id(request.role_id)?;
         let _gate = self.device.gate.lock().await;
         self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
-        if request.atomicity() != p4::write_request::Atomicity::ContinueOnError {
-            return Err(Status::unimplemented(
-                "only CONTINUE_ON_ERROR is supported; each update by itself is atomic to packets",
-            ));
-        }
-        let outcomes = self.apply(&request.updates)?;
+        let outcomes = match Atomicity::try_from(request.atomicity) {
+            Ok(Atomicity::ContinueOnError) => self.apply(&request.updates, write::apply_each, UPDATES_AT_ONCE)?,
+            // Nothing is gained by letting packets see a batch that may be taken back.
+            Ok(Atomicity::RollbackOnError | Atomicity::DataplaneAtomic) => {
+                self.apply(&request.updates, write::apply_all_or_none, usize::MAX)?
+            }
+            Err(_) => {
+                let text = format!("the atomicity {} is none that P4Runtime has", request.atomicity);
+                return Err(Status::invalid_argument(text));
+            }
+        };
         match batch_status(&outcomes) {
             None => Ok(Response::new(p4::WriteResponse {})),
             Some(status) => {

@@ -9,7 +9,11 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use p4::action_profile_group::member::WatchKind;
 
-fn find(binding: &Binding, id: u32) -> Outcome<&ProfileBinding> {
+/// The profile with this id.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+pub fn find(binding: &Binding, id: u32) -> Outcome<&ProfileBinding> {
     binding.profiles.get(id).ok_or_else(|| unknown("action profile", id))
 }
 

@@ -11,30 +11,37 @@ use crate::fault::{Fault, Outcome};
 use crate::matches;
 use crate::proto::p4::v1 as p4;
 
-fn find_table(binding: &Binding, id: u32) -> Outcome<&TableBinding> {
+/// The table with this id.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+pub fn find_table(binding: &Binding, id: u32) -> Outcome<&TableBinding> {
     binding.tables.get(id).ok_or_else(|| unknown("table", id))
 }
 
-fn place(table: &TableBinding) -> String {
+/// The table, for texts.
+pub fn place(table: &TableBinding) -> String {
     format!("table {}", table.name)
 }
 
 /// Inserts, modifies or deletes an entry, or changes the default action.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEntry) -> Outcome {
-    let table = find_table(target.binding, entry.table_id)?;
-    write_to(target, table, operation, entry).map_err(|fault| fault.within(&place(table)))
+    if entry.is_default_action {
+        let table = find_table(target.binding, entry.table_id)?;
+        return write_default(target, table, operation, entry).map_err(|fault| fault.within(&place(table)));
+    }
+    let (table, key, priority) = locate(target.binding, entry)?;
+    write_entry(target, table, operation, entry, key, priority).map_err(|fault| fault.within(&place(table)))
 }
 
-fn write_to(target: &mut Target<'_>, table: &TableBinding, operation: Operation, entry: &p4::TableEntry) -> Outcome {
-    if entry.is_default_action {
-        return write_default(target, table, operation, entry);
-    }
-    if table.key.is_empty() {
-        return Err(Fault::invalid("the table has no key, so that it has a default action but no entries"));
-    }
-    let key = matches::decode_key(&table.key, &entry.r#match)?;
-    check_priority(table, entry.priority)?;
-    let priority = entry.priority;
+fn write_entry(
+    target: &mut Target<'_>,
+    table: &TableBinding,
+    operation: Operation,
+    entry: &p4::TableEntry,
+    key: Vec<KeyField>,
+    priority: i32,
+) -> Outcome {
     if operation == Operation::Delete {
         refuse_const(table)?;
         return Ok(target.engine.table_delete(table.engine, &key, priority)?);
@@ -279,6 +286,19 @@ fn find_entry<'b>(
         return Err(
             Fault::unimplemented("counters and meters of the default action cannot be reached").within(&place(table))
         );
+    }
+    locate(binding, entry)
+}
+
+/// What identifies an entry: its table, key and priority.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields.
+pub fn locate<'b>(binding: &'b Binding, entry: &p4::TableEntry) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
+    let table = find_table(binding, entry.table_id)?;
+    if table.key.is_empty() {
+        let fault = Fault::invalid("the table has no key, so that it has a default action but no entries");
+        return Err(fault.within(&place(table)));
     }
     let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;
     check_priority(table, entry.priority).map_err(|fault| fault.within(&place(table)))?;

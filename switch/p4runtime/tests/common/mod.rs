@@ -182,10 +182,15 @@ impl Controller {
     }
 
     pub async fn write_all(&mut self, updates: Vec<p4::Update>) -> Result<(), Status> {
+        self.write_batch(p4::write_request::Atomicity::ContinueOnError as i32, updates).await
+    }
+
+    pub async fn write_batch(&mut self, atomicity: i32, updates: Vec<p4::Update>) -> Result<(), Status> {
         let request = p4::WriteRequest {
             device_id: DEVICE,
             election_id: Some(p4::Uint128 { high: 0, low: self.election }),
             updates,
+            atomicity,
             ..Default::default()
         };
         self.client.write(request).await.map(|_| ())

@@ -1,0 +1,170 @@
+//! How an update is taken back, so that a batch happens as a whole or not at all.
+//!
+//! The way back is noted before an update is made, and the ways back are gone in reverse order while packets wait. What
+//! packets and time have made of an entity comes back too: counts, tokens of meters, idle times, and the age that decides
+//! between entries of equal priority.
+
+use sluice_engine::{KeyField, TableId};
+
+use crate::entity::{Operation, Target, cell_index, counter, profile, replication, table, unknown};
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+use p4::entity::Entity;
+use p4::packet_replication_engine_entry::Type as Replication;
+
+/// Takes one update back; to be called when every later one has been taken back.
+pub type Undo = Box<dyn FnOnce(&mut Target<'_>) -> Outcome>;
+
+/// The way back from an update that has not been made yet.
+///
+/// # Errors
+/// Why the update cannot be made, as far as that can be told from what it names.
+pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity) -> Outcome<Undo> {
+    let binding = target.binding;
+    match entity {
+        Entity::TableEntry(entry) if entry.is_default_action => default_action(target, entry),
+        Entity::TableEntry(entry) => {
+            let (table, key, priority) = table::locate(binding, entry)?;
+            match operation {
+                Operation::Insert => Ok(delete_entry(table.engine, key, priority)),
+                Operation::Modify | Operation::Delete => restore_entry(target, entry),
+            }
+        }
+        Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, .. })
+        | Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, .. }) => match table_entry {
+            Some(entry) if !entry.is_default_action => restore_entry(target, entry),
+            _ => Ok(nothing()),
+        },
+        Entity::ActionProfileMember(member) => profile_member(target, operation, member),
+        Entity::ActionProfileGroup(group) => profile_group(target, operation, group),
+        Entity::PacketReplicationEngineEntry(entry) => Ok(replication_entry(target, operation, entry)),
+        Entity::CounterEntry(entry) => counter_cells(target, entry),
+        Entity::MeterEntry(entry) => meter_cells(target, entry),
+        Entity::RegisterEntry(entry) => register_cells(target, entry),
+        Entity::ValueSetEntry(entry) => {
+            let id = entry.value_set_id;
+            let set = binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?.engine;
+            let old = target.engine.value_set_read(set);
+            Ok(Box::new(move |target| Ok(target.engine.value_set_write(set, &old)?)))
+        }
+        Entity::DigestEntry(entry) => {
+            let id = entry.digest_id;
+            let digest = binding.digests.get(id).ok_or_else(|| unknown("digest", id))?.engine;
+            let old = target.engine.digest_config(digest);
+            Ok(Box::new(move |target| {
+                target.engine.digest_configure(digest, old);
+                Ok(())
+            }))
+        }
+        // Refused when it is tried.
+        Entity::ExternEntry(_) => Ok(nothing()),
+    }
+}
+
+fn nothing() -> Undo {
+    Box::new(|_| Ok(()))
+}
+
+fn default_action(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
+    let table = table::find_table(target.binding, entry.table_id)?.engine;
+    let old = target.engine.table_default(table);
+    Ok(Box::new(move |target| Ok(target.engine.table_set_default(table, old.as_ref())?)))
+}
+
+fn delete_entry(table: TableId, key: Vec<KeyField>, priority: i32) -> Undo {
+    Box::new(move |target| Ok(target.engine.table_delete(table, &key, priority)?))
+}
+
+fn restore_entry(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
+    let (table, key, priority) = table::locate(target.binding, entry)?;
+    let saved = target.engine.entry_save(table.engine, &key, priority);
+    let saved = saved.map_err(|error| Fault::from(error).within(&table::place(table)))?;
+    Ok(Box::new(move |target| Ok(target.engine.entry_restore(saved)?)))
+}
+
+fn profile_member(target: &Target<'_>, operation: Operation, member: &p4::ActionProfileMember) -> Outcome<Undo> {
+    let profile = profile::find(target.binding, member.action_profile_id)?.engine;
+    let id = member.member_id;
+    let old = target.engine.members(profile).into_iter().find(|old| old.id == id);
+    Ok(match (operation, old) {
+        (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.member_delete(profile, id)?)),
+        (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.member_modify(profile, &old)?)),
+        (Operation::Delete, Some(old)) => Box::new(move |target| Ok(target.engine.member_insert(profile, &old)?)),
+        (_, None) => nothing(),
+    })
+}
+
+fn profile_group(target: &Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome<Undo> {
+    let profile = profile::find(target.binding, group.action_profile_id)?.engine;
+    let id = group.group_id;
+    let old = target.engine.groups(profile).into_iter().find(|old| old.id == id);
+    Ok(match (operation, old) {
+        (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.group_delete(profile, id)?)),
+        (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.group_modify(profile, &old)?)),
+        (Operation::Delete, Some(old)) => Box::new(move |target| Ok(target.engine.group_insert(profile, &old)?)),
+        (_, None) => nothing(),
+    })
+}
+
+fn replication_entry(target: &Target<'_>, operation: Operation, entry: &p4::PacketReplicationEngineEntry) -> Undo {
+    let kept = &*target.replication;
+    let old = match &entry.r#type {
+        Some(Replication::MulticastGroupEntry(group)) => {
+            kept.groups.get(&group.multicast_group_id).cloned().map(Replication::MulticastGroupEntry)
+        }
+        Some(Replication::CloneSessionEntry(session)) => {
+            kept.sessions.get(&session.session_id).cloned().map(Replication::CloneSessionEntry)
+        }
+        None => None,
+    };
+    let old = old.map(|kind| p4::PacketReplicationEngineEntry { r#type: Some(kind) });
+    match (operation, old) {
+        (Operation::Insert, _) => {
+            let new = entry.clone();
+            Box::new(move |target| replication::write(target, Operation::Delete, &new))
+        }
+        (Operation::Modify, Some(old)) => Box::new(move |target| replication::write(target, Operation::Modify, &old)),
+        (Operation::Delete, Some(old)) => Box::new(move |target| replication::write(target, Operation::Insert, &old)),
+        (_, None) => nothing(),
+    }
+}
+
+/// The cells that an update of an array is about; all of them without an index.
+fn cells(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<std::ops::Range<u64>> {
+    Ok(counter::cells(cell_index(index, size, place)?, size))
+}
+
+fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry) -> Outcome<Undo> {
+    let id = entry.counter_id;
+    let counter = target.binding.counters.get(id).ok_or_else(|| unknown("counter", id))?;
+    let cells = cells(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;
+    let counter = counter.engine;
+    let old = cells.map(|cell| Ok((cell, target.engine.counter_read(counter, cell)?))).collect::<Outcome<Vec<_>>>()?;
+    Ok(Box::new(move |target| {
+        old.into_iter().try_for_each(|(cell, data)| Ok(target.engine.counter_write(counter, cell, data)?))
+    }))
+}
+
+fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry) -> Outcome<Undo> {
+    let id = entry.meter_id;
+    let meter = target.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?;
+    let cells = cells(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
+    let meter = meter.engine;
+    let old = cells.map(|cell| Ok((cell, target.engine.meter_save(meter, cell)?))).collect::<Outcome<Vec<_>>>()?;
+    Ok(Box::new(move |target| {
+        old.into_iter().try_for_each(|(cell, saved)| Ok(target.engine.meter_restore(meter, cell, saved)?))
+    }))
+}
+
+fn register_cells(target: &Target<'_>, entry: &p4::RegisterEntry) -> Outcome<Undo> {
+    let id = entry.register_id;
+    let register = target.binding.registers.get(id).ok_or_else(|| unknown("register", id))?;
+    let cells = cells(entry.index.as_ref(), register.size, &format!("register {}", register.name))?;
+    let (register, bytes) = (register.engine, register.bytes);
+    let mut old = Vec::new();
+    target.engine.register_read_range(register, cells.start, cells.end - cells.start, &mut old)?;
+    Ok(Box::new(move |target| {
+        let cells = cells.zip(old.chunks_exact(bytes));
+        cells.into_iter().try_for_each(|(cell, value)| Ok(target.engine.register_write(register, cell, value)?))
+    }))
+}
