@@ -23,7 +23,7 @@ BALANCE = Balance("production", 2.0, 10.0)
 """The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
 
 HINT = """\
-Try:  load 100 60     100 connections per second for 60 s from c1     (in the background)
+Try:  load 130 120    130 connections per second for 120 s from c1, in the background
       break s3        load server s3 with stress, and after a few seconds:
       status          the ratios: they move away from s3
       mend s3         ... and come back
@@ -37,7 +37,7 @@ def parse_load(line: str) -> Load:
     try:
         rate, seconds = (float(word) for word in line.split())
     except ValueError:
-        raise LabError("usage: load RATE SECONDS, for example: load 100 60") from None
+        raise LabError("usage: load RATE SECONDS, for example: load 130 120") from None
     if not (0 < rate <= 10_000 and 0 < seconds <= 3600):
         raise LabError("load: RATE is above 0 and at most 10,000 per second, SECONDS at most 3,600")
     return Load(rate, seconds)

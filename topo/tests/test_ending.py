@@ -141,3 +141,21 @@ def executable(pid: int) -> str:
         return Path((Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()).name
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def test_the_prompt_answers_and_leaves_nothing() -> None:
+    commands = "load 20 1\nbreak s9\nbreak s3\nmend s3\nload x\nstatus\nexit\n"
+    lab = subprocess.run(
+        [sys.executable, "-m", "topo.lab"],
+        cwd=REPOSITORY,
+        input=commands,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert lab.returncode == 0, lab.stderr
+    assert "usage: break SERVER, one of s1, s2, s3" in lab.stdout
+    assert "usage: load RATE SECONDS" in lab.stdout
+    assert "web 10.0.0.100:80  mode production" in lab.stdout
+    assert lab.stdout.endswith("everything the lab started is gone\n")
