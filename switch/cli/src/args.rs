@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
@@ -30,6 +31,8 @@ as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
   -L, --log-level LEVEL        trace, debug, info, warn, error or off [info; simple_switch_grpc: trace]
       --log-flush              accepted; every line is flushed
       --pcap[=DIR]             write IFACE_in.pcap and IFACE_out.pcap into DIR [.]
+      --use-files SECONDS      packets from IFACE_in.pcap and out to IFACE_out.pcap in place of interfaces; read after
+                               SECONDS
       --max-port-count N       accepted; there is no limit
       --version, --json-version, -h, --help
 
@@ -49,7 +52,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("debugger", "there is no debugger; use --trace"),
     ("debugger-addr", "there is no debugger; use --trace"),
     ("restore-state", "state cannot be restored from a file"),
-    ("use-files", "packets cannot be read from files yet; use -i with a veth pair"),
     ("dump-packet-data", "use --pcap or --trace"),
     ("log-file-max-size", "log files are not rotated; use logrotate with copytruncate"),
     ("log-file-max-files", "log files are not rotated; use logrotate with copytruncate"),
@@ -100,6 +102,8 @@ pub struct Args {
     pub log_level: Option<LevelFilter>,
     /// Where captures go, if any.
     pub pcap: Option<PathBuf>,
+    /// Files in place of interfaces, read after this time.
+    pub use_files: Option<Duration>,
     /// Log what happens to each packet.
     pub trace: bool,
     /// Where statistics go, if anywhere but the end of standard error.
@@ -151,6 +155,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         log_file: None,
         log_level: None,
         pcap: None,
+        use_files: None,
         trace: false,
         stats_file: None,
     };
@@ -175,6 +180,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("log-flush") => {}
             Arg::Long("max-port-count") => drop(parser.value()?.parse::<u32>()?),
             Arg::Long("pcap") => args.pcap = Some(parser.optional_value().map_or_else(|| ".".into(), Into::into)),
+            Arg::Long("use-files") => {
+                // Negative numbers mean 0, as on simple_switch_grpc.
+                let seconds: i32 = parser.value()?.parse()?;
+                args.use_files = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+            }
             Arg::Long("p4info") => args.p4info = Some(parser.value()?.into()),
             Arg::Long("trace") => args.trace = true,
             Arg::Long("stats-file") => args.stats_file = Some(parser.value()?.into()),
@@ -253,6 +263,9 @@ fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
     if args.cpu_port == Some(args.drop_port) {
         return Err(usage("the CPU port and the drop port are the same; choose another --cpu-port"));
     }
+    if args.use_files.is_some() && args.pcap.is_some() {
+        return Err(usage("--use-files and --pcap name the same files; leave --pcap out"));
+    }
     if args.log_console && args.log_file.is_some() {
         return Err(usage("--log-console and --log-file exclude each other"));
     }
@@ -288,6 +301,8 @@ mod tests {
         assert_eq!((args.program, args.drop_port), (None, 100));
         assert_eq!(args.address, "127.0.0.1:9559");
         assert_eq!(run("p.json --pcap").pcap, Some(".".into()));
+        assert_eq!(run("--use-files 2 p.json").use_files, Some(Duration::from_secs(2)));
+        assert_eq!(run("--use-files -1 p.json").use_files, Some(Duration::ZERO));
         assert_eq!(run("--pcap=/x p.json").pcap, Some("/x".into()));
     }
 
@@ -304,6 +319,7 @@ mod tests {
             ("p.json -i 510@a --cpu-port 510", "510 is the CPU port"),
             ("p.json --cpu-port 0", "--cpu-port 0: it has to be between 1 and 511"),
             ("p.json --cpu-port 511", "the CPU port and the drop port are the same"),
+            ("p.json --use-files 0 --pcap", "--use-files and --pcap name the same files"),
             ("p.json -L loud", "--log-level loud"),
             ("p.json --device-id", "missing argument"),
         ] {

@@ -3,13 +3,16 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use sluice_engine::{Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{BATCH, Event, Interface, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Poller, Received, RxBatch, TxBatch, Waker};
 
 use crate::captures::Captures;
+use crate::files::{Input, Inputs};
+use crate::link::Link;
 use crate::statistics::PortStatistics;
 use crate::trace;
 
@@ -22,7 +25,7 @@ const PORT_NUMBERS: usize = 512;
 /// One port at work.
 struct Port {
     number: u32,
-    interface: Interface,
+    link: Link,
     present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
@@ -40,6 +43,8 @@ pub struct DataPlane {
     /// Someone reads the statistics while the switch runs.
     watched: bool,
     traced: Option<u64>,
+    /// Read when the thread starts.
+    files: Option<Inputs>,
 }
 
 /// Takes what the program sends, port by port.
@@ -85,27 +90,28 @@ pub struct Habits {
 }
 
 impl DataPlane {
-    /// A data plane over these ports: number, interface, captures.
+    /// A data plane over these ports (number, link, captures), with what comes in by files.
     ///
     /// # Errors
     /// When the kernel refuses what waiting needs.
     pub fn new(
         device: Arc<Device>,
-        ports: Vec<(u32, Interface, Option<Captures>)>,
+        ports: Vec<(u32, Link, Option<Captures>)>,
+        files: Option<Inputs>,
         habits: Habits,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         let mut by_number = vec![None; PORT_NUMBERS];
         let mut running = Vec::with_capacity(ports.len());
-        for (place, (number, interface, captures)) in ports.into_iter().enumerate() {
-            if let Some(socket) = interface.raw_fd() {
+        for (place, (number, link, captures)) in ports.into_iter().enumerate() {
+            if let Some(socket) = link.raw_fd() {
                 poller.add(socket, place)?;
             }
             if let Some(slot) = by_number.get_mut(number as usize) {
                 *slot = Some(place);
             }
             let present = Arc::new(AtomicBool::new(true));
-            running.push(Port { number, interface, present, out: TxBatch::default(), captures });
+            running.push(Port { number, link, present, out: TxBatch::default(), captures });
         }
         let waker = poller.waker();
         device.on_packet_out(move || waker.wake());
@@ -118,6 +124,7 @@ impl DataPlane {
             stop: Arc::default(),
             watched: habits.watched,
             traced: habits.trace.then_some(0),
+            files,
         })
     }
 
@@ -130,9 +137,9 @@ impl DataPlane {
     pub fn port_statistics(&self) -> Vec<PortStatistics> {
         let port = |port: &Port| PortStatistics {
             number: port.number,
-            interface: port.interface.name().to_owned(),
+            interface: port.link.name().to_owned(),
             present: Arc::clone(&port.present),
-            counters: Arc::clone(port.interface.counters()),
+            counters: Arc::clone(port.link.counters()),
         };
         self.ports.iter().map(port).collect()
     }
@@ -145,17 +152,23 @@ impl DataPlane {
     /// Works until stopped.
     ///
     /// # Errors
-    /// When the kernel refuses to let it wait.
+    /// When the kernel refuses to let it wait, or an input file is broken.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;
+        let inputs = self.files.take().map(|files| files.start(self.poller.waker())).transpose()?;
         while !self.stop.load(Relaxed) {
             let timeout = self.has_chores().then(|| chores_due.saturating_duration_since(Instant::now()));
             self.poller.wait(&mut events, timeout)?;
             for event in &events {
                 match *event {
                     Event::Ready(place) => self.receive(place, &mut rx),
-                    Event::Woken => self.inject_packet_outs(),
+                    Event::Woken => {
+                        self.inject_packet_outs();
+                        if let Some(inputs) = &inputs {
+                            self.inject_files(inputs)?;
+                        }
+                    }
                 }
             }
             // The clock is asked only where the answer matters.
@@ -170,11 +183,12 @@ impl DataPlane {
 
     fn receive(&mut self, place: usize, rx: &mut RxBatch) {
         let port = &mut self.ports[place];
-        match port.interface.receive(rx) {
+        let Link::Interface(interface) = &mut port.link else { return };
+        match interface.receive(rx) {
             Received::Frames => {}
-            Received::Down => tracing::info!(interface = port.interface.name(), "interface is down"),
+            Received::Down => tracing::info!(interface = interface.name(), "interface is down"),
             Received::Lost => {
-                tracing::warn!(interface = port.interface.name(), "interface is gone; waiting for it to come back");
+                tracing::warn!(interface = interface.name(), "interface is gone; waiting for it to come back");
                 port.present.store(false, Relaxed);
             }
         }
@@ -193,6 +207,21 @@ impl DataPlane {
         for packets in self.device.take_packet_outs().chunks(BATCH) {
             self.forward(cpu_port, packets.iter().map(Vec::as_slice));
         }
+    }
+
+    /// Takes what was read from files, a batch at a time so that packet-outs get their turn.
+    fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Ok(input) = inputs.try_recv() else { return Ok(()) };
+            let (place, frame) = input.map_err(io::Error::other)?;
+            let port = &self.ports[place];
+            port.link.counters().rx_packets.add(1);
+            port.link.counters().rx_bytes.add(frame.len() as u64);
+            let number = port.number;
+            self.forward(number, std::iter::once(frame.as_slice()));
+        }
+        self.poller.waker().wake();
+        Ok(())
     }
 
     /// Runs frames through the program and sends what comes out.
@@ -216,13 +245,13 @@ impl DataPlane {
             if let Some(captures) = &mut port.captures {
                 captures.sent(port.out.frames());
             }
-            port.interface.send(&mut port.out);
+            port.link.send(&mut port.out);
         }
     }
 
     fn has_chores(&self) -> bool {
         let has_chore =
-            |port: &Port| !port.interface.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed);
+            |port: &Port| !port.link.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed);
         self.watched || self.ports.iter().any(has_chore)
     }
 
@@ -231,13 +260,13 @@ impl DataPlane {
             if let Some(captures) = &mut port.captures {
                 captures.flush();
             }
-            port.interface.update_kernel_drops();
-            if port.interface.is_open() || port.interface.reopen().is_err() {
+            port.link.update_kernel_drops();
+            if port.link.is_open() || port.link.reopen().is_err() {
                 continue;
             }
-            let added = port.interface.raw_fd().map(|socket| self.poller.add(socket, place));
+            let added = port.link.raw_fd().map(|socket| self.poller.add(socket, place));
             if let Some(Ok(())) = added {
-                tracing::warn!(interface = port.interface.name(), "interface is back");
+                tracing::warn!(interface = port.link.name(), "interface is back");
                 port.present.store(true, Relaxed);
             }
         }

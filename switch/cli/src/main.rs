@@ -3,6 +3,8 @@
 mod args;
 mod captures;
 mod dataplane;
+mod files;
+mod link;
 mod logging;
 mod statistics;
 mod trace;
@@ -25,6 +27,8 @@ use tokio::sync::oneshot;
 use args::{Args, Command};
 use captures::Captures;
 use dataplane::{DataPlane, Habits};
+use files::{Inputs, Output};
+use link::Link;
 use statistics::Statistics;
 
 /// How often the statistics file is rewritten.
@@ -73,7 +77,11 @@ fn run(args: &Args) -> Result<(), String> {
         device.start(Arc::new(load(program, args.p4info.as_deref())?));
     }
     let habits = Habits { trace, watched: args.stats_file.is_some() };
-    let mut data_plane = DataPlane::new(Arc::clone(&device), open_ports(args)?, habits)
+    let (ports, files) = match args.use_files {
+        None => (open_ports(args)?, None),
+        Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
+    };
+    let mut data_plane = DataPlane::new(Arc::clone(&device), ports, files, habits)
         .map_err(|error| format!("cannot wait for packets: {error}"))?;
     let statistics = Statistics {
         ports: data_plane.port_statistics(),
@@ -118,16 +126,30 @@ fn load(program: &Path, p4info: Option<&Path>) -> Result<Pipeline, String> {
     Pipeline::new(config).map_err(|error| format!("{}: {error}", program.display()))
 }
 
-fn open_ports(args: &Args) -> Result<Vec<(u32, Interface, Option<Captures>)>, String> {
+type Ports = Vec<(u32, Link, Option<Captures>)>;
+
+fn open_ports(args: &Args) -> Result<Ports, String> {
     let open = |port: &args::PortSpec| {
         let interface = Interface::open(&port.interface).map_err(|error| format!("port {}: {error}", port.number))?;
         let captures = args.pcap.as_deref().map(|directory| {
             Captures::create(directory, &port.interface)
                 .map_err(|error| format!("cannot write captures into {}: {error}", directory.display()))
         });
-        Ok((port.number, interface, captures.transpose()?))
+        Ok((port.number, Link::Interface(interface), captures.transpose()?))
     };
     args.ports.iter().map(open).collect()
+}
+
+/// Opens files in place of interfaces.
+fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
+    let (mut inputs, mut ports) = (Inputs::new(wait), Vec::new());
+    for port in &args.ports {
+        let problem = |error| format!("port {}: {error}", port.number);
+        inputs.open(&port.interface).map_err(problem)?;
+        let output = Output::create(&port.interface).map_err(problem)?;
+        ports.push((port.number, Link::Files(output), None));
+    }
+    Ok((ports, inputs))
 }
 
 /// Serves controllers until a signal or a failure.

@@ -1,20 +1,18 @@
 //! The binary as users meet it: its line of readiness, its ports, its statistics, its end. On veth pairs in a network
 //! namespace of each test's own; needs root, and says so and passes without it.
 
-use std::io::{BufRead, BufReader, Read};
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_ports::{Interface, Poller, RxBatch, TxBatch};
 
-use p4::p4_runtime_client::P4RuntimeClient;
+use common::{FORWARD, P4INFO, PROGRAM, Switch, TO_CONTROLLER, controller, frame};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
-
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.json");
-const P4INFO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.p4info.txtpb");
 
 /// Runs `test` in a fresh namespace with two veth pairs: port 1 is `s1` with its other end `h1`, port 2 likewise.
 fn in_namespace(test: impl FnOnce() + Send + 'static) {
@@ -43,65 +41,23 @@ fn add_pair(number: u32) {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}{number}.disable_ipv6=1"));
         run(&format!("ip link set {end}{number} up"));
     }
+    // Until the kernel has noticed the carrier, frames are dropped.
+    let started = Instant::now();
+    while !["s", "h"].iter().all(|end| is_up(&format!("{end}{number}"))) {
+        assert!(started.elapsed() < Duration::from_secs(5), "no carrier after 5 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_up(interface: &str) -> bool {
+    let output = Command::new("ip").args(["-o", "link", "show", interface]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains(" state UP ")
 }
 
 fn run(command: &str) {
     let mut words = command.split(' ');
     let status = Command::new(words.next().unwrap()).args(words).status().expect(command);
     assert!(status.success(), "{command}: {status}");
-}
-
-/// A running switch; killed if a test fails before it has ended.
-struct Switch {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    ready: String,
-}
-
-impl Switch {
-    fn start(flags: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
-            .args(flags.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut ready = String::new();
-        out.read_line(&mut ready).unwrap();
-        Self { child, out, ready }
-    }
-
-    /// The address it serves, from its line of readiness.
-    fn address(&self) -> String {
-        let rest = self.ready.strip_prefix("sluice-switch: serving P4Runtime on ").expect(&self.ready);
-        rest.split_once(',').expect(&self.ready).0.to_owned()
-    }
-
-    fn stop(mut self, signal: i32) -> (Option<i32>, String, String) {
-        // SAFETY: the child has not been waited for, so that its id is still its own.
-        unsafe { libc::kill(self.child.id() as i32, signal) };
-        let status = self.child.wait().unwrap();
-        let (mut out, mut err) = (String::new(), String::new());
-        self.out.read_to_string(&mut out).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (status.code(), out, err)
-    }
-
-    /// Processor time it has used, in clock ticks of 10 ms.
-    fn ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // Ended children give an error, which is fine.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// An end of a veth pair that belongs to the test.
@@ -139,76 +95,6 @@ impl Host {
         frames
     }
 }
-
-fn frame(dst: u8, ethertype: u16, length: usize) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, dst, 2, 0, 0, 0, 0, 1];
-    frame.extend(ethertype.to_be_bytes());
-    frame.resize(length, 0x77);
-    frame
-}
-
-/// The controller's side: everything in this thread, so that its sockets are in this thread's namespace.
-fn controller<T>(address: &str, work: impl AsyncFnOnce(Session) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let session = Session::open(address).await;
-        let result = tokio::time::timeout(Duration::from_secs(20), work(session)).await;
-        result.expect("the controller is not done after 20 s")
-    })
-}
-
-struct Session {
-    client: P4RuntimeClient<tonic::transport::Channel>,
-    to_switch: tokio::sync::mpsc::Sender<p4::StreamMessageRequest>,
-    from_switch: tonic::Streaming<p4::StreamMessageResponse>,
-}
-
-impl Session {
-    async fn open(address: &str) -> Self {
-        let mut client = P4RuntimeClient::connect(format!("http://{address}")).await.unwrap();
-        let (to_switch, requests) = tokio::sync::mpsc::channel(4);
-        let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
-        let from_switch = client.stream_channel(requests).await.unwrap().into_inner();
-        let mut session = Self { client, to_switch, from_switch };
-        let election_id = Some(p4::Uint128 { high: 0, low: 1 });
-        let bid = p4::MasterArbitrationUpdate { device_id: 7, election_id, ..Default::default() };
-        session.tell(ToSwitch::Arbitration(bid)).await;
-        session.next().await;
-        session
-    }
-
-    async fn tell(&self, message: ToSwitch) {
-        self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
-    }
-
-    async fn next(&mut self) -> FromSwitch {
-        self.from_switch.message().await.unwrap().unwrap().update.unwrap()
-    }
-
-    /// Sets the default action of `I.ternary_t`, which all frames meet.
-    async fn act(&mut self, action_id: u32, value: u8) {
-        let param = p4::action::Param { param_id: 1, value: vec![value] };
-        let action = p4::Action { action_id, params: vec![param] };
-        let entry = p4::TableEntry {
-            table_id: 0x0200_0003,
-            is_default_action: true,
-            action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
-            ..Default::default()
-        };
-        let entity = p4::Entity { entity: Some(p4::entity::Entity::TableEntry(entry)) };
-        let update = p4::Update { r#type: p4::update::Type::Modify as i32, entity: Some(entity) };
-        let request = p4::WriteRequest {
-            device_id: 7,
-            election_id: Some(p4::Uint128 { high: 0, low: 1 }),
-            updates: vec![update],
-            ..Default::default()
-        };
-        self.client.write(request).await.unwrap();
-    }
-}
-
-const FORWARD: u32 = 0x0100_0002;
-const TO_CONTROLLER: u32 = 0x0100_0004;
 
 fn flags(more: &str) -> String {
     format!(
@@ -252,14 +138,7 @@ fn packets_are_conserved_and_the_end_is_clean() {
 
 /// Counts the packets of a capture.
 fn pcap_packets(path: &Path) -> usize {
-    let bytes = std::fs::read(path).unwrap();
-    let (mut at, mut count) = (24, 0);
-    while at < bytes.len() {
-        at += 16 + u32::from_ne_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
-        count += 1;
-    }
-    assert_eq!(at, bytes.len());
-    count
+    common::capture(path).len()
 }
 
 #[test]

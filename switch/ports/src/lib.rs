@@ -10,6 +10,7 @@ pub mod batch;
 pub mod counters;
 pub mod interface;
 pub mod pcap;
+pub mod pcap_reader;
 pub mod poller;
 mod sys;
 

@@ -31,6 +31,17 @@ fn add_pair() {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}.disable_ipv6=1"));
         run(&format!("ip link set {end} up"));
     }
+    // Until the kernel has noticed the carrier, frames are dropped.
+    let started = Instant::now();
+    while !["left", "right"].iter().all(|end| is_up(end)) {
+        assert!(started.elapsed() < Duration::from_secs(5), "no carrier after 5 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_up(end: &str) -> bool {
+    let output = Command::new("ip").args(["-o", "link", "show", end]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains(" state UP ")
 }
 
 fn run(command: &str) {

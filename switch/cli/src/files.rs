@@ -1,0 +1,142 @@
+//! `--use-files`: packets from `IFACE_in.pcap` instead of interfaces, and out to `IFACE_out.pcap`.
+//!
+//! As on BMv2, the inputs are read in the order of the frames' times but without waiting between them, may be named pipes (opened
+//! in the order of the ports), and have to be whole. The switch goes on when they are at their end.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, SystemTime};
+
+use sluice_ports::pcap::PcapWriter;
+use sluice_ports::pcap_reader::{PcapReader, Record};
+use sluice_ports::{Counters, TxBatch, Waker};
+
+/// Frames that are read ahead of the data plane.
+const AHEAD: usize = 256;
+
+/// The output of a port.
+pub struct Output {
+    interface: String,
+    file: PcapWriter<BufWriter<File>>,
+    counters: Arc<Counters>,
+}
+
+impl Output {
+    /// Starts `IFACE_out.pcap`.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written.
+    pub fn create(interface: &str) -> Result<Self, String> {
+        let path = PathBuf::from(format!("{interface}_out.pcap"));
+        // Readers may look at a file to which nothing was sent.
+        let file = PcapWriter::create(&path).and_then(|mut file| file.flush().map(|()| file));
+        let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Self { interface: interface.to_owned(), file, counters: Arc::default() })
+    }
+
+    /// The interface the files are named for.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// What went in and out.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Writes and forgets the frames of `batch`; readers can see them afterwards.
+    pub fn send(&mut self, batch: &mut TxBatch) {
+        let now = SystemTime::now();
+        for frame in batch.frames() {
+            match self.file.write(now, frame) {
+                Ok(()) => {
+                    self.counters.tx_packets.add(1);
+                    self.counters.tx_bytes.add(frame.len() as u64);
+                }
+                Err(_) => self.counters.tx_refused.add(1),
+            }
+        }
+        if let Err(error) = self.file.flush() {
+            tracing::error!(interface = self.interface, %error, "cannot write the output file");
+        }
+        batch.clear();
+    }
+}
+
+/// A frame for the port at this place of the command line, or why the inputs cannot be read on.
+pub type Input = Result<(usize, Vec<u8>), String>;
+
+struct Source {
+    path: PathBuf,
+    reader: PcapReader<BufReader<File>>,
+    next: Option<Record>,
+}
+
+impl Source {
+    fn advance(&mut self) -> Result<Option<Record>, String> {
+        let next = self.reader.next_record().map_err(|error| format!("{}: {error}", self.path.display()))?;
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+}
+
+/// The inputs of all ports.
+pub struct Inputs {
+    sources: Vec<Source>,
+    wait: Duration,
+}
+
+impl Inputs {
+    /// No inputs yet; they are read after `wait`.
+    pub fn new(wait: Duration) -> Self {
+        Self { sources: Vec::new(), wait }
+    }
+
+    /// Opens `IFACE_in.pcap` for the next port. Waits for the other end of a named pipe.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or is no capture.
+    pub fn open(&mut self, interface: &str) -> Result<(), String> {
+        let path = PathBuf::from(format!("{interface}_in.pcap"));
+        let reader = File::open(&path).and_then(|file| PcapReader::new(BufReader::new(file)));
+        let reader = reader.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        self.sources.push(Source { path, reader, next: None });
+        Ok(())
+    }
+
+    /// Reads in a thread of its own, which ends with the inputs or with the receiver.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn start(self, waker: Waker) -> io::Result<Receiver<Input>> {
+        let (sender, receiver) = sync_channel(AHEAD);
+        std::thread::Builder::new().name("files".to_owned()).spawn(move || {
+            std::thread::sleep(self.wait);
+            if let Err(text) = read_all(self.sources, &sender, &waker) {
+                let _ = sender.send(Err(text));
+                waker.wake();
+            }
+        })?;
+        Ok(receiver)
+    }
+}
+
+/// Hands over every frame, the earliest first and those of equal times in the order of the ports.
+fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker) -> Result<(), String> {
+    for source in &mut sources {
+        source.advance()?;
+    }
+    loop {
+        let times = sources.iter().enumerate().filter_map(|(place, source)| Some((source.next.as_ref()?.time, place)));
+        let Some((_, place)) = times.min() else { break };
+        let Some(record) = sources[place].advance()? else { break };
+        if sender.send(Ok((place, record.frame))).is_err() {
+            return Ok(());
+        }
+        waker.wake();
+    }
+    tracing::info!("all input files are at their end");
+    Ok(())
+}

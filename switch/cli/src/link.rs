@@ -1,0 +1,76 @@
+//! What is behind a port: a network interface, or files.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use sluice_ports::{Counters, Interface, OpenError, TxBatch};
+
+use crate::files::Output;
+
+/// Where a port's packets go, and where they come from.
+pub enum Link {
+    /// A network interface.
+    Interface(Interface),
+    /// A capture that is written; what comes in is read elsewhere, for all ports together.
+    Files(Output),
+}
+
+impl Link {
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Interface(interface) => interface.name(),
+            Self::Files(output) => output.interface(),
+        }
+    }
+
+    /// The port's counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        match self {
+            Self::Interface(interface) => interface.counters(),
+            Self::Files(output) => output.counters(),
+        }
+    }
+
+    /// The socket to wait on, if there is one.
+    pub fn raw_fd(&self) -> Option<RawFd> {
+        match self {
+            Self::Interface(interface) => interface.raw_fd(),
+            Self::Files(_) => None,
+        }
+    }
+
+    /// Whether it is there.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Interface(interface) => interface.is_open(),
+            Self::Files(_) => true,
+        }
+    }
+
+    /// Tries to open a lost interface again.
+    ///
+    /// # Errors
+    /// While it is not there.
+    pub fn reopen(&mut self) -> Result<(), OpenError> {
+        match self {
+            Self::Interface(interface) => interface.reopen(),
+            Self::Files(_) => Ok(()),
+        }
+    }
+
+    /// Sends and forgets the frames of `batch`.
+    pub fn send(&mut self, batch: &mut TxBatch) {
+        match self {
+            Self::Interface(interface) => interface.send(batch),
+            Self::Files(output) => output.send(batch),
+        }
+    }
+
+    /// Adds what the kernel has dropped since the last call to the counters.
+    pub fn update_kernel_drops(&mut self) {
+        if let Self::Interface(interface) = self {
+            interface.update_kernel_drops();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A running switch, and a controller that talks to it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_ports::pcap_reader::PcapReader;
+
+use p4::p4_runtime_client::P4RuntimeClient;
+use p4::stream_message_request::Update as ToSwitch;
+use p4::stream_message_response::Update as FromSwitch;
+
+pub const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.json");
+pub const P4INFO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.p4info.txtpb");
+
+pub const FORWARD: u32 = 0x0100_0002;
+pub const TO_CONTROLLER: u32 = 0x0100_0004;
+
+/// A running switch; killed if a test fails before it has ended.
+pub struct Switch {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    pub ready: String,
+}
+
+impl Switch {
+    /// Starts and waits for the line of readiness.
+    pub fn start(flags: &str) -> Self {
+        let mut switch = Self::spawn(Path::new("."), flags);
+        switch.await_ready();
+        switch
+    }
+
+    /// Starts in this directory.
+    pub fn spawn(directory: &Path, flags: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
+            .args(flags.split_whitespace())
+            .current_dir(directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out, ready: String::new() }
+    }
+
+    pub fn await_ready(&mut self) {
+        self.out.read_line(&mut self.ready).unwrap();
+    }
+
+    /// Ends by itself; the exit code and what it said on standard error.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (status.code(), err)
+    }
+
+    /// The address it serves, from its line of readiness.
+    pub fn address(&self) -> String {
+        let rest = self.ready.strip_prefix("sluice-switch: serving P4Runtime on ").expect(&self.ready);
+        rest.split_once(',').expect(&self.ready).0.to_owned()
+    }
+
+    pub fn stop(mut self, signal: i32) -> (Option<i32>, String, String) {
+        // SAFETY: the child has not been waited for, so that its id is still its own.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+        let status = self.child.wait().unwrap();
+        let (mut out, mut err) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (status.code(), out, err)
+    }
+
+    /// Processor time it has used, in clock ticks of 10 ms.
+    pub fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // Ended children give an error, which is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn frame(dst: u8, ethertype: u16, length: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, dst, 2, 0, 0, 0, 0, 1];
+    frame.extend(ethertype.to_be_bytes());
+    frame.resize(length, 0x77);
+    frame
+}
+
+/// The controller's side: everything in this thread, so that its sockets are in this thread's namespace.
+pub fn controller<T>(address: &str, work: impl AsyncFnOnce(Session) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = Session::open(address).await;
+        let result = tokio::time::timeout(Duration::from_secs(20), work(session)).await;
+        result.expect("the controller is not done after 20 s")
+    })
+}
+
+pub struct Session {
+    pub client: P4RuntimeClient<tonic::transport::Channel>,
+    to_switch: tokio::sync::mpsc::Sender<p4::StreamMessageRequest>,
+    from_switch: tonic::Streaming<p4::StreamMessageResponse>,
+}
+
+impl Session {
+    pub async fn open(address: &str) -> Self {
+        let mut client = P4RuntimeClient::connect(format!("http://{address}")).await.unwrap();
+        let (to_switch, requests) = tokio::sync::mpsc::channel(4);
+        let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
+        let from_switch = client.stream_channel(requests).await.unwrap().into_inner();
+        let mut session = Self { client, to_switch, from_switch };
+        let election_id = Some(p4::Uint128 { high: 0, low: 1 });
+        let bid = p4::MasterArbitrationUpdate { device_id: 7, election_id, ..Default::default() };
+        session.tell(ToSwitch::Arbitration(bid)).await;
+        session.next().await;
+        session
+    }
+
+    pub async fn tell(&self, message: ToSwitch) {
+        self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
+    }
+
+    pub async fn next(&mut self) -> FromSwitch {
+        self.from_switch.message().await.unwrap().unwrap().update.unwrap()
+    }
+
+    /// Sets the default action of `I.ternary_t`, which all frames meet.
+    pub async fn act(&mut self, action_id: u32, value: u8) {
+        let param = p4::action::Param { param_id: 1, value: vec![value] };
+        let action = p4::Action { action_id, params: vec![param] };
+        let entry = p4::TableEntry {
+            table_id: 0x0200_0003,
+            is_default_action: true,
+            action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
+            ..Default::default()
+        };
+        let entity = p4::Entity { entity: Some(p4::entity::Entity::TableEntry(entry)) };
+        let update = p4::Update { r#type: p4::update::Type::Modify as i32, entity: Some(entity) };
+        let request = p4::WriteRequest {
+            device_id: 7,
+            election_id: Some(p4::Uint128 { high: 0, low: 1 }),
+            updates: vec![update],
+            ..Default::default()
+        };
+        self.client.write(request).await.unwrap();
+    }
+}
+
+/// The frames of a capture.
+pub fn capture(path: &Path) -> Vec<Vec<u8>> {
+    let mut reader = PcapReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        frames.push(record.frame);
+    }
+    frames
+}
