@@ -1,0 +1,95 @@
+"""What goes into flash-crowd control and what comes out of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sluice.balance.counts import Counts
+
+from .detector import Detection
+from .limit import Limit
+from .rates import FlowRates
+from .requests import Requests
+from .verdict import Verdict
+from .window import Measurement
+
+Target = int | None
+"""Who a limit is for: an IPv4 address as a number, or None for every destination together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One reading of the switch."""
+
+    time_s: float
+    """Of the switch or of the reader; increasing."""
+    flow_rates: FlowRates
+    """Response rates of the flows with packets since the last observation, bit/s."""
+    requests: Mapping[int, Requests]
+    """Cumulative, by destination."""
+    ledger: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
+    """Cumulative, by server."""
+    samples: Iterable[int] = ()
+    """Destinations of the packets sampled since they were last handed over, before translation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done, and everything it was decided from."""
+
+    time_s: float
+    seconds: float
+    """Length of the newest interval."""
+    limits: Mapping[Target, Limit]
+    """The limits that are to be in force; a target that is not there is not limited."""
+    changed: bool
+    """``limits`` differs from the last decision's: only then is anything to be written."""
+    sample_share: float
+    """Part of the packets towards servers to be sampled; 0 is off."""
+    freeze: bool
+    """The weights are to stay as they are."""
+    hot_spot: int | None
+    """The destination the crowd is after, once it is known; may be known before it can be limited."""
+    measurement: Measurement
+    detection: Detection
+    verdict: Verdict
+    target: Requests
+    """Requests of the limited target (of all destinations without one) in the newest interval."""
+    up_score: int
+    down_score: int
+    sentence: str
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit in force, if any."""
+        return next(iter(self.limits.values()), None)
+
+    def row(self) -> dict[str, float | int | str]:
+        """The state as one flat row for a trace; what is not known is NaN, or empty where it is a name."""
+        nan = math.nan
+        measured, detection = self.measurement, self.detection
+        return {
+            "time_s": self.time_s,
+            "ar_bps": nan if measured.ar is None else measured.ar,
+            "ar_average_bps": nan if detection.ar_average is None else detection.ar_average,
+            "flows": measured.flows,
+            "fastest": measured.fastest,
+            "offered_per_s": measured.offered,
+            "admitted_per_s": measured.admitted,
+            "refused_per_s": measured.refused,
+            "requests_average_per_s": nan if detection.request_average is None else detection.request_average,
+            "alarm": int(detection.alarm),
+            "slower": int(detection.slower),
+            "busier": int(detection.busier),
+            "recovered": int(detection.recovered),
+            "hot_spot": "" if self.hot_spot is None else self.hot_spot,
+            "limit_per_s": nan if self.limit is None else self.limit.rate,
+            "burst": nan if self.limit is None else self.limit.burst,
+            "up_score": self.up_score,
+            "down_score": self.down_score,
+            "sampling": self.sample_share,
+            "freeze": int(self.freeze),
+            "cause": str(self.verdict.cause),
+        }

@@ -1,0 +1,63 @@
+"""The paper's flash-crowd detector: conditions 1 to 3 on AR and the request rate (sections 4.2 and 4.3, Fig. 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .filters import HighLowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What a detector says after one interval, and what it compared."""
+
+    alarm: bool
+    ar_average: float | None
+    """The average AR was compared with, from before this observation, bit/s; None before the first."""
+    request_average: float | None
+    """The average R_p was compared with, requests per second."""
+    slower: bool
+    """Condition 1: responses are degraded beyond the tolerance."""
+    busier: bool
+    """Condition 2: requests are up beyond the tolerance."""
+    recovered: bool
+    """Condition 3 (in production mode: responses are close to usual)."""
+
+
+class PaperDetector:
+    """The alarm and the two long-term averages.
+
+    Readings: an observation is compared with the averages from before it; then the filter takes it in with the gain
+    of the alarm state just decided. Folding a congested observation in with the quick gain of the state before would
+    make the congested rate the operating point, and condition 3 would reset the alarm at the first flicker.
+    An interval without evidence on AR changes neither the alarm nor the averages.
+    """
+
+    def __init__(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:
+        self.tolerance = tolerance
+        self.alarm = False
+        self._ar = HighLowFilter(gain_quiet, gain_alarm)
+        self._requests = HighLowFilter(gain_quiet, gain_alarm)
+
+    def configure(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:
+        """Take over changed parameters; averages and alarm stay."""
+        self.tolerance = tolerance
+        for part in (self._ar, self._requests):
+            part.gain_quiet, part.gain_alarm = gain_quiet, gain_alarm
+
+    def observe(self, ar: float | None, requests: float) -> Detection:
+        """Decide on one interval: AR in bit/s and R_p, the admitted requests per second."""
+        ar_average, request_average = self._ar.average, self._requests.average
+        slower = busier = recovered = False
+        if ar is not None and ar_average is not None and request_average is not None:
+            slower = ar < ar_average * (1 - self.tolerance)
+            busier = requests > request_average * (1 + self.tolerance)
+            recovered = ar > ar_average * (1 + self.tolerance)
+            if not self.alarm and slower and busier:
+                self.alarm = True
+            elif self.alarm and recovered:
+                self.alarm = False
+        if ar is not None:
+            self._ar.fold(ar, alarm=self.alarm)
+            self._requests.fold(requests, alarm=self.alarm)
+        return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)

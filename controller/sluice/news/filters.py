@@ -1,0 +1,52 @@
+"""Long-term averages: the paper's high-low filter, and production mode's baseline with its noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class HighLowFilter:
+    """Two exponentially weighted averages in one (section 4.2): avg = g avg + (1 - g) observed.
+
+    g is small without an alarm (quick to follow) and large with one (steady). The first value initialises.
+    """
+
+    gain_quiet: float
+    gain_alarm: float
+    average: float | None = None
+
+    def fold(self, observed: float, *, alarm: bool) -> None:
+        """Take in one observation with the gain of the given alarm state."""
+        gain = self.gain_alarm if alarm else self.gain_quiet
+        self.average = observed if self.average is None else gain * self.average + (1 - gain) * observed
+
+
+@dataclass(slots=True)
+class Baseline:
+    """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
+
+    While young it is the plain mean of what was seen, so that the first value does not outweigh the rest.
+    """
+
+    gain: float
+    average: float | None = None
+    deviation: float = 0.0
+    count: int = field(default=0)
+    """Observations folded in."""
+
+    def fold(self, observed: float) -> None:
+        """Take in one observation."""
+        self.count += 1
+        if self.average is None:
+            self.average, self.deviation = observed, observed / 2
+            return
+        weight = max(1 - self.gain, 1 / self.count)
+        self.deviation += weight * (abs(observed - self.average) - self.deviation)
+        self.average += weight * (observed - self.average)
+
+    def tolerance(self, least: float, noise: float, most: float) -> float:
+        """Part of the average by which an observation must differ: ``noise`` deviations within the bounds."""
+        if not self.average:
+            return least
+        return min(max(least, noise * self.deviation / self.average), max(least, most))

@@ -1,0 +1,101 @@
+"""The hot-spot table: who the crowd is after (section 4.4 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Entry:
+    """One destination of the table."""
+
+    destination: int
+    hits: int
+    last_s: float
+    """When it was last hit."""
+
+
+class HotSpotTable:
+    """N entries, h(x) = x mod N.
+
+    Readings: a destination is counted where it already is, wherever conflicts put it, before any other slot is
+    looked at (taking "the next available entry" anew each time would split its count). The next available entry is
+    the first free one after x mod N, round the table. When the table is full the entry with the fewest hits goes, of
+    several the one idle longest, of several the one in the lowest slot; the newcomer starts at one hit. Of equal
+    highest counts the present hot spot stays it, otherwise the lower address is.
+    """
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"a hot-spot table has at least one entry, not {size}")
+        self._slots: list[Entry | None] = [None] * size
+        self._where: dict[int, int] = {}
+        self.hits = 0
+        """Samples taken in since the table was last cleared."""
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return len(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def entries(self) -> list[tuple[int, Entry]]:
+        """The entries in use, with their slots."""
+        return [(slot, entry) for slot, entry in enumerate(self._slots) if entry is not None]
+
+    def add(self, time_s: float, destinations: Iterable[int]) -> None:
+        """Count sampled packets by their destination (an IPv4 address as a number), in order of arrival."""
+        for sampled in destinations:
+            destination = int(sampled)  # numpy's integers are welcome too
+            self.hits += 1
+            slot = self._where.get(destination)
+            entry = None if slot is None else self._slots[slot]
+            if entry is not None:
+                entry.hits += 1
+                entry.last_s = time_s
+                continue
+            slot = self._free(destination)
+            if slot is None:
+                slot = self._least()
+            self._put(slot, Entry(destination, 1, time_s))
+
+    def expire(self, time_s: float, idle_s: float) -> None:
+        """Drop entries without a hit for more than ``idle_s`` seconds."""
+        for slot, entry in self.entries():
+            if time_s - entry.last_s > idle_s:
+                self._slots[slot] = None
+                del self._where[entry.destination]
+
+    def clear(self) -> None:
+        """Start counting afresh."""
+        self._slots = [None] * len(self._slots)
+        self._where.clear()
+        self.hits = 0
+
+    def hottest(self, incumbent: int | None = None, eligible: Callable[[int], bool] = lambda _: True) -> int | None:
+        """The destination with the most hits among the eligible ones; None when there is none."""
+        ranked = [
+            (-entry.hits, entry.destination != incumbent, entry.destination)
+            for _, entry in self.entries()
+            if eligible(entry.destination)
+        ]
+        return min(ranked)[2] if ranked else None
+
+    def _free(self, destination: int) -> int | None:
+        size = len(self._slots)
+        if len(self._where) == size:
+            return None
+        return next(slot for i in range(size) if self._slots[slot := (destination + i) % size] is None)
+
+    def _least(self) -> int:
+        return min(self.entries(), key=lambda e: (e[1].hits, e[1].last_s, e[0]))[0]
+
+    def _put(self, slot: int, entry: Entry) -> None:
+        old = self._slots[slot]
+        if old is not None:
+            del self._where[old.destination]
+        self._slots[slot] = entry
+        self._where[entry.destination] = slot

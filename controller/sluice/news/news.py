@@ -1,0 +1,289 @@
+"""Flash-crowd control of one group of destinations: observations in, decisions out. No switch, no socket, no clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from sluice.balance.counts import CounterReset
+from sluice.balance.options import BalanceOptions
+
+from .baseline_detector import BaselineDetector
+from .decision import Decision, Observation, Target
+from .detector import Detection, PaperDetector
+from .errors import ObservationError
+from .identify import Identification
+from .ledger import LedgerWindow
+from .limit import Limit, bucket
+from .options import NewsMode, NewsOptions
+from .production import Health, ProductionRegulator
+from .rates import checked
+from .regulator import PaperRegulator
+from .requests import Interval, RequestMeter, Requests
+from .sentence import dotted, sentence
+from .verdict import Cause, Verdict, judge
+from .window import Measurement, MeasurementWindow
+
+
+class News:
+    """NEWS (Chen & Heidemann), driven once every ``options.interval_s`` by whoever has observations.
+
+    Between two observations ``sampled`` hands over fresh samples, so that the hot spot need not wait for the end of
+    the interval. There is one limit at a time.
+    """
+
+    def __init__(
+        self,
+        options: NewsOptions,
+        balance: BalanceOptions | None = None,
+        *,
+        name: Callable[[int], str] = dotted,
+        server_name: Callable[[int], str] = "server {}".format,
+    ) -> None:
+        """``balance`` has the thresholds by which the ledger is judged; the names are for the sentence."""
+        self._options = options
+        self._balance = balance or BalanceOptions()
+        self._name, self._server_name = name, server_name
+        self._meter = RequestMeter()
+        self._window = MeasurementWindow(options.window_intervals)
+        self._ledger = LedgerWindow(options.window_intervals)
+        self._spot = Identification(options)
+        self._time: float | None = None
+        self._interval: Interval | None = None
+        self._hot_spot: int | None = None
+        self._limited: Target = None
+        self._aimed = False
+        self._verdict = Verdict(Cause.NORMAL)
+        self._decision: Decision | None = None
+        self._written: Mapping[Target, Limit] = {}
+        self._make_modes()
+
+    def _make_modes(self) -> None:
+        options = self._options
+        self._paper = PaperDetector(options.tolerance, options.gain_quiet, options.gain_alarm)
+        self._production = BaselineDetector(options)
+        self._paper_limit = PaperRegulator(options)
+        self._production_limit = ProductionRegulator(options)
+
+    @property
+    def options(self) -> NewsOptions:
+        """The options in force."""
+        return self._options
+
+    @property
+    def decision(self) -> Decision | None:
+        """The newest decision."""
+        return self._decision
+
+    @property
+    def alarm(self) -> bool:
+        """The alarm signal."""
+        return self._paper.alarm if self._options.mode is NewsMode.PAPER else self._production.alarm
+
+    @property
+    def rate(self) -> float | None:
+        """The limit in force, connections per second."""
+        return self._paper_limit.rate if self._options.mode is NewsMode.PAPER else self._production_limit.rate
+
+    def adopt(self, target: Target, rate: float) -> None:
+        """Go on from a limit that a running switch was found with."""
+        self._limited, self._hot_spot = target, target
+        self._paper_limit.adopt(rate) if self._options.mode is NewsMode.PAPER else self._production_limit.adopt(rate)
+        self._written = self._limits()
+
+    def rebase(self) -> None:
+        """The switch's counters may have been reset: the next reading is a new beginning."""
+        self._meter.rebase()
+        self._ledger.rebase()
+
+    def configure(self, options: NewsOptions, balance: BalanceOptions | None = None) -> None:
+        """Take over changed options. A changed mode learns afresh, under the limit that is in force."""
+        rate, changed = self.rate, options.mode is not self._options.mode
+        self._options, self._balance = options, balance or self._balance
+        self._window.resize(options.window_intervals)
+        self._ledger.resize(options.window_intervals)
+        self._spot.configure(options)
+        if changed:
+            self._make_modes()
+            self._window.clear()
+            if rate is not None:
+                self.adopt(self._limited, rate)
+            return
+        self._paper.configure(options.tolerance, options.gain_quiet, options.gain_alarm)
+        self._production.configure(options)
+        self._paper_limit.configure(options)
+        self._production_limit.configure(options)
+
+    def observe(self, observation: Observation) -> Decision | None:
+        """Take in a reading and decide. None for a reading that is only a base: the first, one after a reset.
+
+        Raises ObservationError for a time that does not increase and for rates that are none, and changes nothing.
+        """
+        now = observation.time_s
+        if not math.isfinite(now) or (self._time is not None and now <= self._time):
+            raise ObservationError(f"observation at {now} s after one at {self._time} s: times must increase")
+        rates = checked(observation.flow_rates)
+        self._time = now
+        interval = self._meter.read(now, observation.requests)
+        self._ledger.push(observation.ledger)
+        if not self.alarm:
+            self._spot.table.clear()
+        self._spot.add(now, observation.samples)
+        if interval is None:
+            return None
+        self._interval = interval
+        self._window.push(rates, interval)
+        measured = self._window.measure(self._options.fast_share, self._options.min_requests)
+        detection = self._steer(measured, interval)
+        return self._decide(now, interval, measured, detection)
+
+    def sampled(
+        self, time_s: float, destinations: Iterable[int], requests: Mapping[int, Requests] | None = None
+    ) -> Decision | None:
+        """Take in samples between two observations; a decision when they are what it takes to start the limit.
+
+        ``requests``, a cumulative reading, is needed only for a hot spot that the observations did not count: its
+        first reading is the base of its admitted rate, any later one gives the rate.
+        """
+        last = self._decision
+        if last is None or not self.alarm or not self._options.identify:
+            return None
+        self._spot.add(time_s, destinations)
+        if self._aimed or not self._spot.enough:
+            return None
+
+        def admitted(target: Target) -> float | None:
+            rate = None if self._interval is None else self._interval.admitted_rate(target)
+            if rate is not None or target is None or not requests or target not in requests:
+                return rate
+            try:
+                counted = self._meter.peek(time_s, target, requests[target])
+            except CounterReset:
+                return None  # the next observation finds the same and begins anew
+            return None if counted is None else counted[1].admitted / counted[0]
+
+        named = self._hot_spot
+        started = self._aim(last.measurement.ar, last.detection.ar_average, admitted)
+        return self._publish(replace(last, time_s=time_s)) if started or self._hot_spot != named else None
+
+    def _steer(self, measured: Measurement, interval: Interval) -> Detection:
+        """Detector and regulator of the mode take one step each."""
+        before = self.alarm
+        if self._options.mode is NewsMode.PAPER:
+            detection = self._paper.observe(measured.ar, measured.admitted)
+        else:
+            sick = self._verdict.cause in (Cause.SICK, Cause.FLOOD)
+            limiting = self.rate is not None
+            detection = self._production.observe(measured.ar, measured.offered, limiting=limiting, sick=sick)
+            if self._production.learned:
+                self._spot.learn(interval)
+        if detection.alarm and not before:
+            self._aimed = False
+        # In the interval that sets the alarm only samples that are enough name the hot spot; later any do.
+        started = (
+            detection.alarm
+            and (before or self._spot.enough or not self._options.identify)
+            and self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
+        )
+        if not started:
+            self._move(before, measured, detection, interval)
+        return detection
+
+    def _move(self, before: bool, measured: Measurement, detection: Detection, interval: Interval) -> None:
+        """The limit goes on: 1 to 1 and to 0 of the paper, or the search for the capacity."""
+        if self._options.mode is NewsMode.PAPER:
+            if detection.alarm and before and self._aimed:
+                self._paper_limit.adjust()
+            elif before and not detection.alarm:
+                self._paper_limit.release()
+            return
+        health = Health(_share(measured.ar, detection.ar_average), detection.recovered, detection.busier)
+        self._production_limit.observe(health, self._of_target(interval), interval.seconds)
+        if self.rate is None:
+            self._aimed = False
+            if not detection.alarm:
+                self._hot_spot = None
+
+    def _aim(self, ar: float | None, ar_average: float | None, admitted: Callable[[Target], float | None]) -> bool:
+        """Name the hot spot and start its limit; False when the right one is limited or none can be yet."""
+        target: Target = None
+        if self._options.identify:
+            target = self._spot.leader(self._window, self._hot_spot)
+            if target is None:
+                return False
+        production = self._options.mode is NewsMode.PRODUCTION
+        self._aimed = self._aimed or (production and self.rate is not None and target == self._limited)
+        if self._aimed and target == self._limited:
+            return False
+        self._hot_spot = target
+        rate = admitted(target)
+        if rate is None:
+            return False
+        if production:
+            usual = self._production.usual if target is None else self._spot.usual(target)
+            self._production_limit.start(rate, _share(ar, ar_average), usual)
+        else:
+            self._paper_limit.start(rate)
+        self._limited, self._aimed = target, True
+        return True
+
+    def _of_target(self, interval: Interval) -> Requests:
+        """The interval's requests towards the limited destination, or towards all."""
+        if self.rate is None or self._limited is None:
+            return interval.total
+        return interval.requests.get(self._limited, Requests())
+
+    def _limits(self) -> Mapping[Target, Limit]:
+        return {} if self.rate is None else {self._limited: bucket(self.rate, self._options)}
+
+    def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
+        target = self._of_target(interval)
+        binds = self.rate is not None and target.refused_share > self._options.production.binding_share
+        self._verdict = judge(self._ledger.sums, self._balance, crowd=detection.alarm or binds, slower=detection.slower)
+        return self._publish(
+            Decision(
+                time_s=now,
+                seconds=interval.seconds,
+                limits={},
+                changed=False,
+                sample_share=self._options.sample_share if detection.alarm and self._options.identify else 0.0,
+                freeze=self._verdict.freeze,
+                hot_spot=None,
+                measurement=measured,
+                detection=detection,
+                verdict=self._verdict,
+                target=target,
+                up_score=self._paper_limit.scores.up,
+                down_score=self._paper_limit.scores.down,
+                sentence="",
+            )
+        )
+
+    def _publish(self, decision: Decision) -> Decision:
+        """Complete a decision with the limit in force and the sentence."""
+        limits = self._limits()
+        limit = None if self.rate is None else limits[self._limited]
+        changed, self._written = limits != self._written, limits
+        self._decision = replace(
+            decision,
+            limits=limits,
+            changed=changed,
+            hot_spot=self._hot_spot,
+            sentence=sentence(
+                decision.verdict,
+                decision.measurement,
+                limit,
+                self._hot_spot,
+                (decision.target.admitted / decision.seconds, decision.target.refused / decision.seconds),
+                everyone=not self._options.identify,
+                name=self._name,
+                server_name=self._server_name,
+            ),
+        )
+        return self._decision
+
+
+def _share(ar: float | None, average: float | None) -> float | None:
+    """AR in parts of its average; None without evidence."""
+    return None if ar is None or not average else ar / average

@@ -1,0 +1,158 @@
+"""The parameters of flash-crowd control (NEWS): the paper's values where it gives them, this project's where not.
+
+Times are in seconds, rates of requests in new connections per second, shares in parts of 1. "The paper" is Chen &
+Heidemann, Flash Crowd Mitigation via Adaptive Admission Control.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Interval, Lt
+
+from .errors import OptionsError
+
+
+class NewsMode(StrEnum):
+    """Who decides when and how far to limit."""
+
+    PAPER = "paper"
+    """The detector and the scoreboard as published."""
+    PRODUCTION = "production"
+    """A clean baseline, thresholds above the noise, a search for the capacity, a limit that goes when it is idle."""
+
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+Positive = Annotated[float, Gt(0)]
+PartOfOne = Annotated[float, Gt(0), Lt(1)]
+
+
+@dataclass(frozen=True, slots=True)
+class NewsProductionOptions:
+    """What production mode adds to the paper."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+
+    detection_s: Positive = 1.0
+    """A decision every so many seconds (the paper's section 7.4 asks for a period apart from the window)."""
+    window_s: Positive = 4.0
+    """AR and the request rate are measured over the last so many seconds; a multiple of the period."""
+    baseline_s: Positive = 64.0
+    """Time constant of the long-term averages. They learn only while nothing is limited and nothing congested."""
+    noise: Annotated[float, Ge(0)] = 5.0
+    """A change counts when it is above so many mean absolute deviations (and above ``tolerance``)."""
+    tolerance_max: PartOfOne = 0.5
+    """However noisy, AR below 1 - this part of its average is a degradation."""
+    limit_floor: Share = 0.5
+    """The limit never falls below this part of the hot spot's usual request rate, which it is known to serve."""
+    back_off: PartOfOne = 0.1
+    """Part by which the limit goes below the last healthy one at the first degradation."""
+    back_off_max: PartOfOne = 0.5
+    """Part by which it falls at most in one move, when no healthy limit is known yet."""
+    probe_min: PartOfOne = 0.02
+    """Smallest step upward, in parts of the limit."""
+    probe_max: Positive = 0.25
+    """Largest step upward, in parts of the limit."""
+    binding_share: Share = 0.01
+    """The limit binds while it refuses more than this part of the hot spot's requests."""
+    lift_intervals: Annotated[int, Ge(1)] = 10
+    """The limit is lifted after so many intervals in a row in which it was not needed."""
+
+    @property
+    def intervals(self) -> int:
+        """Detection periods in the measurement window."""
+        return max(1, round(self.window_s / self.detection_s))
+
+    @property
+    def gain(self) -> float:
+        """g of the long-term averages: their time constant is ``baseline_s``."""
+        return math.exp(-self.detection_s / self.baseline_s)
+
+
+@dataclass(frozen=True, slots=True)
+class NewsOptions:
+    """Flash-crowd control of one group of destinations. Raises OptionsError for bounds the wrong way round."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+
+    mode: NewsMode = NewsMode.PRODUCTION
+    period_s: Positive = 64.0
+    """T: the paper's detection interval in its testbed (section 8.4; 60 in its simulations). Paper mode only."""
+    fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
+    """p: the part of the flows, the fastest, that AR is the mean of (section 4.3)."""
+    tolerance: PartOfOne = 0.1
+    """delta of conditions 1 to 3 ("for example, 10 %", section 4.2)."""
+    gain_quiet: Share = 0.125
+    """g of the high-low filter while there is no alarm (section 4.2)."""
+    gain_alarm: Share = 0.875
+    """g of the high-low filter while the alarm is set (section 4.2)."""
+    step: PartOfOne = 0.1
+    """Part of the limit that one move of the scoreboard changes. The paper gives no value."""
+    table_size: Annotated[int, Ge(1)] = 64
+    """N: entries of the hot-spot table (section 4.4). The paper gives no value."""
+    table_idle_intervals: Annotated[int, Ge(1)] = 2
+    """An entry of the hot-spot table without a hit for so many intervals is dropped."""
+    identify: bool = True
+    """Limit the hot spot only (section 4.4). Otherwise every destination shares one limit (Table III, "with NEWS")."""
+    sample_share: Annotated[float, Gt(0), Interval(le=1)] = 0.125
+    """Part of the packets towards servers to be sampled while the alarm is set."""
+    sample_min: Annotated[int, Ge(1)] = 64
+    """Samples from which the hot spot is named before the next interval ends."""
+    bucket_s: Positive = 0.25
+    """Bucket size: so many seconds of the limit, at least one connection."""
+    limit_min: Positive = 1.0
+    """No limit is below this, connections per second."""
+    limit_max: Positive = 100_000.0
+    """No limit is above this, connections per second. Before the first alarm nothing is limited, which is what
+    the paper's initial 1,000 per second amounted to (section 7.1)."""
+    min_requests: Annotated[int, Ge(1)] = 10
+    """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence."""
+    production: NewsProductionOptions = field(default_factory=NewsProductionOptions)
+
+    def __post_init__(self) -> None:
+        if self.limit_min > self.limit_max:
+            raise OptionsError(
+                f"limit_min {self.limit_min:g} is above limit_max {self.limit_max:g}: lower the one or raise the other"
+            )
+        extra = self.production
+        if extra.window_s < extra.detection_s:
+            raise OptionsError(
+                f"production.window_s {extra.window_s:g} is shorter than production.detection_s"
+                f" {extra.detection_s:g}: the window holds at least one period"
+            )
+        if extra.probe_min > extra.probe_max:
+            raise OptionsError(
+                f"production.probe_min {extra.probe_min:g} is above production.probe_max {extra.probe_max:g}"
+            )
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two observations in the present mode."""
+        return self.period_s if self.mode is NewsMode.PAPER else self.production.detection_s
+
+    @property
+    def window_intervals(self) -> int:
+        """Observations in the measurement window: one in paper mode."""
+        return 1 if self.mode is NewsMode.PAPER else self.production.intervals
+
+    def compressed(self, factor: float) -> NewsOptions:
+        """These options for time compressed by ``factor``: times divided, rates multiplied. Raises OptionsError."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise OptionsError(f"time is compressed by a positive factor, not {factor}")
+        extra = self.production
+        return replace(
+            self,
+            period_s=self.period_s / factor,
+            bucket_s=self.bucket_s / factor,
+            limit_min=self.limit_min * factor,
+            limit_max=self.limit_max * factor,
+            production=replace(
+                extra,
+                detection_s=extra.detection_s / factor,
+                window_s=extra.window_s / factor,
+                baseline_s=extra.baseline_s / factor,
+            ),
+        )

@@ -1,0 +1,98 @@
+"""Production mode's control of the limit: search for the capacity while it binds, lift it when it is not needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .limit import bounded
+from .options import NewsOptions
+from .requests import Requests
+from .search import CapacitySearch
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the limit is steered by."""
+
+    ar_share: float | None
+    """AR in parts of its baseline; None when there is no evidence."""
+    healthy: bool
+    """AR is close to its baseline."""
+    busier: bool
+    """More requests are offered than usual."""
+
+
+class ProductionRegulator:
+    """The limit of one target, connections per second; None while nothing is limited.
+
+    After a move the limit rests until the measurement window holds nothing from before it.
+    """
+
+    def __init__(self, options: NewsOptions) -> None:
+        self._options = options
+        self._search: CapacitySearch | None = None
+        self._floor = 0.0
+        self._rest = 0
+        self.idle = 0
+        """Intervals in a row in which the limit was not needed."""
+
+    def configure(self, options: NewsOptions) -> None:
+        """Take over changed parameters; the limit is brought within changed bounds."""
+        self._options = options
+        if self._search is not None:
+            self._search.limit = bounded(self._search.limit, options)
+
+    @property
+    def rate(self) -> float | None:
+        """The limit in force."""
+        return None if self._search is None else self._search.limit
+
+    @property
+    def search(self) -> CapacitySearch | None:
+        """The state of the search, for the trace."""
+        return self._search
+
+    def start(self, admitted: float, ar_share: float | None, usual: float) -> None:
+        """Limit a target: at its currently admitted rate, at once backed off by how far AR is down.
+
+        ``usual`` is its usual request rate, connections per second; the limit's floor is a part of it.
+        """
+        self._floor = usual * self._options.production.limit_floor
+        self._search = CapacitySearch(admitted)
+        if ar_share is not None:
+            self._search.degraded(ar_share, self._options.production)
+        self._moved()
+
+    def adopt(self, rate: float) -> None:
+        """Go on from a limit found in the switch."""
+        self._floor, self._search = 0.0, CapacitySearch(rate)
+        self._moved()
+
+    def observe(self, health: Health, target: Requests, seconds: float) -> None:
+        """One interval under the limit: ``target`` are its requests in it."""
+        if self._search is None:
+            return
+        extra = self._options.production
+        binds = target.refused_share > extra.binding_share
+        self.idle = 0 if binds and health.busier else self.idle + 1
+        if self.idle >= extra.lift_intervals:
+            self._search = None
+            return
+        self._rest = max(0, self._rest - 1)
+        if self._rest or health.ar_share is None or not health.busier:
+            return
+        if not health.healthy:
+            if not binds:
+                # What is admitted is already less than the limit, so the limit has to come down to it first.
+                self._search.limit = min(self._search.limit, target.admitted / seconds)
+            self._search.degraded(health.ar_share, extra)
+            self._moved()
+        elif binds:
+            self._search.healthy(extra)
+            self._moved()
+
+    def _moved(self) -> None:
+        assert self._search is not None
+        self._search.limit = bounded(max(self._search.limit, self._floor), self._options)
+        self._rest = self._options.production.intervals
+        self.idle = 0

@@ -1,0 +1,118 @@
+"""Requests per destination: cumulative counts of the switch in, differences and rates out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field
+
+from sluice.balance.counts import CELL_BITS, CounterReset
+
+_MODULUS = 1 << CELL_BITS
+_IMPLAUSIBLE = _MODULUS >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """New-connection requests (SYNs) towards one destination: cumulative, or the difference of two readings."""
+
+    offered: int = 0
+    """Arrived at the switch, retransmissions included."""
+    admitted: int = 0
+    """Passed by admission control."""
+    refused: int = 0
+    """Held back by admission control."""
+
+    def since(self, earlier: Requests) -> Requests:
+        """The requests counted after ``earlier``; right across a wrap at 2^32.
+
+        Raises CounterReset when a count went backwards, as it does when the switch was restarted.
+        """
+        differences = [(now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)]
+        if max(differences) >= _IMPLAUSIBLE:
+            raise CounterReset(f"from {earlier} to {self}")
+        return Requests(*differences)
+
+    def __add__(self, other: Requests) -> Requests:
+        return Requests(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def refused_share(self) -> float:
+        """Part of the requests that was refused; 0 without requests."""
+        return self.refused / max(1, self.admitted + self.refused)
+
+
+def total(parts: Iterable[Requests]) -> Requests:
+    """The sum of several differences."""
+    result = Requests()
+    for part in parts:
+        result = result + part
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What was counted between two readings."""
+
+    seconds: float
+    requests: Mapping[int, Requests]
+    """By destination; one that was read for the first time is not there."""
+    spans: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Seconds that a destination was counted for, where it was not the whole interval."""
+
+    @property
+    def total(self) -> Requests:
+        """Over all destinations."""
+        return total(self.requests.values())
+
+    def admitted_rate(self, destination: int | None) -> float | None:
+        """Admitted connections per second (of every destination for None); None when it was not counted."""
+        if destination is None:
+            return self.total.admitted / self.seconds
+        requests = self.requests.get(destination)
+        return None if requests is None else requests.admitted / self.spans.get(destination, self.seconds)
+
+
+class RequestMeter:
+    """Turns cumulative readings into intervals. A destination's first reading is only a base."""
+
+    def __init__(self) -> None:
+        self._readings: dict[int, tuple[float, Requests]] = {}
+        self._time: float | None = None
+
+    def rebase(self) -> None:
+        """The switch's counters may have been reset: the next reading is a new beginning."""
+        self._readings.clear()
+        self._time = None
+
+    def read(self, time_s: float, cumulative: Mapping[int, Requests]) -> Interval | None:
+        """What was counted since the last reading; None for the first, and when a counter had been reset.
+
+        An interval in which the switch restarted is of unknown length: its rates would teach a wrong average.
+        """
+        earlier, self._time = self._time, time_s
+        counted: dict[int, tuple[float, Requests]] = {}
+        reset = False
+        for destination, now in cumulative.items():
+            try:
+                difference = self.peek(time_s, destination, now)
+            except CounterReset:
+                reset = True
+                continue
+            if difference is not None:
+                counted[destination] = difference
+        self._readings = {i: (time_s, now) for i, now in cumulative.items()}
+        if earlier is None or reset:
+            return None
+        requests = {i: requests for i, (_, requests) in counted.items()}
+        whole = time_s - earlier
+        return Interval(whole, requests, {i: span for i, (span, _) in counted.items() if span != whole})
+
+    def peek(self, time_s: float, destination: int, now: Requests) -> tuple[float, Requests] | None:
+        """Seconds and requests since the last reading, which stays the base; the first reading becomes one.
+
+        Raises CounterReset when a counter went backwards.
+        """
+        base = self._readings.setdefault(destination, (time_s, now))
+        if time_s <= base[0]:
+            return None
+        return time_s - base[0], now.since(base[1])

@@ -1,0 +1,45 @@
+"""Production mode's search for the capacity: the highest limit at which responses stay healthy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .options import NewsProductionOptions
+
+
+@dataclass(slots=True)
+class CapacitySearch:
+    """Probes upward while responses are healthy and backs off at the first degradation.
+
+    The way up is BIC-TCP's (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses last degraded, and
+    once past it in steps that double, so that a known capacity is approached slowly and a new one found soon.
+    The way down is a fixed part below the last healthy limit; when none is known, in proportion to how far AR fell.
+    """
+
+    limit: float
+    """Connections per second."""
+    good: float | None = None
+    """The last limit that was healthy while it bound."""
+    bad: float | None = None
+    """The limit at which responses last degraded."""
+    step: float = 0.0
+    """The next step past ``bad``, in parts of the limit."""
+
+    def healthy(self, extra: NewsProductionOptions) -> None:
+        """Responses are healthy and the limit binds: upward."""
+        self.good = self.limit
+        if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
+            self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + extra.probe_max))
+            return
+        self.bad = None
+        self.step = min(max(2 * self.step, extra.probe_min), extra.probe_max)
+        self.limit *= 1 + self.step
+
+    def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
+        """Responses are degraded, AR is ``ar_share`` of usual: down."""
+        self.bad, self.step = self.limit, 0.0
+        if self.good is not None:
+            self.limit = min(self.limit, self.good) * (1 - extra.back_off)
+        else:
+            self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)
+        self.good = None

@@ -1,0 +1,51 @@
+"""What is going on, in one sentence for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+
+from .limit import Limit
+from .verdict import Cause, Verdict
+from .window import Measurement
+
+
+def dotted(address: int) -> str:
+    """An IPv4 address as it is usually written; the number itself when it is none."""
+    return str(IPv4Address(address)) if 0 <= address < 1 << 32 else str(address)
+
+
+def sentence(
+    verdict: Verdict,
+    measured: Measurement,
+    limit: Limit | None,
+    hot_spot: int | None,
+    rates: tuple[float, float],
+    *,
+    everyone: bool,
+    name: Callable[[int], str],
+    server_name: Callable[[int], str],
+) -> str:
+    """One sentence. ``rates`` are the limited target's admitted and refused requests per second."""
+    where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
+    admitted, refused = rates
+    numbers = (
+        f"not limited yet, {admitted:.1f}/s admitted"
+        if limit is None
+        else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
+    )
+    servers = ", ".join(server_name(server) for server in verdict.servers)
+    match verdict.cause:
+        case Cause.CROWD:
+            worst = f"; {servers} answers worse than the others" if verdict.servers else ""
+            frozen = "; the weights are frozen" if verdict.freeze else ""
+            return f"Flash crowd at {where}: {numbers}{worst}{frozen}."
+        case Cause.FLOOD:
+            limited = f" ({where}: {numbers})" if limit is not None else ""
+            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}; the weights are frozen."
+        case Cause.SICK:
+            return f"Sick server: {servers} leaves connection requests unanswered; there is no crowd."
+        case Cause.NORMAL:
+            kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
+            fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"
+            return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}."

@@ -1,0 +1,76 @@
+"""The measurement window, apart from the detection period (section 7.4 of the paper)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from .rates import FlowRates, fastest_count, fastest_mean
+from .requests import Interval, Requests, total
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What the window holds: the base of every decision."""
+
+    ar: float | None
+    """AR, bit/s; None when there is no evidence."""
+    flows: int
+    fastest: int
+    """Flows that AR is the mean of."""
+    offered: float
+    """Requests per second, over all destinations."""
+    admitted: float
+    refused: float
+
+
+class MeasurementWindow:
+    """The last few intervals. A flow that lives in several of them counts in each, as it was measured in each."""
+
+    def __init__(self, intervals: int) -> None:
+        self._ring: deque[tuple[FlowRates, Interval]] = deque(maxlen=intervals)
+
+    def push(self, rates: FlowRates, interval: Interval) -> None:
+        """Take in the newest interval."""
+        self._ring.append((rates, interval))
+
+    def resize(self, intervals: int) -> None:
+        """Keep the newest ``intervals`` from now on."""
+        self._ring = deque(self._ring, maxlen=intervals)
+
+    def clear(self) -> None:
+        """Forget everything measured."""
+        self._ring.clear()
+
+    def measure(self, share: float, min_requests: int) -> Measurement:
+        """AR and the request rates over the window.
+
+        Without a single response AR is 0 once ``min_requests`` were admitted, and unknown below that.
+        """
+        rates = np.concatenate([rates for rates, _ in self._ring])
+        seconds = self.seconds
+        requests = total(interval.total for _, interval in self._ring)
+        ar = fastest_mean(rates, share)
+        if ar is None and requests.admitted >= min_requests:
+            ar = 0.0
+        return Measurement(
+            ar=ar,
+            flows=int(rates.size),
+            fastest=fastest_count(int(rates.size), share) if rates.size else 0,
+            offered=requests.offered / seconds,
+            admitted=requests.admitted / seconds,
+            refused=requests.refused / seconds,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """The length of what is in the window."""
+        return sum(interval.seconds for _, interval in self._ring)
+
+    def requests(self, destination: int | None) -> Requests:
+        """Requests in the window towards one destination, or towards all for None."""
+        if destination is None:
+            return total(interval.total for _, interval in self._ring)
+        return total(interval.requests.get(destination, Requests()) for _, interval in self._ring)
