@@ -60,6 +60,22 @@ impl Calculation {
         Calculation { hash, inputs, payload, plan: plan.unwrap_or(Plan::General) }
     }
 
+    /// Slots it reads; `headers`: those of each header.
+    pub fn slots(&self, headers: &[Vec<Slot>]) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for input in &self.inputs {
+            match input {
+                Input::Field(f, valid) => {
+                    slots.extend((0..f.slots() as Slot).map(|i| f.slot + i));
+                    slots.extend(valid);
+                }
+                Input::Constant(..) => {}
+                Input::Header(h) => slots.extend(&headers[usize::from(*h)]),
+            }
+        }
+        slots
+    }
+
     /// `scratch` is overwritten.
     #[inline]
     pub fn output(&self, slots: &Slots, phv: &Phv, payload: &[u8], scratch: &mut Vec<u8>) -> u64 {

@@ -11,7 +11,7 @@ use crate::layout::{FieldRef, Slot};
 pub type Pc = u32;
 
 /// A [`Pc`] in three bytes, so that a comparison and a jump fit one instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Near([u8; 3]);
 
 impl Near {
@@ -28,7 +28,7 @@ impl Near {
 }
 
 /// `m`: bits cut off at the top (64 - width). `d`: destination. `a`, `b`: operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[rustfmt::skip]
 pub enum Op {
     Mov { m: u8, d: Slot, a: Slot },

@@ -37,6 +37,7 @@ mod layout;
 mod load;
 mod machine;
 mod meter;
+mod optimize;
 mod phv;
 mod pipeline;
 mod profile;

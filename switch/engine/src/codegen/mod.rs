@@ -77,7 +77,7 @@ pub struct Pool {
     rows: HashMap<Vec<u64>, Slot>,
     /// What the constants' slots hold.
     pub init: Vec<(Slot, u64)>,
-    temps: Vec<Slot>,
+    pub temps: Vec<Slot>,
 }
 
 pub type Result<T> = std::result::Result<T, LoadError>;

@@ -17,6 +17,9 @@ use crate::code::{Code, Op};
 use crate::codegen::{Gen, Pool};
 use crate::error::LoadError;
 use crate::layout::{FieldRef, Layout, limbs};
+use crate::optimize::World;
+use crate::optimize::optimize;
+use crate::optimize::world::Parts;
 use crate::phv::Phv;
 use crate::program::{ActionId, ActionInfo, Checksum, CoreErrors, ParamInfo, Program, Standard};
 use expr::Scope;
@@ -81,7 +84,19 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
         variants.push(g.code);
     }
     let traced = variants.pop().unwrap_or_default();
-    let code: Code = variants.pop().unwrap_or_default();
+    let mut code: Code = variants.pop().unwrap_or_default();
+    let world = World::new(&Parts {
+        layout: &fixed_layout,
+        used: layout.used,
+        pool: &pool,
+        control: &control,
+        actions: &actions,
+        objects: &objects,
+        standard: &standard,
+        checksums: checksums.iter().map(|c| &c.0).collect(),
+        code: &code,
+    });
+    optimize(&mut code, &world);
     Ok(Program {
         phv: Phv::new(&fixed_layout),
         init: pool.init,

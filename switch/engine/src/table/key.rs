@@ -83,6 +83,11 @@ impl KeyLayout {
         layout
     }
 
+    /// Slots it is made of.
+    pub fn slots(&self) -> Vec<Slot> {
+        self.parts.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i)).collect()
+    }
+
     /// Packs the packet's values.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {

@@ -1,0 +1,117 @@
+//! What each instruction reads and writes.
+
+use super::World;
+use crate::code::{Code, Ext, Op};
+use crate::layout::Slot;
+
+/// Slots that an instruction touches.
+#[derive(Default)]
+pub struct Effects {
+    pub reads: Vec<Slot>,
+    pub writes: Vec<Slot>,
+    /// Anything may be read, or be read because the run may end here.
+    pub reads_all: bool,
+    pub writes_all: bool,
+    /// Does nothing but write `writes`.
+    pub pure: bool,
+}
+
+/// The destination and the operands of an instruction that computes one value from up to two slots and does nothing else.
+pub fn plain(op: &mut Op) -> Option<(&mut Slot, &mut Slot, Option<&mut Slot>)> {
+    Some(match op {
+        Op::Mov { d, a, .. }
+        | Op::Not { d, a, .. }
+        | Op::ShlI { d, a, .. }
+        | Op::ShrI { d, a, .. }
+        | Op::SarI { d, a, .. }
+        | Op::Sext { d, a, .. }
+        | Op::ClampSU { d, a, .. }
+        | Op::ClampUU { d, a, .. }
+        | Op::ClampSS { d, a, .. } => (d, a, None),
+        Op::Add { d, a, b, .. }
+        | Op::Sub { d, a, b, .. }
+        | Op::Mul { d, a, b, .. }
+        | Op::And { d, a, b }
+        | Op::Or { d, a, b }
+        | Op::Xor { d, a, b }
+        | Op::Shl { d, a, b, .. }
+        | Op::Shr { d, a, b }
+        | Op::Sar { d, a, b }
+        | Op::Div { d, a, b }
+        | Op::Rem { d, a, b }
+        | Op::Eq { d, a, b }
+        | Op::Ne { d, a, b }
+        | Op::LtU { d, a, b }
+        | Op::LeU { d, a, b }
+        | Op::LtS { d, a, b }
+        | Op::LeS { d, a, b } => (d, a, Some(b)),
+        _ => return None,
+    })
+}
+
+/// The operands of a conditional jump.
+pub fn tested(op: &mut Op) -> Option<(&mut Slot, Option<&mut Slot>)> {
+    Some(match op {
+        Op::JumpIfZero { a, .. } | Op::JumpIfNotZero { a, .. } => (a, None),
+        Op::JumpEq { a, b, .. }
+        | Op::JumpNe { a, b, .. }
+        | Op::JumpLtU { a, b, .. }
+        | Op::JumpLeU { a, b, .. }
+        | Op::JumpLtS { a, b, .. }
+        | Op::JumpLeS { a, b, .. } => (a, Some(b)),
+        _ => return None,
+    })
+}
+
+fn row(first: Slot, n: u16) -> Vec<Slot> {
+    (0..n).map(|i| first.wrapping_add(i)).collect()
+}
+
+/// Of an instruction that is no jump.
+pub fn of(op: Op, code: &Code, world: &World) -> Effects {
+    let mut copy = op;
+    if let Some((d, a, b)) = plain(&mut copy) {
+        let reads = std::iter::once(*a).chain(b.map(|b| *b)).collect();
+        return Effects { reads, writes: vec![*d], pure: true, ..Effects::default() };
+    }
+    let some = |reads: Vec<Slot>, writes: Vec<Slot>| Effects { reads, writes, ..Effects::default() };
+    match op {
+        Op::Funnel { d, a, .. } => Effects { pure: true, ..some(vec![a, a.wrapping_add(1)], vec![d]) },
+        Op::Copy { d, a, n } => Effects { pure: true, ..some(row(a, n), row(d, n)) },
+        Op::Zero { d, n } => Effects { pure: true, ..some(Vec::new(), row(d, n)) },
+        Op::Exit => Effects::default(),
+        Op::SetValid { header } | Op::SetInvalid { header } => {
+            let slots = world.headers[usize::from(header)].clone();
+            some(slots.clone(), slots)
+        }
+        // out of range, the destination keeps its value
+        Op::RegisterRead { d, index, .. } | Op::Meter { d, index, .. } => some(vec![index, d], vec![d]),
+        Op::RegisterWrite { index, a, .. } => some(vec![index, a], Vec::new()),
+        Op::Count { index, .. } => some(vec![index], Vec::new()),
+        // an error ends the parser here
+        Op::Extract { header } => {
+            Effects { reads_all: true, ..some(Vec::new(), world.headers[usize::from(header)].clone()) }
+        }
+        Op::EndIfExit => Effects { reads_all: true, ..Effects::default() },
+        Op::Ext { index } => match &code.ext[index as usize] {
+            Ext::Hash { calculation, d, base, max } => {
+                let inputs = &world.calculations[usize::from(*calculation)];
+                some(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
+            }
+            Ext::RowEq { d, a, b, n } => Effects { pure: true, ..some([row(*a, *n), row(*b, *n)].concat(), vec![*d]) },
+            Ext::CloneIngress { session: a, .. }
+            | Ext::CloneEgress { session: a, .. }
+            | Ext::Truncate { length: a }
+            | Ext::Assert { a } => some(vec![*a], Vec::new()),
+            // field lists and digests are not private
+            Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } => Effects::default(),
+            Ext::Log { args, .. } => {
+                some(args.iter().flat_map(|(f, _)| row(f.slot, f.slots() as u16)).collect(), Vec::new())
+            }
+            Ext::Random { d, low, high } => some(vec![*low, *high, *d], vec![*d]),
+            Ext::LastIndex { d, next } => Effects { pure: true, ..some(vec![*next], vec![*d]) },
+            _ => Effects { reads_all: true, writes_all: true, ..Effects::default() },
+        },
+        _ => Effects { reads_all: true, writes_all: true, ..Effects::default() },
+    }
+}

@@ -1,0 +1,173 @@
+//! What is known at one place of the code.
+
+use std::collections::{HashMap, HashSet};
+
+use super::World;
+use super::effects::plain;
+use crate::code::Op;
+use crate::layout::{Slot, mask64};
+
+/// More computed values than this are not remembered.
+const MOST: usize = 256;
+
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The slot holds the same as that other one (which is not a key itself, unless its value was learnt later).
+    copies: HashMap<Slot, Slot>,
+    /// The slot does not hold what the constant holds.
+    differs: HashSet<(Slot, Slot)>,
+    /// A computation, its destination left out, and a slot that holds its value.
+    computed: HashMap<Op, Slot>,
+    /// The value needs so many bits at most.
+    bits: HashMap<Slot, u8>,
+}
+
+/// The computation alone.
+fn key(mut op: Op) -> Op {
+    if let Some((d, _, _)) = plain(&mut op) {
+        *d = 0;
+    }
+    op
+}
+
+impl Facts {
+    /// The first slot that holds the same.
+    pub fn first(&self, mut slot: Slot) -> Slot {
+        while let Some(&earlier) = self.copies.get(&slot) {
+            slot = earlier;
+        }
+        slot
+    }
+
+    pub fn bits(&self, slot: Slot, world: &World) -> u8 {
+        if let Some(v) = world.constants.get(&slot) {
+            return (64 - v.leading_zeros()) as u8;
+        }
+        let fixed = world.bits.get(usize::from(slot)).copied().unwrap_or(64);
+        self.bits.get(&slot).map_or(fixed, |&b| b.min(fixed))
+    }
+
+    /// Forgets what the slot held.
+    pub fn overwrite(&mut self, slot: Slot) {
+        self.copies.retain(|&d, &mut a| d != slot && a != slot);
+        self.differs.retain(|&(a, _)| a != slot);
+        self.computed.retain(|&op, &mut d| {
+            let mut op = op;
+            d != slot && plain(&mut op).is_some_and(|(_, a, b)| *a != slot && b.is_none_or(|b| *b != slot))
+        });
+        self.bits.remove(&slot);
+    }
+
+    /// A slot that holds the value of this computation.
+    pub fn find(&self, op: Op) -> Option<Slot> {
+        self.computed.get(&key(op)).copied()
+    }
+
+    /// The computation was made; its operands are their values' first slots.
+    pub fn made(&mut self, mut op: Op, world: &World) {
+        let bits = self.result_bits(op, world);
+        let Some((&mut d, &mut a, b)) = plain(&mut op) else { return };
+        let b = b.map(|b| *b);
+        if let Op::Mov { m: 0, .. } = op {
+            if a != d {
+                self.overwrite(d);
+                self.copies.insert(d, a);
+            }
+            return;
+        }
+        self.overwrite(d);
+        if d != a && Some(d) != b && self.computed.len() < MOST {
+            self.computed.insert(key(op), d);
+        }
+        if bits < 64 {
+            self.bits.insert(d, bits);
+        }
+    }
+
+    fn result_bits(&self, op: Op, world: &World) -> u8 {
+        let of = |slot: Slot| self.bits(slot, world);
+        match op {
+            Op::Mov { m, a, .. } => of(a).min(64 - m),
+            Op::ShrI { m, k, a, .. } => of(a).saturating_sub(k).min(64 - m),
+            Op::And { a, b, .. } => of(a).min(of(b)),
+            Op::Or { a, b, .. } | Op::Xor { a, b, .. } => of(a).max(of(b)),
+            Op::Add { m, a, b, .. } => (of(a).max(of(b)) + 1).min(64 - m),
+            Op::ShlI { m, k, a, .. } => of(a).saturating_add(k).min(64 - m),
+            Op::Sub { m, .. } | Op::Mul { m, .. } | Op::Not { m, .. } | Op::Shl { m, .. } => 64 - m,
+            Op::Eq { .. } | Op::Ne { .. } | Op::LtU { .. } | Op::LeU { .. } | Op::LtS { .. } | Op::LeS { .. } => 1,
+            _ => 64,
+        }
+    }
+
+    /// Both slots hold the same from here on.
+    pub fn same(&mut self, a: Slot, b: Slot, world: &World) {
+        let (a, b) = (self.first(a), self.first(b));
+        match (world.constants.contains_key(&a), world.constants.contains_key(&b)) {
+            (false, true) => {
+                self.copies.insert(a, b);
+            }
+            (true, false) => {
+                self.copies.insert(b, a);
+            }
+            _ => {}
+        }
+    }
+
+    /// The slots hold different values from here on.
+    pub fn different(&mut self, a: Slot, b: Slot, world: &World) {
+        let (a, b) = (self.first(a), self.first(b));
+        for (a, b) in [(a, b), (b, a)] {
+            if world.constants.contains_key(&b) {
+                self.differs.insert((a, b));
+                self.only_other_bit(a, b, world);
+            }
+        }
+    }
+
+    /// One bit that is not 0 is 1, and the other way round.
+    fn only_other_bit(&mut self, a: Slot, not: Slot, world: &World) {
+        if self.bits(a, world) <= 1
+            && let Some(&v @ (0 | 1)) = world.constants.get(&not)
+            && let Some(other) = world.constant(1 - v)
+        {
+            self.same(a, other, world);
+        }
+    }
+
+    /// Whether the two are equal, as far as that is known.
+    pub fn equal(&self, a: Slot, b: Slot, world: &World) -> Option<bool> {
+        let (a, b) = (self.first(a), self.first(b));
+        if a == b {
+            return Some(true);
+        }
+        if let (Some(x), Some(y)) = (world.constants.get(&a), world.constants.get(&b)) {
+            return Some(x == y);
+        }
+        let too_large = |slot: Slot, c: Slot| {
+            world.constants.get(&c).is_some_and(|&c| c & !mask64(self.bits(slot, world).into()) != 0)
+        };
+        if self.differs.contains(&(a, b)) || self.differs.contains(&(b, a)) || too_large(a, b) || too_large(b, a) {
+            return Some(false);
+        }
+        None
+    }
+
+    /// The value, if it is a constant.
+    pub fn value(&self, slot: Slot, world: &World) -> Option<u64> {
+        world.constants.get(&self.first(slot)).copied()
+    }
+
+    /// What holds here and there.
+    pub fn meet(&mut self, other: &Facts) {
+        self.copies.retain(|d, a| other.copies.get(d) == Some(a));
+        self.differs.retain(|pair| other.differs.contains(pair));
+        self.computed.retain(|op, d| other.computed.get(op) == Some(d));
+        self.bits.retain(|slot, b| match other.bits.get(slot) {
+            Some(&o) => {
+                *b = o.max(*b);
+                true
+            }
+            None => false,
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! What the optimizer must know of a program besides its instructions.
+
+use std::collections::HashSet;
+
+use super::{Slots, TableEffects, World};
+use crate::code::Code;
+use crate::codegen::Pool;
+use crate::layout::{FieldRef, Layout, Slot};
+use crate::load::objects::{DigestPart, Objects};
+use crate::load::table::{Action, Control, Table};
+use crate::program::{Checksum, Standard};
+
+/// The parts of a program that matter here.
+pub struct Parts<'a> {
+    /// Of the headers alone.
+    pub layout: &'a Layout,
+    /// Slots in use, temporaries and constants included.
+    pub used: usize,
+    pub pool: &'a Pool,
+    pub control: &'a Control,
+    pub actions: &'a [Action],
+    pub objects: &'a Objects,
+    pub standard: &'a Standard,
+    pub checksums: Vec<&'a Checksum>,
+    pub code: &'a Code,
+}
+
+fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
+    let first = f.slot;
+    (0..f.slots() as Slot).map(move |i| first + i)
+}
+
+impl World {
+    pub fn new(p: &Parts) -> World {
+        let layout = p.layout;
+        let occupied = |h: &crate::layout::Header| -> Vec<Slot> {
+            let n = layout.types[h.header_type].slots as Slot;
+            let others = h.union_others.iter().map(|&o| layout.headers[o].valid);
+            (0..n).map(|i| h.base + i).chain(others).collect()
+        };
+        let headers: Vec<Vec<Slot>> = layout.headers.iter().map(occupied).collect();
+        let mut constants = std::collections::HashMap::new();
+        let mut values = std::collections::HashMap::new();
+        for &(slot, v) in &p.pool.init {
+            constants.insert(slot, v);
+            values.entry(v).or_insert(slot);
+        }
+        World {
+            used: p.used,
+            constants,
+            values,
+            first_temporary: layout.fresh.len() as Slot,
+            bits: bits(p),
+            private: private(p, &headers),
+            tables: p.control.tables.iter().map(|t| table(p, t, &headers)).collect(),
+            calculations: p.objects.calculations.iter().map(|c| c.slots(&headers)).collect(),
+            headers,
+        }
+    }
+}
+
+/// Unsigned fields of up to 64 bits hold no more than their width.
+fn bits(p: &Parts) -> Vec<u8> {
+    let mut bits = vec![64; p.used];
+    let mut note = |f: FieldRef| {
+        if f.narrow() && !f.signed {
+            bits[usize::from(f.slot)] = f.width as u8;
+        }
+    };
+    for h in &p.layout.headers {
+        for f in &p.layout.types[h.header_type].fields {
+            note(f.field.offset(h.base));
+        }
+        note(FieldRef { slot: h.valid, width: 1, signed: false, varbit: false });
+    }
+    p.actions.iter().flat_map(|a| &a.params).copied().for_each(note);
+    bits
+}
+
+/// Metadata that the architecture does not know, and temporaries.
+fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
+    let st = p.standard;
+    let mut seen: HashSet<Slot> = HashSet::new();
+    let required = [st.ingress_port, st.packet_length, st.instance_type, st.egress_spec, st.egress_port];
+    let optional = [
+        st.parser_error,
+        st.checksum_error,
+        st.ingress_timestamp,
+        st.egress_timestamp,
+        st.mcast_grp,
+        st.egress_rid,
+        st.enq_timestamp,
+        st.enq_qdepth,
+        st.deq_timedelta,
+        st.deq_qdepth,
+    ];
+    seen.extend(required.iter().chain(optional.iter().flatten()).flat_map(slots));
+    seen.extend(p.objects.field_lists.iter().flatten().flat_map(slots));
+    for part in p.objects.digest_parts.iter().flatten() {
+        if let DigestPart::Field(f) = part {
+            seen.extend(slots(f));
+        }
+    }
+    for c in &p.checksums {
+        seen.extend(slots(&c.field));
+        seen.extend(p.objects.calculations[c.calculation].slots(headers));
+    }
+    seen.extend(p.code.conditions.iter().map(|c| c.1));
+    let mut private = Slots::none(p.used);
+    for (h, occupied) in p.layout.headers.iter().zip(headers) {
+        let standard = required.iter().any(|f| occupied.contains(&f.slot));
+        if h.metadata && !standard {
+            occupied.iter().filter(|&&s| s != h.valid && !seen.contains(&s)).for_each(|&s| private.add(s));
+        }
+    }
+    p.pool.temps.iter().filter(|s| !seen.contains(s)).for_each(|&s| private.add(s));
+    private
+}
+
+fn table(p: &Parts, t: &Table, headers: &[Vec<Slot>]) -> TableEffects {
+    let mut reads = t.key.slots();
+    let mut actions = t.info.actions.clone();
+    if let Some(profile) = t.info.profile {
+        let profile = &p.control.profiles[profile.index()];
+        reads.extend(profile.selector.iter().flat_map(|s| s.slots(headers)));
+        // members may have any of these tables' copies
+        actions.extend(profile.info.tables.iter().flat_map(|t| &p.control.tables[t.index()].info.actions));
+    }
+    actions.extend(t.default.as_ref().map(|d| d.action));
+    actions.extend(t.entries.iter().map(|e| e.call.action));
+    actions.extend(t.next.by_action.iter().map(|b| b.0));
+    actions.sort_unstable();
+    actions.dedup();
+    let mut writes: Vec<Slot> = actions.iter().flat_map(|a| &p.actions[a.index()].params).flat_map(slots).collect();
+    if let Some(m) = t.info.direct_meter {
+        writes.extend(p.objects.meter_targets[m.index()].map(|f| f.slot));
+    }
+    let next = &t.next;
+    let hit_miss = next.hit_miss.iter().flat_map(|h| [h.0, h.1]);
+    let mut nodes: Vec<usize> =
+        next.by_action.iter().map(|b| b.1).chain([next.none]).chain(hit_miss).map(|n| n as usize).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    TableEffects { reads, writes, actions: actions.iter().map(|a| a.index()).collect(), next: nodes }
+}
