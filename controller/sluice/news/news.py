@@ -198,7 +198,8 @@ class News:
             elif before and not detection.alarm:
                 self._paper_limit.release()
             return
-        health = Health(_share(measured.ar, detection.ar_average), detection.recovered, detection.busier)
+        share = _share(measured.ar, detection.ar_average)
+        health = Health(share, healthy=detection.recovered, degraded=detection.slower, busier=detection.busier)
         self._production_limit.observe(health, self._of_target(interval), interval.seconds)
         if self.rate is None:
             self._aimed = False

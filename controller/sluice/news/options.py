@@ -42,7 +42,7 @@ class NewsProductionOptions:
     """AR and the request rate are measured over the last so many seconds; a multiple of the period."""
     baseline_s: Positive = 64.0
     """Time constant of the long-term averages. They learn only while nothing is limited and nothing congested."""
-    noise: Annotated[float, Ge(0)] = 5.0
+    noise: Annotated[float, Ge(0)] = 6.0
     """A change counts when it is above so many mean absolute deviations (and above ``tolerance``)."""
     tolerance_max: PartOfOne = 0.5
     """However noisy, AR below 1 - this part of its average is a degradation."""
@@ -54,7 +54,7 @@ class NewsProductionOptions:
     """Part by which it falls at most in one move, when no healthy limit is known yet."""
     probe_min: PartOfOne = 0.02
     """Smallest step upward, in parts of the limit."""
-    probe_max: Positive = 0.25
+    probe_max: Positive = 0.1
     """Largest step upward, in parts of the limit."""
     binding_share: Share = 0.01
     """The limit binds while it refuses more than this part of the hot spot's requests."""

@@ -18,6 +18,8 @@ class Health:
     """AR in parts of its baseline; None when there is no evidence."""
     healthy: bool
     """AR is close to its baseline."""
+    degraded: bool
+    """AR is below its baseline by more than the tolerance. Neither: the limit holds."""
     busier: bool
     """More requests are offered than usual."""
 
@@ -81,13 +83,13 @@ class ProductionRegulator:
         self._rest = max(0, self._rest - 1)
         if self._rest or health.ar_share is None or not health.busier:
             return
-        if not health.healthy:
+        if health.degraded:
             if not binds:
                 # What is admitted is already less than the limit, so the limit has to come down to it first.
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
             self._search.degraded(health.ar_share, extra)
             self._moved()
-        elif binds:
+        elif health.healthy and binds:
             self._search.healthy(extra)
             self._moved()
 

@@ -1,0 +1,176 @@
+"""A bottleneck under a flash crowd, in virtual time: fluid flows, a token bucket, clients that try again.
+
+The shape is the paper's testbed (Fig. 17): a link of 2 Mbit/s, responses of which half are under 1 KB and nine in ten
+under 10 KB with half of the bytes, clients of very different speeds behind it. Requests arrive as a Poisson process.
+Bandwidth is shared max-min fairly; slow start is a number of round trips; a full link adds its queue's
+delay. A refused SYN comes back after 1, 2, 3 and 4 s. Clients give up after 120 s on average: 60 s, and then half
+of them wait on (section 7.6.1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from sluice.news import Decision, Limit, News, Observation, Requests
+
+STEP_S = 0.5
+QUEUE_S = 0.3
+PATIENCE_S = 120.0
+RETRY_S = 4
+TARGET, BYSTANDER = 0x0A000064, 0x0A000065
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Bucket:
+    """A token bucket in the switch; open until it is set."""
+
+    limit: Limit | None = None
+    tokens: float = 0.0
+
+    def set(self, limit: Limit | None) -> None:
+        if limit != self.limit:
+            self.limit, self.tokens = limit, limit.burst if limit else 0.0
+
+    def admit(self, wanting: int) -> int:
+        """How many of those that arrive within one step pass."""
+        if self.limit is None:
+            return wanting
+        self.tokens += self.limit.rate * STEP_S
+        admitted = min(wanting, int(self.tokens))
+        self.tokens = min(self.tokens - admitted, self.limit.burst)
+        return admitted
+
+
+@dataclass
+class Bottleneck:
+    """The link, its flows and its clients. Rates in requests per second, capacity in bytes per second."""
+
+    news: News
+    arrivals: Callable[[float], float]
+    """Requests per second towards the target at a time."""
+    capacity: float = 250_000.0
+    bystanders: float = 0.0
+    seed: int = 1
+    access_bps: tuple[float, float] = (12.0, 1.2)
+    """Clients' access rates: log-normal, mean and deviation of the logarithm of bytes per second over 1 KB."""
+    now: float = 0.0
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    carried: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    """Time and part of the link in use, by step."""
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.buckets: dict[int | None, Bucket] = defaultdict(Bucket)
+        self.counts = {TARGET: Requests(), BYSTANDER: Requests()}
+        self.retries: dict[int, int] = defaultdict(int)
+        self.refused_for_good = 0
+        self.fresh = 0
+        self.flows: Floats = np.zeros((4, 0))  # size, remaining, age, speed
+        self.finished: list[Floats] = []
+        self.samples: list[int] = []
+        self.full = False
+        self.news.observe(Observation(0.0, np.zeros(0), self.counts))
+
+    def run(self, until_s: float) -> list[Decision]:
+        """Steps and observations up to a time."""
+        every = round(self.news.options.interval_s / STEP_S)
+        while self.now < until_s - 1e-9:
+            for _ in range(every):
+                self._step()
+            self._observe()
+        return self.decisions
+
+    def utilisation(self, start_s: float) -> float:
+        return float(np.mean([part for time, part in self.carried if time >= start_s]))
+
+    def _arrive(self, destination: int, fresh: int, again: dict[int, int]) -> int:
+        """New and returning requests meet admission; the number that passes."""
+        wanting = fresh + sum(again.values())
+        limited = None if None in self.news_limits else destination
+        admitted = self.buckets[limited].admit(wanting) if limited in self.news_limits else wanting
+        refused = wanting - admitted
+        self.counts[destination] += Requests(wanting, admitted, refused)
+        if wanting and destination == TARGET:
+            for attempt, many in {0: fresh, **again}.items():
+                back = round(refused * many / wanting)
+                if attempt < RETRY_S:
+                    self.retries[self._slot + round((attempt + 1) / STEP_S) * 8 + attempt + 1] += back
+                else:
+                    self.refused_for_good += back
+        return admitted
+
+    @property
+    def news_limits(self) -> set[int | None]:
+        return {target for target, bucket in self.buckets.items() if bucket.limit is not None}
+
+    @property
+    def _slot(self) -> int:
+        return round(self.now / STEP_S) * 8
+
+    def _step(self) -> None:
+        again = {attempt: many for attempt in range(1, 8) if (many := self.retries.pop(self._slot + attempt, 0))}
+        fresh = int(self.random.poisson(self.arrivals(self.now) * STEP_S))
+        self.fresh += fresh
+        new = self._arrive(TARGET, fresh, again)
+        self.samples += [TARGET] * (fresh + sum(again.values()) + 4 * new)
+        if self.bystanders:
+            other = self._arrive(BYSTANDER, int(self.random.poisson(self.bystanders * STEP_S)), {})
+            self.samples += [BYSTANDER] * (5 * other)
+            new += other
+        self.flows = np.concatenate([self.flows, self._new_flows(new)], axis=1)
+        self._transfer()
+        self.now += STEP_S
+
+    def _new_flows(self, count: int) -> Floats:
+        kind = self.random.random(count)
+        low = np.select([kind < 0.5, kind < 0.9], [200.0, 1000.0], 10_000.0)
+        high = np.select([kind < 0.5, kind < 0.9], [1000.0, 10_000.0], 40_000.0)
+        size = self.random.uniform(low, high)
+        access = np.clip(np.exp(self.random.normal(*self.access_bps, count)) / 8, 2_600, 1_250_000)
+        rtt = np.clip(self.random.lognormal(np.log(0.08), 0.5, count), 0.01, 1.5) + (QUEUE_S if self.full else 0.0)
+        rounds = np.ceil(np.log2(size / 1460 / 2 + 1))
+        return np.stack([size, size, np.zeros(count), size / (rounds * rtt + size / access)])
+
+    def _transfer(self) -> None:
+        size, remaining, age, speed = self.flows
+        demand = np.minimum(remaining, speed * STEP_S)
+        level = _fair_level(demand, self.capacity * STEP_S)
+        sent = np.minimum(demand, level)
+        self.full = bool(np.isfinite(level))
+        self.carried.append((self.now, float(sent.sum()) / (self.capacity * STEP_S)))
+        took = np.minimum(STEP_S, remaining / np.maximum(np.minimum(speed, level / STEP_S), 1e-9))
+        remaining = remaining - sent
+        age = age + took
+        done = remaining <= 1e-6
+        self.finished.append(size[done] / age[done])
+        gone = done | (self.random.random(size.size) < STEP_S / PATIENCE_S)
+        self.flows = np.stack([size, remaining, age, speed])[:, ~gone]
+
+    def _observe(self) -> None:
+        size, remaining, age, _ = self.flows
+        alive = (size - remaining) / np.maximum(age, STEP_S)
+        rates = np.concatenate([*self.finished, alive[alive > 0]]) * 8
+        sampled = [d for d in self.samples if self.random.random() < 0.125] if self.samples else []
+        self.finished, self.samples = [], []
+        decision = self.news.observe(Observation(self.now, rates, dict(self.counts), samples=sampled))
+        assert decision is not None
+        self.decisions.append(decision)
+        for target, limit in decision.limits.items():
+            self.buckets[target].set(limit)
+        for target in set(self.buckets) - set(decision.limits):
+            self.buckets[target].set(None)
+
+
+def _fair_level(demand: Floats, capacity: float) -> float:
+    """The max-min fair share: infinity while everyone gets what he wants."""
+    if demand.sum() <= capacity:
+        return float("inf")
+    ordered = np.sort(demand)
+    before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])
+    levels = (capacity - before) / np.arange(ordered.size, 0, -1)
+    return float(levels[np.argmax(levels <= ordered)])

@@ -1,0 +1,269 @@
+"""The facade: whole sequences of observations, hand-computed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sluice.balance import Counts
+from sluice.news import Cause, Decision, News, NewsMode, NewsOptions, Observation, ObservationError, Requests
+
+HOT, OTHER, HOST = 0x0A000001, 0x0A000002, 0x0A000003
+PAPER = NewsOptions(mode=NewsMode.PAPER, sample_min=10, limit_max=1000)
+
+
+class Driver:
+    """Feeds a News with interval after interval of rates and request differences."""
+
+    def __init__(self, options: NewsOptions, destinations: tuple[int, ...] = (HOT, OTHER)) -> None:
+        self.news = News(options)
+        self.time = 0.0
+        self.counts = {destination: Requests() for destination in destinations}
+        assert self.news.observe(Observation(0.0, np.zeros(0), dict(self.counts))) is None
+
+    def interval(
+        self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[int, ...] = ()
+    ) -> Decision:
+        """One interval; request rates per second."""
+        seconds = self.news.options.interval_s
+        self.time += seconds
+        yes, no = round(admitted * seconds), round(refused * seconds)
+        self.counts[HOT] += Requests(yes + no, yes, no)
+        self.counts[OTHER] += Requests(round(other * seconds), round(other * seconds), 0)
+        decision = self.news.observe(Observation(self.time, np.full(20, ar), dict(self.counts), samples=samples))
+        assert decision is not None
+        return decision
+
+
+def test_a_crowd_by_the_papers_rules() -> None:
+    d = Driver(PAPER)
+    quiet = d.interval(100_000, 40, other=10)
+    assert quiet.limits == {}
+    assert quiet.sample_share == 0
+    assert quiet.sentence == "Normal: 50.0 requests/s, fast responses at 100.0 kbit/s."
+
+    onset = d.interval(50_000, 110, other=10)  # 0 -> 1, the hot spot not known yet
+    assert onset.detection.alarm
+    assert onset.limits == {}
+    assert onset.sample_share == PAPER.sample_share
+    assert onset.freeze
+    assert onset.sentence.startswith("Flash crowd at an unknown destination: not limited yet")
+
+    assert d.news.sampled(d.time + 0.5, [HOT] * 5) is None  # not enough samples
+    named = d.news.sampled(d.time + 1, [HOT] * 7 + [OTHER])
+    assert named is not None
+    assert named.hot_spot == HOT
+    assert named.changed
+    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # its own rate, not 120
+    assert named.limit is not None
+    assert named.limit.burst == 27.5
+    assert d.news.sampled(d.time + 2, [HOT] * 20) is None
+
+    down = d.interval(60_000, 100, other=10, refused=60)  # 1 -> 1: equal scores, down
+    assert down.limit is not None
+    assert down.limit.rate == pytest.approx(99)
+    up = d.interval(60_000, 99, other=10, refused=60)  # 1 -> 1: down penalised, up
+    assert up.limit is not None
+    assert up.limit.rate == pytest.approx(108.9)
+    assert (up.up_score, up.down_score) == (0, -1)
+    over = d.interval(130_000, 100, other=10, refused=60)  # 1 -> 0: credit, the limit stays
+    assert not over.detection.alarm
+    assert (over.up_score, over.down_score) == (1, -1)
+    assert not over.changed
+    assert over.sample_share == 0
+    assert over.verdict.cause is Cause.CROWD  # the limit still binds
+    assert over.sentence == (
+        "Flash crowd at 10.0.0.1: limit 108.9/s, 100.0/s admitted, 60.0/s refused; the weights are frozen."
+    )
+    calm = d.interval(130_000, 40, other=10)
+    assert calm.verdict.cause is Cause.NORMAL
+    assert calm.sentence.endswith("limit 108.9/s kept at 10.0.0.1.")
+
+
+def test_samples_that_come_with_the_alarm_name_the_hot_spot_at_once() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40, samples=(OTHER,) * 50)  # from before the alarm: these do not count
+    onset = d.interval(50_000, 110, samples=(HOT,) * 20)
+    assert onset.hot_spot == HOT
+    assert onset.changed
+
+
+def test_few_samples_do_at_the_end_of_the_next_interval_and_the_lead_may_change() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40, other=30)
+    d.interval(50_000, 110, other=30, samples=(OTHER,))
+    first = d.interval(50_000, 110, other=30, samples=(OTHER,))
+    assert first.hot_spot == OTHER
+    assert {target: limit.rate for target, limit in first.limits.items()} == {OTHER: 30}
+    then = d.interval(50_000, 110, other=30, samples=(HOT,) * 9)
+    assert {target: limit.rate for target, limit in then.limits.items()} == {HOT: 110}
+
+
+def test_without_identification_everyone_shares_one_limit() -> None:
+    d = Driver(replace(PAPER, identify=False))
+    d.interval(100_000, 40, other=10)
+    onset = d.interval(50_000, 110, other=10)
+    assert {target: limit.rate for target, limit in onset.limits.items()} == {None: 120}
+    assert onset.sample_share == 0
+    assert "at every destination" in onset.sentence
+
+
+def test_a_hot_spot_that_nobody_counted_is_named_first_and_limited_from_its_own_rate() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40)
+    d.interval(50_000, 60)
+    named = d.news.sampled(d.time + 1, [HOST] * 20, {HOST: Requests(1000, 1000)})
+    assert named is not None
+    assert named.hot_spot == HOST
+    assert named.limits == {}
+    started = d.news.sampled(d.time + 3, [HOST], {HOST: Requests(1180, 1180)})
+    assert started is not None
+    assert {target: limit.rate for target, limit in started.limits.items()} == {HOST: 90}
+
+
+def test_the_next_crowd_starts_from_what_is_admitted_then() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40)
+    d.interval(50_000, 110, samples=(HOT,) * 20)
+    d.interval(130_000, 100)
+    d.interval(130_000, 30)
+    again = d.interval(50_000, 80, samples=(HOT,) * 20)
+    assert again.limit is not None
+    assert again.limit.rate == 80
+
+
+def test_no_response_at_all_under_load_is_an_ar_of_nought() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40)
+    d.time += 64
+    d.counts[HOT] += Requests(6400, 6400)
+    silent = d.news.observe(Observation(d.time, np.zeros(0), dict(d.counts)))
+    assert silent is not None
+    assert silent.measurement.ar == 0
+    assert silent.detection.alarm
+
+
+def test_production_limits_then_lifts_and_never_touches_the_bystander() -> None:
+    options = NewsOptions(sample_min=10, limit_max=10_000)
+    d = Driver(options)
+    for _ in range(60):
+        d.interval(100_000, 40, other=10)
+    onset = [d.interval(30_000, 200, other=10, samples=(HOT,) * 20) for _ in range(4)][-1]
+    assert onset.hot_spot == HOT
+    assert onset.limit is not None
+    assert onset.limit.rate < 200
+    limited = [d.interval(95_000, onset.limit.rate, other=10, refused=100) for _ in range(30)]
+    assert all(set(decision.limits) == {HOT} for decision in limited)
+    assert limited[-1].limit is not None
+    assert limited[-1].limit.rate > onset.limit.rate  # it probes
+    assert limited[-1].detection.ar_average == pytest.approx(100_000)
+    over = [d.interval(100_000, 40, other=10) for _ in range(20)]
+    assert over[-1].limits == {}
+    assert sum(decision.changed for decision in over) == 1
+    assert over[-1].hot_spot is None
+    assert not over[-1].freeze
+
+
+def test_production_does_not_name_a_destination_whose_requests_are_not_up() -> None:
+    d = Driver(NewsOptions(sample_min=10))
+    for _ in range(60):
+        d.interval(100_000, 40, other=10)
+    samples = (OTHER,) * 90 + (HOT,) * 10  # an upload to the bystander has most of the packets
+    onset = [d.interval(30_000, 200, other=10, samples=samples) for _ in range(4)][-1]
+    assert onset.hot_spot == HOT
+
+
+def test_a_limit_found_in_the_switch_goes_on_and_is_not_written_again() -> None:
+    for options in (PAPER, NewsOptions()):
+        d = Driver(options)
+        d.news.adopt(HOT, 70)
+        decision = d.interval(100_000, 60, refused=30)
+        assert not decision.changed
+        assert decision.hot_spot == HOT
+        assert decision.limit is not None
+        assert decision.limit.rate == 70
+
+
+def test_options_change_while_it_runs() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40)
+    d.interval(50_000, 110, samples=(HOT,) * 20)
+    d.news.configure(replace(PAPER, limit_max=50))
+    bounded = d.interval(92_000, 50)
+    assert bounded.changed
+    assert bounded.limit is not None
+    assert bounded.limit.rate <= 50
+    d.news.configure(NewsOptions())
+    other = d.interval(92_000, 45, refused=10)
+    assert other.limit is not None
+    assert other.limit.rate == bounded.limit.rate
+
+
+def test_a_restarted_switch_is_a_new_beginning_with_the_same_averages() -> None:
+    d = Driver(PAPER)
+    d.interval(100_000, 40)
+    d.counts[HOT] = Requests()
+    d.time += 64
+    assert d.news.observe(Observation(d.time, np.full(5, 100_000.0), dict(d.counts))) is None
+    after = d.interval(100_000, 40)
+    assert after.detection.request_average == 40
+    d.news.rebase()
+    d.time += 64
+    assert d.news.observe(Observation(d.time, np.full(5, 100_000.0), dict(d.counts))) is None
+
+
+def test_sick_server_by_name() -> None:
+    news = News(NewsOptions(), server_name=lambda server: f"web{server}")
+    news.observe(Observation(0, np.zeros(0), {}, ledger={1: Counts(), 2: Counts()}))
+    ledger = {1: Counts(syn=100, synack=100, completed=100), 2: Counts(syn=100, synack=50, completed=50)}
+    decision = news.observe(Observation(1, np.full(9, 1e5), {}, ledger=ledger))
+    assert decision is not None
+    assert decision.sentence == "Sick server: web2 leaves connection requests unanswered; there is no crowd."
+    assert not decision.freeze
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, math.nan])
+def test_time_must_increase(time: float) -> None:
+    news = News(PAPER)
+    news.observe(Observation(0.0, np.zeros(0), {}))
+    with pytest.raises(ObservationError, match="times must increase"):
+        news.observe(Observation(time, np.zeros(0), {}))
+
+
+def test_the_trace_row_is_flat_and_complete() -> None:
+    row = Driver(PAPER).interval(100_000, 40).row()
+    assert row["ar_bps"] == 100_000
+    assert math.isnan(float(row["ar_average_bps"]))
+    assert all(isinstance(value, int | float | str) for value in row.values())
+
+
+RATES = st.lists(st.floats(0, 1e10), max_size=12)
+STEPS = st.lists(
+    st.tuples(RATES, st.integers(0, 10**5), st.integers(0, 10**5), st.lists(st.integers(0, 5), max_size=80)),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.sampled_from(list(NewsMode)), st.booleans())
+def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
+    steps: list[tuple[list[float], int, int, list[int]]], mode: NewsMode, identify: bool
+) -> None:
+    """A decision's only means are token buckets on new connections, one at most, on a sampled destination or on all."""
+    options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
+    news, counts, written = News(options), Requests(), {}
+    news.observe(Observation(0, np.zeros(0), {1: counts, 2: counts}))
+    for time, (rates, admitted, refused, samples) in enumerate(steps, 1):
+        counts += Requests(admitted + refused, admitted, refused)
+        decision = news.observe(Observation(time, np.array(rates, dtype=float), {1: counts, 2: counts}, {}, samples))
+        assert decision is not None
+        assert len(decision.limits) <= 1
+        for target, limit in decision.limits.items():
+            assert 3 <= limit.rate <= 500
+            assert limit.burst >= 1
+            assert target in (range(6) if identify else (None,))
+        assert decision.changed == (decision.limits != written)
+        assert decision.sentence.endswith(".")
+        written = decision.limits

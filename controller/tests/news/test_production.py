@@ -1,0 +1,188 @@
+"""Production mode: clean baseline, search for the capacity, lifting."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+from sluice.news import NewsOptions, NewsProductionOptions, Requests
+from sluice.news.baseline_detector import BaselineDetector
+from sluice.news.production import Health, ProductionRegulator
+from sluice.news.search import CapacitySearch
+
+EXTRA = NewsProductionOptions(window_s=2, back_off=0.1, back_off_max=0.5, probe_min=0.02, probe_max=0.1)
+OPTIONS = NewsOptions(limit_min=2, limit_max=1000, production=EXTRA)
+HEALTHY = Health(1.0, healthy=True, degraded=False, busier=True)
+DEGRADED = Health(0.3, healthy=False, degraded=True, busier=True)
+BETWEEN = Health(0.85, healthy=False, degraded=False, busier=True)
+BINDING, SLACK = Requests(100, 50, 50), Requests(50, 50, 0)
+
+
+def warm(ar: float = 100, requests: float = 40, options: NewsOptions = OPTIONS) -> BaselineDetector:
+    detector = BaselineDetector(options)
+    for _ in range(200):
+        detector.observe(ar, requests, limiting=False, sick=False)
+    return detector
+
+
+def regulator(rate: float = 100, usual: float = 0) -> ProductionRegulator:
+    result = ProductionRegulator(OPTIONS)
+    result.start(rate, None, usual)
+    return result
+
+
+def after_rest(target: ProductionRegulator, health: Health, requests: Requests) -> float | None:
+    """The limit after as many intervals as the window is long."""
+    for _ in range(EXTRA.intervals):
+        target.observe(health, requests, 1.0)
+    return target.rate
+
+
+def test_alarm_needs_both_and_resets_on_recovery() -> None:
+    detector = warm()
+    assert not detector.observe(40, 40, limiting=False, sick=True).alarm
+    assert not detector.observe(100, 200, limiting=True, sick=False).alarm
+    assert detector.observe(40, 200, limiting=False, sick=False).alarm
+    assert detector.observe(80, 200, limiting=False, sick=False).alarm
+    assert not detector.observe(95, 200, limiting=False, sick=False).alarm
+
+
+def test_alarm_resets_when_requests_are_no_longer_up() -> None:
+    detector = warm()
+    assert detector.observe(40, 200, limiting=False, sick=False).alarm
+    assert not detector.observe(40, 42, limiting=True, sick=False).alarm
+    assert detector.observe(40, 200, limiting=True, sick=False).alarm
+    assert not detector.observe(None, 0, limiting=True, sick=False).alarm
+
+
+def test_baseline_is_not_learned_while_limiting_congested_or_sick() -> None:
+    detector = warm()
+    for ar, requests, limiting, sick in [(50, 40, True, False), (50, 40, False, True), (50, 200, False, False)]:
+        for _ in range(300):
+            detection = detector.observe(ar, requests, limiting=limiting, sick=sick)
+        assert not detector.learned
+        assert detection.ar_average == approx(100)
+        assert detection.request_average == approx(40)
+
+
+def test_slower_clients_without_more_requests_are_learned() -> None:
+    detector = warm()
+    for _ in range(600):
+        detection = detector.observe(30, 40, limiting=False, sick=False)
+        assert not detection.alarm
+    assert detection.ar_average == approx(30, rel=0.01)
+
+
+def test_noise_widens_what_counts_as_a_change() -> None:
+    steady, noisy = warm(), warm()
+    for i in range(400):
+        noisy.observe(100 + 8 * (-1) ** i, 40, limiting=False, sick=False)
+    assert steady.observe(70, 200, limiting=False, sick=False).slower
+    assert not noisy.observe(70, 200, limiting=False, sick=False).slower
+
+
+def test_nothing_is_said_before_it_is_warm() -> None:
+    detector = BaselineDetector(OPTIONS)
+    for _ in range(2 * EXTRA.intervals - 1):
+        detector.observe(100, 40, limiting=False, sick=False)
+    assert not detector.observe(1, 400, limiting=False, sick=False).alarm
+
+
+def test_search_backs_off_below_the_last_healthy_limit_and_returns_halfway() -> None:
+    search = CapacitySearch(100.0)
+    search.healthy(EXTRA)
+    assert search.limit == approx(102)
+    search.healthy(EXTRA)
+    assert search.limit == approx(102 * 1.04)
+    search.degraded(0.9, EXTRA)
+    assert search.limit == approx(102 * 0.9)
+    assert search.bad == approx(106.08)
+    search.healthy(EXTRA)
+    assert search.limit == approx((91.8 + 106.08) / 2)
+
+
+def test_search_without_a_healthy_limit_falls_in_proportion_within_its_bounds() -> None:
+    for share, factor in [(0.01, 0.5), (0.7, 0.7), (0.95, 0.9)]:
+        search = CapacitySearch(100.0)
+        search.degraded(share, EXTRA)
+        assert search.limit == approx(100 * factor)
+
+
+def test_search_finds_a_capacity_and_stays_just_below_it() -> None:
+    """Whatever it starts from: healthy below 80, degraded above."""
+    for start in (10.0, 79.0, 400.0):
+        search, seen = CapacitySearch(start), list[float]()
+        for _ in range(200):
+            seen.append(search.limit)
+            search.healthy(EXTRA) if search.limit <= 80 else search.degraded(0.6, EXTRA)
+        late = seen[60:]
+        assert max(late) < 80 * 1.1
+        assert min(late) > 80 * 0.8
+        assert sum(late) / len(late) > 80 * 0.9
+
+
+def test_limit_starts_at_the_admitted_rate_backed_off_by_how_far_ar_is_down() -> None:
+    target = ProductionRegulator(OPTIONS)
+    target.start(100, 0.6, usual=20)
+    assert target.rate == approx(60)
+    target.start(100, 0.01, usual=20)
+    assert target.rate == approx(50)
+
+
+def test_floor_is_a_part_of_the_usual_rate() -> None:
+    target = regulator(100, usual=120)
+    for _ in range(20):
+        after_rest(target, DEGRADED, BINDING)
+    assert target.rate == approx(60)
+
+
+def test_rests_until_the_window_is_fresh() -> None:
+    target = regulator()
+    target.observe(DEGRADED, BINDING, 1.0)
+    assert target.rate == 100
+    target.observe(DEGRADED, BINDING, 1.0)
+    assert target.rate == approx(50)
+
+
+def test_probes_only_while_it_binds_and_holds_in_between() -> None:
+    assert after_rest(regulator(), HEALTHY, BINDING) == approx(102)
+    assert after_rest(regulator(), HEALTHY, SLACK) == 100
+    assert after_rest(regulator(), BETWEEN, BINDING) == 100
+
+
+def test_a_limit_above_what_comes_is_brought_down_to_it_before_it_can_help() -> None:
+    assert after_rest(regulator(500), DEGRADED, SLACK) == approx(25)
+
+
+def test_lifted_once_it_is_not_needed_for_some_intervals_in_a_row() -> None:
+    target = regulator()
+    for _ in range(EXTRA.lift_intervals - 1):
+        target.observe(HEALTHY, SLACK, 1.0)
+    target.observe(BETWEEN, BINDING, 1.0)
+    for _ in range(EXTRA.lift_intervals - 1):
+        target.observe(HEALTHY, SLACK, 1.0)
+        assert target.rate is not None
+    target.observe(HEALTHY, SLACK, 1.0)
+    assert target.rate is None
+
+
+def test_lifted_when_requests_are_back_to_usual_although_responses_stay_slow() -> None:
+    target = regulator()
+    for _ in range(EXTRA.lift_intervals):
+        target.observe(replace(DEGRADED, busier=False), BINDING, 1.0)
+    assert target.rate is None
+
+
+HEALTHS = st.builds(
+    Health, st.none() | st.floats(0, 1e6), healthy=st.booleans(), degraded=st.booleans(), busier=st.booleans()
+)
+COUNTS = st.integers(0, 10**6)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9), st.lists(st.tuples(HEALTHS, COUNTS, COUNTS), max_size=80))
+def test_the_limit_never_leaves_its_bounds(rate: float, usual: float, steps: list[tuple[Health, int, int]]) -> None:
+    target = regulator(rate, usual)
+    for health, admitted, refused in steps:
+        target.observe(health, Requests(admitted + refused, admitted, refused), 1.0)
+        if target.rate is not None:
+            assert OPTIONS.limit_min <= target.rate <= OPTIONS.limit_max

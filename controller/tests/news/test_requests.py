@@ -1,0 +1,50 @@
+"""Cumulative request counts into intervals."""
+
+import pytest
+from sluice.balance import CounterReset
+from sluice.news import Requests
+from sluice.news.requests import RequestMeter
+
+
+def test_differences_and_rates() -> None:
+    meter = RequestMeter()
+    assert meter.read(0, {1: Requests(10, 10, 0)}) is None
+    interval = meter.read(2, {1: Requests(30, 25, 5)})
+    assert interval is not None
+    assert interval.requests == {1: Requests(20, 15, 5)}
+    assert interval.admitted_rate(1) == 7.5
+    assert interval.admitted_rate(None) == 7.5
+    assert interval.admitted_rate(2) is None
+    assert interval.requests[1].refused_share == 0.25
+
+
+def test_right_across_a_wrap() -> None:
+    assert Requests(5, 5, 0).since(Requests(2**32 - 5, 2**32 - 5, 0)) == Requests(10, 10, 0)
+
+
+def test_a_reset_is_a_new_beginning_not_a_spike() -> None:
+    meter = RequestMeter()
+    meter.read(0, {1: Requests(1000, 1000)})
+    assert meter.read(1, {1: Requests(3, 3)}) is None
+    after = meter.read(2, {1: Requests(10, 10)})
+    assert after is not None
+    assert after.requests[1].offered == 7
+    with pytest.raises(CounterReset):
+        Requests(3, 3).since(Requests(1000, 1000))
+
+
+def test_a_new_destination_is_a_base_first() -> None:
+    meter = RequestMeter()
+    meter.read(0, {})
+    interval = meter.read(1, {7: Requests(500, 500)})
+    assert interval is not None
+    assert interval.requests == {}
+
+
+def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() -> None:
+    meter = RequestMeter()
+    meter.read(0, {})
+    assert meter.peek(9, 7, Requests(100, 100)) is None
+    interval = meter.read(10, {7: Requests(140, 140)})
+    assert interval is not None
+    assert interval.admitted_rate(7) == 40
