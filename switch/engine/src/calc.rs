@@ -41,6 +41,8 @@ enum Plan {
 struct Group {
     valid: Option<Slot>,
     terms: Vec<Term>,
+    /// The terms' sum fits 64 bits.
+    narrow: bool,
 }
 
 /// One word of a field, and how far it is from the end of a 16-bit word.
@@ -99,7 +101,13 @@ impl Calculation {
         let there = |valid: Option<Slot>| valid.is_none_or(|v| slots[usize::from(v)] != 0);
         let mut sum: u128 = 0;
         for group in groups {
-            if there(group.valid) {
+            if !there(group.valid) {
+                continue;
+            }
+            if group.narrow {
+                let term = |t: &Term| (slots[usize::from(t.slot)] & (u64::MAX >> t.m)) << t.shift;
+                sum += u128::from(group.terms.iter().map(term).sum::<u64>());
+            } else {
                 for t in &group.terms {
                     sum += u128::from(slots[usize::from(t.slot)] & (u64::MAX >> t.m)) << t.shift;
                 }
@@ -176,7 +184,7 @@ fn sum_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
             Input::Field(f, valid) if f.varbit && i + 1 == inputs.len() && !payload => tail = Some((*f, *valid)),
             Input::Field(f, valid) if !f.varbit => match groups.last_mut() {
                 Some((g, fields)) if g.valid == *valid => fields.push(*f),
-                _ => groups.push((Group { valid: *valid, terms: Vec::new() }, vec![*f])),
+                _ => groups.push((Group { valid: *valid, terms: Vec::new(), narrow: false }, vec![*f])),
             },
             _ => return None,
         }
@@ -192,6 +200,8 @@ fn sum_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
                 g.terms.push(Term { slot: f.slot + limb as Slot, m, shift });
             }
         }
+        // so many terms of up to 56 bits
+        g.narrow = g.terms.len() < 256 && g.terms.iter().all(|t| 64 - t.m + t.shift <= 56);
         bits.is_multiple_of(16).then_some(g)
     };
     let groups = groups.into_iter().map(finish).collect::<Option<Vec<_>>>()?;

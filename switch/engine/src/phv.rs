@@ -6,6 +6,8 @@ use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64};
 /// A field's place inside a word of up to eight bytes of the packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
+    /// The low `width` bits.
+    mask: u64,
     slot: Slot,
     shift: u8,
     /// Bits cut off at the top: 64 - width.
@@ -24,7 +26,7 @@ impl Word {
     /// The bytes as a number, of the fields of the header at `base`.
     #[inline]
     pub fn value(&self, slots: &Slots, base: Slot) -> u64 {
-        let part = |p: &Part| (slots[usize::from(base.wrapping_add(p.slot))] & (u64::MAX >> p.m)) << p.shift;
+        let part = |p: &Part| (slots[usize::from(base.wrapping_add(p.slot))] & p.mask) << p.shift;
         self.parts.iter().fold(0, |v, p| v | part(p))
     }
 }
@@ -83,6 +85,8 @@ pub struct HeaderPlan {
     pub varbit: Option<Slot>,
     /// All fields but a variable-length one at the end; `None`: field by field.
     words: Option<Vec<Word>>,
+    /// The words' parts whose sign is to be extended.
+    signed: Vec<Part>,
     fields: Vec<FieldRef>,
 }
 
@@ -221,14 +225,17 @@ impl Phv {
 impl HeaderPlan {
     fn new(t: &HeaderType) -> HeaderPlan {
         let fields: Vec<_> = t.fields.iter().map(|f| f.field).collect();
+        let words = words(match fields.split_last() {
+            Some((last, rest)) if last.varbit => rest,
+            _ => &fields,
+        });
+        let signed = words.iter().flatten().flat_map(|w| &w.parts).filter(|p| p.signed).copied().collect();
         HeaderPlan {
             fixed_bytes: t.fixed_bits as usize / 8,
             max_bytes: t.max_bytes as usize,
             varbit: t.varbit.map(|v| fields[v].slot),
-            words: words(match fields.split_last() {
-                Some((last, rest)) if last.varbit => rest,
-                _ => &fields,
-            }),
+            words,
+            signed,
             fields,
         }
     }
@@ -249,10 +256,12 @@ impl HeaderPlan {
             let v = bits::load(data, at, word.bytes as usize);
             at += word.bytes as usize;
             for p in &word.parts {
-                let v = v >> p.shift;
-                let v = if p.signed { (((v << p.m) as i64) >> p.m) as u64 } else { v & (u64::MAX >> p.m) };
-                slots[usize::from(base.wrapping_add(p.slot))] = v;
+                slots[usize::from(base.wrapping_add(p.slot))] = v >> p.shift & p.mask;
             }
+        }
+        for p in self.signed.iter() {
+            let slot = &mut slots[usize::from(base.wrapping_add(p.slot))];
+            *slot = (((*slot << p.m) as i64) >> p.m) as u64;
         }
     }
 
@@ -337,7 +346,8 @@ pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
                 .drain(..)
                 .map(|f| {
                     left -= f.width;
-                    Part { slot: f.slot, shift: left as u8, m: (64 - f.width) as u8, signed: f.signed }
+                    let m = (64 - f.width) as u8;
+                    Part { mask: u64::MAX >> m, slot: f.slot, shift: left as u8, m, signed: f.signed }
                 })
                 .collect();
             words.push(Word { bytes: (width / 8) as u8, parts });
@@ -351,7 +361,8 @@ pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
 fn wide_field(f: FieldRef, words: &mut Vec<Word>) {
     for limb in (0..f.limbs()).rev() {
         let bits = (f.width as usize - 64 * limb).min(64);
-        let part = Part { slot: f.slot + limb as Slot, shift: 0, m: (64 - bits) as u8, signed: false };
+        let m = (64 - bits) as u8;
+        let part = Part { mask: u64::MAX >> m, slot: f.slot + limb as Slot, shift: 0, m, signed: false };
         words.push(Word { bytes: (bits / 8) as u8, parts: vec![part] });
     }
 }

@@ -17,15 +17,16 @@ impl Machine {
         let mut pc = start as usize;
         // where an action that a table runs goes on
         let mut after: Option<Pc> = None;
+        let ops = code.ops.as_slice();
         loop {
-            let op = code.ops[pc];
+            let op = &ops[pc];
             pc += 1;
             macro_rules! s {
                 ($slot:expr) => {
                     s[usize::from($slot)]
                 };
             }
-            match op {
+            match *op {
                 Op::Mov { m, d, a } => s!(d) = s!(a) & (u64::MAX >> m),
                 Op::Add { m, d, a, b } => s!(d) = s!(a).wrapping_add(s!(b)) & (u64::MAX >> m),
                 Op::Sub { m, d, a, b } => s!(d) = s!(a).wrapping_sub(s!(b)) & (u64::MAX >> m),

@@ -7,6 +7,9 @@ use crate::layout::{FieldRef, Slots};
 use crate::phv::low;
 use crate::program::Program;
 
+/// Parts of a transition key that are compared without an allocation.
+const PARTS: usize = 4;
+
 impl Machine {
     fn key_part(&self, p: &Program, s: &Slots, part: KeyPart, data: &[u8], row: &mut Vec<u64>) -> Result<(), Stop> {
         let field = |f: FieldRef, row: &mut Vec<u64>| {
@@ -68,7 +71,31 @@ impl Machine {
         Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2))
     }
 
+    /// Up to [`PARTS`] fields of one word each, no value set.
+    fn select_fields(&self, select: &Select, s: &Slots) -> Option<Pc> {
+        let mut row = [0; PARTS];
+        for (word, part) in row.iter_mut().zip(&select.parts) {
+            let KeyPart::Field(f) = part else { return None };
+            if f.limbs() > 1 {
+                return None;
+            }
+            *word = low(s, f.slot, f.width);
+        }
+        for case in &select.cases {
+            let Case::Value { value, mask, to } = case else { return None };
+            if row.iter().zip(mask).zip(value).all(|((k, m), v)| k & m == *v) {
+                return Some(*to);
+            }
+        }
+        Some(select.default)
+    }
+
     fn select_slowly(&self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
+        if select.parts.len() <= PARTS
+            && let Some(to) = self.select_fields(select, s)
+        {
+            return Ok(to);
+        }
         let mut row = Vec::with_capacity(8);
         for &part in &select.parts {
             self.key_part(p, s, part, data, &mut row)?;

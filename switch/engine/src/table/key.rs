@@ -13,6 +13,8 @@ struct Part {
     /// 64 - width, 0 for wide ones.
     m: u8,
     limbs: usize,
+    /// The first one in its word.
+    first: bool,
 }
 
 /// How a table's key is packed.
@@ -64,7 +66,8 @@ impl KeyLayout {
         for (k, (f, mask)) in keys.iter().zip(fields) {
             let limbs = limbs(k.width);
             let (word, shift);
-            if k.width <= free {
+            let first = k.width > free;
+            if !first {
                 free -= k.width;
                 (word, shift) = (layout.words - 1, free);
             } else {
@@ -74,7 +77,8 @@ impl KeyLayout {
                 free = 64_u32.saturating_sub(k.width);
                 shift = free;
             }
-            let part = Part { slot: f.slot, width: k.width, word, shift, m: (64 - k.width.min(64)) as u8, limbs };
+            let part =
+                Part { slot: f.slot, width: k.width, word, shift, m: (64 - k.width.min(64)) as u8, limbs, first };
             let ones = all_ones(k.width);
             layout.masked |= mask.is_some();
             put(&part, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
@@ -91,10 +95,10 @@ impl KeyLayout {
     /// Packs the packet's values.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {
-        key.fill(0);
         for p in &self.parts {
             if p.limbs == 1 {
-                key[p.word] |= (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift;
+                let v = (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift;
+                key[p.word] = if p.first { v } else { key[p.word] | v };
             } else {
                 let first = p.slot as usize;
                 key[p.word..p.word + p.limbs].copy_from_slice(&slots[first..first + p.limbs]);
