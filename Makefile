@@ -34,7 +34,7 @@ test: lint p4-check test-switch test-python ptf test-lab ## set-up, then every c
 	@echo "sluice: every check and every test passed"
 
 test-switch: | check-cargo ## tests of the embedded switch
-	cd switch && cargo test --release --quiet --workspace
+	cd switch && cargo test --quiet --workspace
 
 test-python: setup ## tests of the controller and the tools
 	$(BIN)/pytest -q controller tools
@@ -50,7 +50,7 @@ lint: $(STAMPS)/python | check-cargo ## ruff, pyright, rustfmt, clippy
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	cd switch && cargo fmt --check
-	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	cd switch && cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff check --fix .
