@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .options import NewsProductionOptions
 
+_RECOVERING = 1.1
+"""Responses recover when AR grew by this factor while the last limit was in force."""
+
 
 @dataclass(slots=True)
 class CapacitySearch:
@@ -13,21 +16,24 @@ class CapacitySearch:
 
     The way up is BIC-TCP's (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses last degraded, and
     once past it in steps that double, so that a known capacity is approached slowly and a new one found soon.
-    The way down is a fixed part below the last healthy limit; when none is known, in proportion to how far AR fell.
+    The way down is a fixed part below the last healthy limit; when none is known yet, in proportion to how far AR
+    fell. Responses that recover are waited for: what queued up under the higher limit has to drain first.
     """
 
     limit: float
     """Connections per second."""
     good: float | None = None
-    """The last limit that was healthy while it bound."""
+    """The last limit that was healthy while it bound, or what was made of it since."""
     bad: float | None = None
     """The limit at which responses last degraded."""
     step: float = 0.0
     """The next step past ``bad``, in parts of the limit."""
+    ar_share: float | None = None
+    """AR in parts of usual when the limit was last looked at, while it is degraded."""
 
     def healthy(self, extra: NewsProductionOptions) -> None:
         """Responses are healthy and the limit binds: upward."""
-        self.good = self.limit
+        self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
             self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + extra.probe_max))
             return
@@ -36,10 +42,12 @@ class CapacitySearch:
         self.limit *= 1 + self.step
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """Responses are degraded, AR is ``ar_share`` of usual: down."""
+        """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""
+        before, self.ar_share = self.ar_share, ar_share
+        if before is not None and ar_share > before * _RECOVERING:
+            return
         self.bad, self.step = self.limit, 0.0
         if self.good is not None:
-            self.limit = min(self.limit, self.good) * (1 - extra.back_off)
+            self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)
-        self.good = None

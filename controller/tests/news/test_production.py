@@ -59,7 +59,8 @@ def test_baseline_is_not_learned_while_limiting_congested_or_sick() -> None:
     detector = warm()
     for ar, requests, limiting, sick in [(50, 40, True, False), (50, 40, False, True), (50, 200, False, False)]:
         for _ in range(300):
-            detection = detector.observe(ar, requests, limiting=limiting, sick=sick)
+            detector.observe(ar, requests, limiting=limiting, sick=sick)
+        detection = detector.observe(ar, requests, limiting=limiting, sick=sick)
         assert not detector.learned
         assert detection.ar_average == approx(100)
         assert detection.request_average == approx(40)
@@ -68,9 +69,8 @@ def test_baseline_is_not_learned_while_limiting_congested_or_sick() -> None:
 def test_slower_clients_without_more_requests_are_learned() -> None:
     detector = warm()
     for _ in range(600):
-        detection = detector.observe(30, 40, limiting=False, sick=False)
-        assert not detection.alarm
-    assert detection.ar_average == approx(30, rel=0.01)
+        assert not detector.observe(30, 40, limiting=False, sick=False).alarm
+    assert detector.observe(30, 40, limiting=False, sick=False).ar_average == approx(30, rel=0.01)
 
 
 def test_noise_widens_what_counts_as_a_change() -> None:
@@ -106,6 +106,24 @@ def test_search_without_a_healthy_limit_falls_in_proportion_within_its_bounds() 
         search = CapacitySearch(100.0)
         search.degraded(share, EXTRA)
         assert search.limit == approx(100 * factor)
+
+
+def test_search_waits_for_responses_that_recover() -> None:
+    search = CapacitySearch(100.0)
+    search.degraded(0.2, EXTRA)
+    assert search.limit == approx(50)
+    search.degraded(0.25, EXTRA)  # better than 0.2 by more than a tenth: the queue drains
+    assert search.limit == approx(50)
+    search.degraded(0.26, EXTRA)  # it does not any more
+    assert search.limit == approx(25)
+
+
+def test_search_goes_down_by_the_fixed_part_once_a_healthy_limit_was_known() -> None:
+    search = CapacitySearch(100.0)
+    search.healthy(EXTRA)
+    for expected in (90, 81, 72.9):
+        search.degraded(0.3, EXTRA)
+        assert search.limit == approx(expected)
 
 
 def test_search_finds_a_capacity_and_stays_just_below_it() -> None:

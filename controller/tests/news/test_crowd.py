@@ -1,0 +1,142 @@
+"""The closed loop in virtual time: a bottleneck of 2 Mbit/s under a flash crowd, and noise without one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from news.fluid import BYSTANDER, TARGET, Bottleneck
+from sluice.balance import Counts
+from sluice.news import News, NewsMode, NewsOptions, Observation, Requests
+
+QUIET, PEAK, CAPACITY = 20.0, 110.0, 50.0
+"""Requests per second; the capacity follows from 250 kB/s and a mean response of 5 kB."""
+PAPER = NewsOptions(mode=NewsMode.PAPER)
+T = PAPER.period_s
+
+
+def crowd(onset: float, ramp: float, scale: float = 1.0) -> Callable[[float], float]:
+    """Requests per second: quiet, then up to the peak within ``ramp`` seconds, as in the World Cup's logs."""
+    return lambda t: scale * (QUIET + (PEAK - QUIET) * min(1.0, max(0.0, (t - onset) / ramp)))
+
+
+def ar(link: Bottleneck, start: float, end: float) -> float:
+    """Mean AR between two times, bit/s."""
+    return float(np.mean([d.measurement.ar or 0.0 for d in link.decisions if start < d.time_s <= end]))
+
+
+def alarms(link: Bottleneck) -> list[float]:
+    return [d.time_s for d in link.decisions if d.detection.alarm]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("phase", [0.0, 0.3, 0.7])
+def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> None:
+    """88 s at T = 64 s is the paper's worst: 1.4 intervals, wherever in the interval the crowd begins."""
+    onset = (8 + phase) * T
+    link = Bottleneck(News(PAPER), crowd(onset, 20), bystanders=3, seed=seed)
+    link.run(11 * T)
+    raised = alarms(link)
+    assert raised
+    assert 0 < raised[0] - onset <= 1.4 * T
+
+
+def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() -> None:
+    """The crowd begins 16 s before an interval ends (the paper's 20 s detection at T = 60 s)."""
+    onset = 8.75 * T
+    link = Bottleneck(News(PAPER), crowd(onset, 5), bystanders=3)
+    link.run(9 * T)
+    assert link.decisions[-1].hot_spot == TARGET
+    link.run(21 * T)
+    free = Bottleneck(News(replace(PAPER, limit_min=1000, limit_max=1000)), crowd(onset, 5), bystanders=3)
+    free.run(21 * T)
+    usual = ar(link, 2 * T, 8 * T)
+    assert ar(free, 11 * T, 21 * T) < 0.1 * usual
+    assert ar(link, 11 * T, 21 * T) > 0.85 * usual
+    assert link.counts[BYSTANDER].refused == 0
+    assert link.counts[TARGET].refused > 0
+
+
+def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> None:
+    """As published: while the alarm never resets the scoreboard alternates, and the limit sinks by 1 % in 2 T.
+
+    A larger step sinks by step^2, and so finds the capacity within the crowd.
+    """
+    onset = 8 * T
+    published, larger = (
+        Bottleneck(News(replace(PAPER, step=step)), crowd(onset, 5), bystanders=3) for step in (0.1, 0.3)
+    )
+    for link in (published, larger):
+        link.run(22 * T)
+    limits = [[d.limit.rate for d in link.decisions if d.limit] for link in (published, larger)]
+    assert limits[0][0] > 1.5 * CAPACITY
+    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves: down and up in turn, an odd one is a down
+    assert limits[0][-1] == pytest.approx(limits[0][0] * 0.99**pairs * 0.9**odd)
+    assert limits[0][-1] > 1.5 * CAPACITY
+    assert limits[1][-1] < CAPACITY
+
+
+def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
+    """Thousands of requests per interval, a link that is never full, eighty minutes each."""
+    for seed in range(2):
+        link = Bottleneck(News(PAPER), lambda _: 40.0, capacity=1e9, seed=seed)
+        link.run(75 * T)
+        assert alarms(link) == []
+
+
+def test_paper_mode_raises_alarms_from_noise_when_the_interval_is_tiny() -> None:
+    """The paper's finding (sections 7.4 and 8.4): 80 requests per interval are noise, not evidence."""
+    link = Bottleneck(News(replace(PAPER, period_s=2.0)), lambda _: 40.0, capacity=1e9)
+    link.run(1200)
+    assert len(alarms(link)) > 10
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
+    """Eight times the rates of the paper's testbed, as in a run compressed by 8."""
+    onset, scale = 200.0, 8.0
+    link = Bottleneck(
+        News(NewsOptions()), crowd(onset, 5, scale), capacity=scale * 250_000, bystanders=3 * scale, seed=seed
+    )
+    link.run(500)
+    raised = alarms(link)
+    assert raised
+    assert 0 < raised[0] - onset <= 5
+    assert link.utilisation(onset + 60) > 0.85
+    assert ar(link, onset + 60, 500) > 0.7 * ar(link, 60, onset)
+    assert link.counts[BYSTANDER].refused == 0
+
+
+def test_production_mode_lifts_the_limit_after_the_crowd() -> None:
+    onset, end = 120.0, 240.0
+    up = crowd(onset, 5)
+    link = Bottleneck(News(NewsOptions()), lambda t: up(t) if t < end else QUIET, bystanders=3)
+    link.run(end)
+    assert link.decisions[-1].limits
+    link.run(end + 150)
+    assert not link.decisions[-1].limits
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
+    """An even load, one that rises slowly and one that jumps, on a link that is never full."""
+    loads: list[Callable[[float], float]] = [lambda _: 40.0, lambda t: 20 + t / 9, crowd(600, 5)]
+    for load in loads:
+        link = Bottleneck(News(NewsOptions()), load, capacity=1e9, seed=seed)
+        link.run(1200)
+        assert alarms(link) == []
+
+
+def test_only_slow_clients_raise_no_alarm_while_requests_are_not_up() -> None:
+    """Condition 2: AR falls to a tenth because the fast clients went home."""
+    random = np.random.default_rng(5)
+    for options in (PAPER, NewsOptions()):
+        news, requests = News(options), Requests()
+        news.observe(Observation(0, np.zeros(0), {TARGET: requests}))
+        for i in range(1, 80):
+            rates = random.lognormal(11 if i < 40 else 9, 1, 400)
+            many = int(random.poisson(40 * options.interval_s))
+            requests += Requests(many, many)
+            decision = news.observe(Observation(i * options.interval_s, rates, {TARGET: requests}, {1: Counts()}))
+            assert decision is not None
+            assert not decision.detection.alarm
