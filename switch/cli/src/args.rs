@@ -24,6 +24,10 @@ as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
       --device-id N            P4Runtime device id [0]
       --no-p4                  start without a program
       --grpc-server-addr A     address to serve P4Runtime on [127.0.0.1:9559; simple_switch_grpc: 0.0.0.0:9559]
+                               or unix:PATH for a Unix socket
+      --grpc-server-ssl        serve P4Runtime over TLS, with --grpc-server-cert FILE and --grpc-server-key FILE (PEM)
+      --grpc-server-with-client-auth
+                               clients need a certificate from --grpc-server-cacert FILE (PEM)
       --cpu-port N             port number that stands for the controller; without it no packet-in and packet-out
       --drop-port N            egress_spec that drops [511]
       --log-console            log to standard output
@@ -40,6 +44,8 @@ this switch's own:
       --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
       --trace                  log what happens to each packet (also with --log-level trace)
       --stats-file FILE        write statistics as JSON into FILE every second and at the end
+      --max-connections N      controllers that may be connected at a time [64]
+      --max-request-mib N      largest P4Runtime request, in MiB [128]
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
 ";
 
@@ -56,11 +62,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("log-file-max-size", "log files are not rotated; use logrotate with copytruncate"),
     ("log-file-max-files", "log files are not rotated; use logrotate with copytruncate"),
     ("disable-swap", "a program can always be replaced over P4Runtime"),
-    ("grpc-server-ssl", "TLS is not offered yet; keep the server on a loopback address"),
-    ("grpc-server-cacert", "TLS is not offered yet; keep the server on a loopback address"),
-    ("grpc-server-cert", "TLS is not offered yet; keep the server on a loopback address"),
-    ("grpc-server-key", "TLS is not offered yet; keep the server on a loopback address"),
-    ("grpc-server-with-client-auth", "TLS is not offered yet; keep the server on a loopback address"),
     ("dp-grpc-server-addr", "packets cannot be injected over gRPC; use -i with a veth pair"),
     ("priority-queues", "there are no priority queues; the link's queueing discipline queues"),
     ("max-mc-groups", "the number of multicast groups is not limited"),
@@ -77,6 +78,21 @@ pub struct PortSpec {
     pub interface: String,
 }
 
+/// What the flags of TLS say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// TLS is asked for.
+    pub on: bool,
+    /// The server's certificate chain (PEM).
+    pub certificate: Option<PathBuf>,
+    /// Its key (PEM).
+    pub key: Option<PathBuf>,
+    /// Whose certificates clients have to have (PEM).
+    pub ca: Option<PathBuf>,
+    /// Clients need a certificate.
+    pub client_auth: bool,
+}
+
 /// Everything the command line decides.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
@@ -90,6 +106,12 @@ pub struct Args {
     pub device_id: u64,
     /// Where P4Runtime is served.
     pub address: String,
+    /// Encryption of P4Runtime.
+    pub tls: TlsFiles,
+    /// Controllers that may be connected at a time; `None`: as many as usual.
+    pub max_connections: Option<usize>,
+    /// Largest request in MiB; `None`: as usual.
+    pub max_request_mib: Option<usize>,
     /// The port that stands for the controller.
     pub cpu_port: Option<u32>,
     /// The `egress_spec` that drops.
@@ -149,6 +171,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         ports: Vec::new(),
         device_id: 0,
         address: DEFAULT_ADDRESS.to_owned(),
+        tls: TlsFiles::default(),
+        max_connections: None,
+        max_request_mib: None,
         cpu_port: None,
         drop_port: DEFAULT_DROP_PORT,
         log_console: false,
@@ -172,6 +197,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("device-id") => args.device_id = parser.value()?.parse()?,
             Arg::Long("no-p4") => no_p4 = true,
             Arg::Long("grpc-server-addr") => args.address = parser.value()?.string()?,
+            Arg::Long("grpc-server-ssl") => args.tls.on = true,
+            Arg::Long("grpc-server-cert") => args.tls.certificate = Some(parser.value()?.into()),
+            Arg::Long("grpc-server-key") => args.tls.key = Some(parser.value()?.into()),
+            Arg::Long("grpc-server-cacert") => args.tls.ca = Some(parser.value()?.into()),
+            Arg::Long("grpc-server-with-client-auth") => args.tls.client_auth = true,
+            Arg::Long("max-connections") => args.max_connections = Some(limit(parser.value()?, "--max-connections")?),
+            Arg::Long("max-request-mib") => args.max_request_mib = Some(limit(parser.value()?, "--max-request-mib")?),
             Arg::Long("cpu-port") => args.cpu_port = Some(port_number(parser.value()?, "--cpu-port")?),
             Arg::Long("drop-port") => args.drop_port = port_number(parser.value()?, "--drop-port")?,
             Arg::Long("log-console") => args.log_console = true,
@@ -221,6 +253,30 @@ fn port_number(value: OsString, flag: &str) -> Result<u32, UsageError> {
         .ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and {HIGHEST_PORT}")))
 }
 
+/// A number between 1 and 4,095, so that as many MiB still fit 32 bits.
+fn limit(value: OsString, flag: &str) -> Result<usize, UsageError> {
+    let text = value.string()?;
+    let number = text.parse().ok().filter(|number| (1..4096).contains(number));
+    number.ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and 4095")))
+}
+
+fn check_tls(tls: &TlsFiles) -> Result<(), UsageError> {
+    let TlsFiles { on, certificate, key, ca, client_auth } = tls;
+    if !on && (certificate.is_some() || key.is_some() || ca.is_some() || *client_auth) {
+        return Err(usage("there is no TLS without --grpc-server-ssl"));
+    }
+    if *on && (certificate.is_none() || key.is_none()) {
+        return Err(usage("--grpc-server-ssl needs --grpc-server-cert and --grpc-server-key"));
+    }
+    if *client_auth && ca.is_none() {
+        return Err(usage("--grpc-server-with-client-auth needs --grpc-server-cacert"));
+    }
+    if *on && ca.is_some() && !client_auth {
+        return Err(usage("--grpc-server-cacert checks nobody without --grpc-server-with-client-auth"));
+    }
+    Ok(())
+}
+
 fn level(text: &str) -> Result<LevelFilter, UsageError> {
     match text {
         "trace" | "debug" | "info" | "warn" | "error" | "off" => text.parse().ok(),
@@ -240,6 +296,7 @@ fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
         }
         _ => {}
     }
+    check_tls(&args.tls)?;
     for (place, port) in args.ports.iter().enumerate() {
         let PortSpec { number, interface } = port;
         if *number > HIGHEST_PORT {
@@ -320,6 +377,17 @@ mod tests {
             ("p.json --cpu-port 0", "--cpu-port 0: it has to be between 1 and 511"),
             ("p.json --cpu-port 511", "the CPU port and the drop port are the same"),
             ("p.json --use-files 0 --pcap", "--use-files and --pcap name the same files"),
+            ("p.json --grpc-server-cert c", "there is no TLS without --grpc-server-ssl"),
+            ("p.json --grpc-server-ssl --grpc-server-cert c", "needs --grpc-server-cert and --grpc-server-key"),
+            (
+                "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-with-client-auth",
+                "needs --grpc-server-cacert",
+            ),
+            (
+                "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-cacert a",
+                "--grpc-server-cacert checks nobody",
+            ),
+            ("p.json --max-connections 0", "--max-connections 0: it has to be between 1 and 4095"),
             ("p.json -L loud", "--log-level loud"),
             ("p.json --device-id", "missing argument"),
         ] {

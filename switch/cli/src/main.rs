@@ -18,9 +18,8 @@ use std::time::Duration;
 use sluice_engine::Options;
 use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
-use sluice_p4runtime::{Config, Device, Pipeline, parse_p4info, serve};
+use sluice_p4runtime::{Config, Device, Listener, Pipeline, Settings, parse_p4info, serve, server};
 use sluice_ports::Interface;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -66,6 +65,7 @@ fn run(args: &Args) -> Result<(), String> {
         Some(path) => format!("cannot write the log file {}: {error}", path.display()),
         None => format!("cannot log: {error}"),
     })?;
+    let settings = settings(args)?;
     let trace = logging::traces_packets(args);
     let config = Config {
         device_id: args.device_id,
@@ -95,7 +95,7 @@ fn run(args: &Args) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let listener = runtime
-        .block_on(TcpListener::bind(&args.address))
+        .block_on(Listener::bind(&args.address))
         .map_err(|error| format!("cannot serve P4Runtime on {}: {error}", args.address))?;
     let (ended, data_plane_end) = oneshot::channel();
     let thread = std::thread::Builder::new()
@@ -105,13 +105,32 @@ fn run(args: &Args) -> Result<(), String> {
             let _ = ended.send(data_plane.run());
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
-    let result = runtime.block_on(control(args, device, &statistics, listener, data_plane_end));
+    let result = runtime.block_on(control(args, device, &statistics, listener, settings, data_plane_end));
     stop.stop();
     let joined = thread.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
     finish(args, &statistics)?;
     result?;
     joined.map_err(|_| "the data plane has failed".to_owned())
+}
+
+/// How P4Runtime is served.
+fn settings(args: &Args) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    settings.max_connections = args.max_connections.unwrap_or(settings.max_connections);
+    settings.max_request_bytes = args.max_request_mib.map_or(settings.max_request_bytes, |mib| mib << 20);
+    let files = &args.tls;
+    if let (Some(certificate), Some(key)) = (&files.certificate, &files.key) {
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+        let ca = files.ca.as_deref().map(read).transpose()?;
+        let tls = server::tls(&read(certificate)?, &read(key)?, ca.as_deref()).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("cannot serve TLS with {} and {}{cause}", certificate.display(), key.display())
+        })?;
+        settings.tls = Some(tls);
+    }
+    Ok(settings)
 }
 
 /// Loads the program given on the command line.
@@ -157,13 +176,14 @@ async fn control(
     args: &Args,
     device: Arc<Device>,
     statistics: &Statistics,
-    listener: TcpListener,
+    listener: Listener,
+    settings: Settings,
     data_plane_end: oneshot::Receiver<std::io::Result<()>>,
 ) -> Result<(), String> {
     let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut interrupt, mut terminate) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
-    announce(args, &address.to_string());
+    let address = listener.address().map_err(|error| error.to_string())?;
+    announce(args, &address);
     let shutdown = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -171,7 +191,7 @@ async fn control(
         }
     };
     tokio::select! {
-        result = serve(device, listener, shutdown) => {
+        result = serve(device, listener, settings, shutdown) => {
             result.map_err(|error| format!("the P4Runtime server has failed: {error}"))
         }
         end = data_plane_end => match end {

@@ -59,8 +59,9 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
     let frames = [frame(1, 0x0800, 14), frame(2, 0x0800, 9000), frame(3, 0x0800, 70_000), vec![5]];
     write(&mut first, 10, &frames[0]);
-    write(&mut first, 30, &frames[2]);
+    // The switch knows which frame is next only when it has one of each port; until then a long one may fill its pipe.
     write(&mut second, 20, &frames[1]);
+    write(&mut first, 30, &frames[2]);
     write(&mut second, 40, &frames[3]);
     drop((first, second));
     assert!(await_capture(&path("pcap2_out.pcap"), 4) == frames, "not what was sent, or not in the order of time");

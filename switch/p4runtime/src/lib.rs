@@ -14,6 +14,7 @@ pub mod device;
 pub mod digests;
 pub mod entity;
 pub mod fault;
+pub mod listener;
 pub mod pipeline;
 pub mod proto;
 pub mod read;
@@ -31,5 +32,6 @@ mod undo;
 mod write;
 
 pub use device::{Config, Device};
+pub use listener::Listener;
 pub use pipeline::{Pipeline, PipelineError, parse_p4info};
-pub use server::serve;
+pub use server::{Settings, serve};

@@ -319,7 +319,7 @@ impl P4Runtime for Service {
         request: Request<Streaming<p4::StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let mut requests = request.into_inner();
-        let (stream, outbox) = self.device.streams.open();
+        let (stream, outbox) = self.device.streams.open()?;
         let service = self.clone();
         tokio::spawn(async move {
             tracing::debug!(stream = stream.0, "stream opened");

@@ -11,6 +11,9 @@ use crate::arbitration::{Arbiter, Notice, StreamId};
 use crate::proto::p4::v1 as p4;
 use p4::stream_message_response::Update;
 
+/// Streams that may be open at a time.
+const STREAMS: usize = 256;
+
 /// What a stream's client receives; an error ends the stream.
 pub type Response = Result<p4::StreamMessageResponse, Status>;
 
@@ -62,12 +65,21 @@ impl Streams {
     }
 
     /// Adds a stream, which takes no part in arbitration until it bids.
-    pub fn open(&self) -> (StreamId, Outbox) {
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when there are too many.
+    #[allow(clippy::result_large_err)]
+    pub fn open(&self) -> Result<(StreamId, Outbox), Status> {
         let id = StreamId(self.next.fetch_add(1, Relaxed));
         let (notices, notices_out) = mpsc::channel(NOTICES);
         let (events, events_out) = mpsc::channel(EVENTS);
-        self.state.lock().inboxes.insert(id, Inbox { notices, events });
-        (id, Outbox { notices: notices_out, events: events_out })
+        let mut state = self.state.lock();
+        if state.inboxes.len() >= STREAMS {
+            return Err(Status::resource_exhausted(format!("{STREAMS} streams are open, which is the limit")));
+        }
+        state.inboxes.insert(id, Inbox { notices, events });
+        drop(state);
+        Ok((id, Outbox { notices: notices_out, events: events_out }))
     }
 
     /// Forgets a stream and tells the others.

@@ -100,12 +100,7 @@ pub fn frame(dst: u8, ethertype: u16, length: usize) -> Vec<u8> {
 
 /// The controller's side: everything in this thread, so that its sockets are in this thread's namespace.
 pub fn controller<T>(address: &str, work: impl AsyncFnOnce(Session) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let session = Session::open(address).await;
-        let result = tokio::time::timeout(Duration::from_secs(20), work(session)).await;
-        result.expect("the controller is not done after 20 s")
-    })
+    in_runtime(async { work(Session::open(address).await).await })
 }
 
 pub struct Session {
@@ -166,4 +161,11 @@ pub fn capture(path: &Path) -> Vec<Vec<u8>> {
         frames.push(record.frame);
     }
     frames
+}
+
+/// Runs a controller's work in this thread, for 20 seconds at most.
+pub fn in_runtime<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), work).await });
+    result.expect("the controller is not done after 20 s")
 }

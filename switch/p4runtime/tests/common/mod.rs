@@ -9,7 +9,7 @@ use prost::Message;
 use sluice_engine::Options;
 use sluice_p4runtime::proto::google::rpc;
 use sluice_p4runtime::proto::p4::v1 as p4;
-use sluice_p4runtime::{Config, Device, parse_p4info, serve};
+use sluice_p4runtime::{Config, Device, Settings, parse_p4info, serve};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -78,7 +78,7 @@ impl Switch {
         let device = Arc::new(Device::new(config, false));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(Arc::clone(&device), listener, std::future::pending()));
+        tokio::spawn(serve(Arc::clone(&device), listener, Settings::default(), std::future::pending()));
         Self { device, address }
     }
 

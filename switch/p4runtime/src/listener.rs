@@ -1,0 +1,157 @@
+//! Where controllers connect: a TCP port or a Unix socket, and not more of them than are allowed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::server::Connected;
+
+/// A place to connect to.
+pub enum Listener {
+    /// A TCP port.
+    Tcp(TcpListener),
+    /// A Unix socket; its file goes with it.
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, removed in the end.
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody else may have removed it, which is just as well.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl Listener {
+    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, which replaces one that nobody listens on any more.
+    /// Who may connect to a Unix socket is decided by the permissions of its file (by the umask at first) and its folder.
+    ///
+    /// # Errors
+    /// When the address is in use, or not to be had.
+    pub async fn bind(address: &str) -> io::Result<Self> {
+        let Some(path) = address.strip_prefix("unix:") else {
+            return TcpListener::bind(address).await.map(Self::Tcp);
+        };
+        // gRPC knows unix:relative, unix:/absolute and unix:///absolute.
+        let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
+        let listener = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(&path).await => {
+                std::fs::remove_file(&path)?;
+                UnixListener::bind(&path)
+            }
+            result => result,
+        };
+        Ok(Self::Unix(listener?, SocketFile(path)))
+    }
+
+    /// The address as controllers have to give it.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn address(&self) -> io::Result<String> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(|address| address.to_string()),
+            Self::Unix(_, file) => Ok(format!("unix:{}", file.0.display())),
+        }
+    }
+
+    /// The connections, at most `limit` at a time; further ones are closed at once.
+    pub(crate) fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
+        let (sockets, file): (Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>, _) = match self {
+            Self::Tcp(listener) => {
+                (Box::pin(TcpListenerStream::new(listener).map(|socket| socket.map(Socket::Tcp))), None)
+            }
+            Self::Unix(listener, file) => {
+                (Box::pin(UnixListenerStream::new(listener).map(|socket| socket.map(Socket::Unix))), Some(file))
+            }
+        };
+        let places = Arc::new(Semaphore::new(limit));
+        sockets.filter_map(move |socket| {
+            let _ = &file;
+            let socket = match socket {
+                Ok(socket) => socket,
+                Err(error) => return Some(Err(error)),
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                tracing::warn!(limit, "a controller is turned away: there are too many connections");
+                return None;
+            };
+            if let Socket::Tcp(socket) = &socket
+                && let Err(error) = socket.set_nodelay(true)
+            {
+                return Some(Err(error));
+            }
+            Some(Ok(Connection { socket, _place: place }))
+        })
+    }
+}
+
+/// Whether nobody listens on the socket with this path.
+async fn is_abandoned(path: &Path) -> bool {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    UnixStream::connect(path).await.is_err_and(refused)
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A controller's connection, which takes one of the allowed places while it lasts.
+pub(crate) struct Connection {
+    socket: Socket,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().socket {
+            Socket::Tcp(socket) => Pin::new(socket).poll_read(context, buffer),
+            Socket::Unix(socket) => Pin::new(socket).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().socket {
+            Socket::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
+            Socket::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().socket {
+            Socket::Tcp(socket) => Pin::new(socket).poll_flush(context),
+            Socket::Unix(socket) => Pin::new(socket).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().socket {
+            Socket::Tcp(socket) => Pin::new(socket).poll_shutdown(context),
+            Socket::Unix(socket) => Pin::new(socket).poll_shutdown(context),
+        }
+    }
+}
