@@ -161,3 +161,17 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_open_streams_is_limited() {
+        let streams = Streams::new(1);
+        let open: Vec<_> = (0..STREAMS).map(|_| streams.open().unwrap()).collect();
+        assert_eq!(streams.open().err().unwrap().code(), tonic::Code::ResourceExhausted);
+        streams.close(open[7].0);
+        assert!(streams.open().is_ok());
+    }
+}
