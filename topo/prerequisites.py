@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from topo.apache import APACHE
@@ -33,3 +34,11 @@ def require_prerequisites() -> None:
     )
     if missing:
         raise LabError(f"not installed: {', '.join(missing)}; get them by: apt-get install {' '.join(missing)}")
+
+    # Mininet waits for ever for a host whose namespace could not be made.
+    trial = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
+    if trial.returncode != 0:
+        raise LabError(
+            f"no network namespace can be made here (mnexec -n: {trial.stderr.strip()}); in a container the lab needs "
+            "the right to mount and to administer the network, and a root directory that is a mount point"
+        )

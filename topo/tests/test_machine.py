@@ -151,3 +151,12 @@ def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.
 def test_a_load_that_makes_no_sense_is_answered_with_the_usage(line: str) -> None:
     with pytest.raises(LabError, match="load"):
         parse_load(line)
+
+
+def test_a_machine_without_namespaces_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "mnexec"
+    fake.write_text("#!/bin/sh\necho 'mount: Invalid argument' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(LabError, match="no network namespace can be made here .*Invalid argument"):
+        prerequisites.require_prerequisites()
