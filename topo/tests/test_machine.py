@@ -158,5 +158,5 @@ def test_a_machine_without_namespaces_is_said_at_once(tmp_path: Path, monkeypatc
     fake.write_text("#!/bin/sh\necho 'mount: Invalid argument' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(LabError, match="no network namespace can be made here .*Invalid argument"):
+    with pytest.raises(LabError, match=r"no network namespace can be made here .*Invalid argument"):
         prerequisites.require_prerequisites()
