@@ -4,7 +4,7 @@
 #define SLUICE_V1MODEL_PINS_P4
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
-// exactly where it does in way 1, for CRCs are linear; the selectors use two more orders.)
+// exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
 control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
         hash(slot_1, HashAlgorithm.crc32, 17w0,
