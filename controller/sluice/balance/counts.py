@@ -15,6 +15,17 @@ class CounterReset(Exception):
     """A cumulative counter moved by half its range or more: it was reset, not incremented."""
 
 
+def wrap_safe(now: tuple[int, ...], earlier: tuple[int, ...]) -> list[int]:
+    """What cumulative 32-bit counters counted between two readings; right across a wrap.
+
+    Raises CounterReset when one went backwards, as it does when the switch was restarted.
+    """
+    differences = [(a - b) % _MODULUS for a, b in zip(now, earlier, strict=True)]
+    if max(differences) >= _IMPLAUSIBLE:
+        raise CounterReset(f"from {earlier} to {now}")
+    return differences
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Packets of one server: cumulative when read from the switch, or the difference of two readings."""
@@ -31,14 +42,8 @@ class Counts:
     """Resets sent by the server."""
 
     def since(self, earlier: Counts) -> Counts:
-        """The packets counted after ``earlier``; right across a wrap.
-
-        Raises CounterReset when a cell went backwards, as it does when the switch was restarted.
-        """
-        differences = [(now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)]
-        if max(differences) >= _IMPLAUSIBLE:
-            raise CounterReset(f"from {earlier} to {self}")
-        return Counts(*differences)
+        """The packets counted after ``earlier``. Raises CounterReset when a cell went backwards."""
+        return Counts(*wrap_safe(astuple(self), astuple(earlier)))
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 
-from sluice.balance.counts import CELL_BITS, CounterReset
-
-_MODULUS = 1 << CELL_BITS
-_IMPLAUSIBLE = _MODULUS >> 1
+from sluice.balance.counts import CounterReset, wrap_safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +20,8 @@ class Requests:
     """Held back by admission control."""
 
     def since(self, earlier: Requests) -> Requests:
-        """The requests counted after ``earlier``; right across a wrap at 2^32.
-
-        Raises CounterReset when a count went backwards, as it does when the switch was restarted.
-        """
-        differences = [(now - before) % _MODULUS for now, before in zip(astuple(self), astuple(earlier), strict=True)]
-        if max(differences) >= _IMPLAUSIBLE:
-            raise CounterReset(f"from {earlier} to {self}")
-        return Requests(*differences)
+        """The requests counted after ``earlier``. Raises CounterReset when a count went backwards."""
+        return Requests(*wrap_safe(astuple(self), astuple(earlier)))
 
     def __add__(self, other: Requests) -> Requests:
         return Requests(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
