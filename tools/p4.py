@@ -3,11 +3,15 @@
 `build` compiles and writes p4src/build/manifest.json: p4c's version, and the SHA-256 of every source and artefact.
 `check` fails when a source or an artefact is not what the manifest says, and compares with a fresh compile where p4c
 is on PATH. p4c is not needed to use sluice: the compiled program is part of the repository.
+
+The program is compiled twice: into p4src/build as it is, and into p4src/build/large with the larger sizes of `LARGE`,
+for a million connections and 10^5 routes.
 """
 
 import argparse
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +27,13 @@ MAIN = "p4src/v1model/main.p4"
 # p4c warns of this for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
 EXPECTED_WARNING = "Target does not support default_action for SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
+LARGE_BUILD = "large"
+BUILDS = ("", LARGE_BUILD)
+LARGE = {
+    "CONNECTION_SLOTS": 1 << 21,  # leaves at most 1.2 % of a million live connections unpinned
+    "ROUTES": 1 << 17,
+}
+"""Constants of common/sizes.p4 in the large build. The type of a slot number follows CONNECTION_SLOTS."""
 
 
 class P4Error(Exception):
@@ -52,11 +63,38 @@ def compiler() -> str:
     return next(line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version"))
 
 
+def enlarge(root: Path) -> None:
+    """Edits a copy of the sources: LARGE in place of the usual sizes. P4Error where a size is not found."""
+    common = root / "p4src/common"
+    slot_bits = (LARGE["CONNECTION_SLOTS"] - 1).bit_length()
+    edits = [
+        (common / "sizes.p4", rf"(const bit<32> {name}\s*= )\d+;", rf"\g<1>{size};") for name, size in LARGE.items()
+    ]
+    edits.append((common / "types.p4", r"typedef bit<\d+> pin_slot_t;", f"typedef bit<{slot_bits}> pin_slot_t;"))
+    for path, pattern, replacement in edits:
+        text, count = re.subn(pattern, replacement, path.read_text())
+        if count != 1:
+            raise P4Error(f"{path.relative_to(root)} has {count} places for {pattern}: correct LARGE in tools/p4.py")
+        path.write_text(text)
+
+
 def compile_into(folder: Path) -> None:
-    """Writes the artefacts into a folder. P4Error with p4c's own words when it refuses, or warns."""
+    """Writes the artefacts of both builds into a folder. P4Error with p4c's own words when it refuses, or warns."""
+    compile_one(ROOT, folder)
+    with tempfile.TemporaryDirectory() as copy:
+        for path in sources():
+            (Path(copy) / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, Path(copy) / path)
+        enlarge(Path(copy))
+        (folder / LARGE_BUILD).mkdir(exist_ok=True)
+        compile_one(Path(copy), folder / LARGE_BUILD)
+
+
+def compile_one(root: Path, folder: Path) -> None:
+    """Compiles the sources below `root`."""
     program, p4info = (folder / name for name in ARTEFACTS)
     command = [COMPILER, "--std", "p4-16", "--p4runtime-files", str(p4info), "-o", str(program), MAIN]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     if done.returncode or any(EXPECTED_WARNING not in line for line in said):
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
@@ -64,12 +102,17 @@ def compile_into(folder: Path) -> None:
     program.write_text(json.dumps(json.loads(program.read_text()), indent=1) + "\n")
 
 
+def hashes(folder: Path) -> dict[str, str]:
+    """Hashes of the artefacts that are there, by path from the folder."""
+    paths = (Path(build) / name for build in BUILDS for name in ARTEFACTS)
+    return {str(path): sha256(folder / path) for path in paths if (folder / path).exists()}
+
+
 def build() -> None:
     """Compiles, and records what was compiled from what."""
     version = compiler()
     compile_into(BUILD)
-    artefacts = {name: sha256(BUILD / name) for name in ARTEFACTS}
-    manifest = {"p4c": version, "sources": sources(), "artefacts": artefacts}
+    manifest = {"p4c": version, "large": LARGE, "sources": sources(), "artefacts": hashes(BUILD)}
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
@@ -83,8 +126,9 @@ def check() -> None:
     manifest = json.loads(MANIFEST.read_text())
     if changed := differences(manifest["sources"], sources()):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")
-    artefacts = {name: sha256(BUILD / name) for name in ARTEFACTS if (BUILD / name).exists()}
-    if changed := differences(manifest["artefacts"], artefacts):
+    if manifest["large"] != LARGE:
+        raise P4Error(f"p4src/build/{LARGE_BUILD} has other sizes than LARGE in tools/p4.py: run `make p4`")
+    if changed := differences(manifest["artefacts"], hashes(BUILD)):
         raise P4Error(f"edited by hand, or missing: p4src/build/{', '.join(changed)}: run `make p4`")
 
     try:
@@ -97,7 +141,7 @@ def check() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         compile_into(Path(folder))
-        fresh = {name: sha256(Path(folder) / name) for name in ARTEFACTS}
+        fresh = hashes(Path(folder))
     if changed := differences(manifest["artefacts"], fresh):
         raise P4Error(f"a fresh compile gives another {', '.join(changed)}: run `make p4`")
     print(f"p4-check: hashes agree, and p4c {version} compiles the same again")
