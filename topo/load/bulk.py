@@ -1,0 +1,88 @@
+"""A bystander's bulk transfer, limited by its application: 8 KB pieces at a steady rate (paper 003, section 8.6).
+
+    python -m topo.load.bulk send --address A --port P --bytes-per-s N
+    python -m topo.load.bulk receive --address A --port P --source S --start EPOCH --seconds N --output FILE
+
+The receiver writes `time_s,bytes` for every tenth of a second, time since `--start`.  A connection that ends is made
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+PIECE = bytes(8192)
+SLOT_S = 0.1
+TIMEOUT_S = 1.0
+
+
+def send(address: str, port: int, bytes_per_s: float) -> None:
+    """Serve one receiver after the other for ever; a piece that the link holds up is sent late, none is left out
+    unless it is more than a second late."""
+    with socket.create_server((address, port)) as listener:
+        while True:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                due = time.monotonic()
+                while True:
+                    time.sleep(max(0.0, due - time.monotonic()))
+                    connection.sendall(PIECE)
+                    due = max(due + len(PIECE) / bytes_per_s, time.monotonic() - TIMEOUT_S)
+
+
+def receive(address: str, port: int, source: str, start: float, seconds: float) -> list[int]:
+    """Return the bytes received in each SLOT_S of the run."""
+    slots = [0] * round(seconds / SLOT_S)
+    end = start + seconds
+    while time.time() < end:
+        try:
+            with socket.create_connection((address, port), TIMEOUT_S, source_address=(source, 0)) as connection:
+                _receive_from(connection, start, end, slots)
+        except OSError:
+            time.sleep(SLOT_S)
+    return slots
+
+
+def _receive_from(connection: socket.socket, start: float, end: float, slots: list[int]) -> None:
+    connection.settimeout(SLOT_S)
+    while (now := time.time()) < end:
+        with suppress(TimeoutError):
+            data = connection.recv(1 << 16)
+            if not data:
+                return
+            slot = int((now - start) / SLOT_S)
+            if 0 <= slot < len(slots):
+                slots[slot] += len(data)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Send or receive from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m topo.load.bulk", description="An application-limited transfer.")
+    parser.add_argument("what", choices=("send", "receive"))
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--bytes-per-s", type=float, default=40_000.0)
+    parser.add_argument("--source", default="0.0.0.0")
+    parser.add_argument("--start", type=float, default=0.0)
+    parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args(arguments)
+    if options.what == "send":
+        send(options.address, options.port, options.bytes_per_s)
+    else:
+        slots = receive(options.address, options.port, options.source, options.start, options.seconds)
+        lines = [f"{place * SLOT_S:.1f},{count}" for place, count in enumerate(slots)]
+        partial = options.output.with_suffix(".partial")
+        partial.write_text("\n".join(["time_s,bytes", *lines]) + "\n")
+        partial.rename(options.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What became of each request, as its client saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+HEADER = "due_s,client,server,size,connect_s,first_byte_s,done_s,bytes,outcome,retries,late_s"
+
+
+class Ending(StrEnum):
+    """How a request ended."""
+
+    FINISHED = "finished"
+    """Every byte came."""
+    GAVE_UP = "gave_up"
+    """The client's patience was at an end."""
+    REFUSED = "refused"
+    """The connection request was answered by a reset."""
+    BROKEN = "broken"
+    """Reset, timed out by the kernel or closed before every byte had come."""
+    PENDING = "pending"
+    """The run ended first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One request.  Times in seconds since it was due; None for what did not happen."""
+
+    due_s: float
+    """Seconds since the log's beginning."""
+    client: int
+    server: str
+    size: int
+    connect_s: float | None
+    first_byte_s: float | None
+    done_s: float | None
+    """When it ended, whatever the ending."""
+    bytes: int
+    """Of the answer that came, header left out."""
+    ending: Ending
+    retries: int
+    """SYNs that the kernel sent again."""
+    late_s: float
+    """How late the generator itself was with the first SYN."""
+
+    def line(self) -> str:
+        """Return the request as a line of the file."""
+        moments = ["" if one is None else f"{one:.6f}" for one in (self.connect_s, self.first_byte_s, self.done_s)]
+        return ",".join(
+            (
+                f"{self.due_s:.6f}",
+                str(self.client),
+                self.server,
+                str(self.size),
+                *moments,
+                str(self.bytes),
+                str(self.ending),
+                str(self.retries),
+                f"{self.late_s:.6f}",
+            )
+        )
+
+
+def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Write the file; a half-written one is never seen under its name."""
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as file:
+        file.write(HEADER + "\n")
+        file.writelines(one.line() + "\n" for one in outcomes)
+    partial.rename(path)
+
+
+def read_outcomes(path: Path) -> list[Outcome]:
+    """Read a file that `write_outcomes` wrote; raise ValueError for another one."""
+    lines = path.read_text().splitlines()
+    if not lines or lines[0] != HEADER:
+        raise ValueError(f"{path}: line 1 is not {HEADER!r}: these are no outcomes")
+    return [_parse(line) for line in lines[1:]]
+
+
+def _parse(line: str) -> Outcome:
+    due, client, server, size, connect, first_byte, done, count, ending, retries, late = line.split(",")
+
+    def moment(text: str) -> float | None:
+        return float(text) if text else None
+
+    return Outcome(
+        float(due),
+        int(client),
+        server,
+        int(size),
+        moment(connect),
+        moment(first_byte),
+        moment(done),
+        int(count),
+        Ending(ending),
+        int(retries),
+        float(late),
+    )

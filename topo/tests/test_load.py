@@ -1,0 +1,200 @@
+"""Request logs, their sizes and rates, the replay against the server over real sockets."""
+
+from __future__ import annotations
+
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from topo.load.delay import DelayLine, parse_class
+from topo.load.outcomes import Ending, Outcome, read_outcomes, write_outcomes
+from topo.load.patience import draw_wait
+from topo.load.replay import Replay
+from topo.load.requestlog import LogFormatError, Request, read_log, write_log
+from topo.load.server import answer_to
+from topo.load.synthesise import Crowd, draw_size, synthesise
+from topo.load.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
+from topo.switches import REPOSITORY
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    requests = [Request(0.25, 7, "target", 100), Request(0.5, 8, "bystander", 0, 7000)]
+    assert write_log(tmp_path / "log", requests) == 2
+    assert list(read_log(tmp_path / "log")) == requests
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [("1.0,2,target", "line 3: '1.0,2,target' is no request"), ("0.1,2,target,5,0", "line 3: times must not fall")],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, says: str) -> None:
+    write_log(tmp_path / "log", [Request(0.5, 1, "target", 1)])
+    with (tmp_path / "log").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(LogFormatError, match=says):
+        list(read_log(tmp_path / "log"))
+
+
+def test_compression_divides_times_and_multiplies_rates() -> None:
+    assert Request(8.0, 1, "target", 100, 7000).compressed(8) == Request(1.0, 1, "target", 100, 56000)
+
+
+def test_world_cup_records_are_twenty_bytes_big_endian(tmp_path: Path) -> None:
+    record = Record(0x35458ED0, 1, 2, 3, 4, 5, 6, 0x60)
+    assert record.pack() == bytes.fromhex("35458ed0 00000001 00000002 00000003 04 05 06 60")
+    assert record.region == 3
+    write_records(tmp_path / "wc", [record] * 5000)
+    assert list(read_records(tmp_path / "wc")) == [record] * 5000
+
+
+def test_a_cut_world_cup_log_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "wc").write_bytes(Record(1, 1, 1, 1).pack() * 2 + b"abc")
+    with pytest.raises(LogFormatError, match="byte 40: the last record is cut off"):
+        list(read_records(tmp_path / "wc"))
+
+
+def test_world_cup_requests_spread_over_their_second_and_keep_to_a_region() -> None:
+    records = [
+        Record(100, 1, 0, 10, server=0x20),
+        Record(100, 2, 0, SIZE_UNKNOWN, server=0x20),
+        Record(101, 3, 0, 30, server=0x40),
+        Record(102, 4, 0, 40, server=0x3F),
+    ]
+    assert list(as_requests(records, "target", region=1)) == [
+        Request(0.0, 1, "target", 10),
+        Request(0.5, 2, "target", 0),
+        Request(2.0, 4, "target", 40),
+    ]
+
+
+def test_sizes_are_the_papers() -> None:
+    source = random.Random(1)
+    sizes = [draw_size(source) for _ in range(100_000)]
+    under_10k = [size for size in sizes if size < 10_000]
+    assert sum(size < 1000 for size in sizes) / len(sizes) == pytest.approx(0.5, abs=0.01)
+    assert len(under_10k) / len(sizes) == pytest.approx(0.9, abs=0.01)
+    assert sum(under_10k) / sum(sizes) == pytest.approx(0.5, abs=0.03)
+
+
+def test_rates_are_the_papers_and_the_seed_decides() -> None:
+    crowd = Crowd(end_s=1500.0)
+    times = [one.time_s for one in synthesise(crowd, "target", seed=3)]
+    assert len([one for one in times if one < 1000]) / 1000 == pytest.approx(20, rel=0.05)
+    assert len([one for one in times if one >= 1060]) / 440 == pytest.approx(110, rel=0.05)
+    assert times == [one.time_s for one in synthesise(crowd, "target", seed=3)]
+    assert times != [one.time_s for one in synthesise(crowd, "target", seed=4)]
+
+
+def test_patience_is_exponential_and_half_go_on_waiting() -> None:
+    source = random.Random(1)
+    assert statistics.fmean(draw_wait(60.0, source) for _ in range(20_000)) == pytest.approx(120, rel=0.05)
+    assert draw_wait(0.0, source) == float("inf")
+
+
+def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:
+    outcomes = [
+        Outcome(1.0, 2, "target", 3, 0.25, 0.5, 0.75, 3, Ending.FINISHED, 1, 0.0),
+        Outcome(2.0, 2, "target", 3, None, None, 1.5, 0, Ending.GAVE_UP, 2, 0.0),
+    ]
+    write_outcomes(tmp_path / "outcomes", outcomes)
+    assert read_outcomes(tmp_path / "outcomes") == outcomes
+
+
+@pytest.mark.parametrize(
+    ("request_", "header", "size"),
+    [
+        (b"GET /25 HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\nContent-Length: 25\r\n\r\n", 25),
+        (b"GET /x HTTP/1.0\r\n\r\n", b"HTTP/1.0 400 Bad Request\r\n\r\n", 0),
+        (b"GET /99999999 HTTP/1.0\r\n\r\n", b"HTTP/1.0 400 Bad Request\r\n\r\n", 0),
+        (b"rubbish", b"HTTP/1.0 400 Bad Request\r\n\r\n", 0),
+    ],
+)
+def test_the_server_answers_with_the_size_asked_for(request_: bytes, header: bytes, size: int) -> None:
+    assert answer_to(request_) == (header, size)
+
+
+@contextmanager
+def server(*limits: str) -> Generator[int]:
+    """A server process on a free port of the loopback interface."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "topo.load.server", "--address=127.0.0.1", f"--port={port}", *limits]
+    process = subprocess.Popen(command, cwd=REPOSITORY)
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1.0).close()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.02)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def replayed(port: int, requests: list[Request], **options: float) -> list[Outcome]:
+    replay = Replay(
+        IPv4Network("127.16.0.0/16"),
+        {"target": ("127.0.0.1", port)},
+        start=time.monotonic(),
+        end_s=options.get("end_s", 60.0),
+        patience_s=options.get("patience_s", 0.0),
+        seed=1,
+    )
+    replay.run(requests)
+    return sorted(replay.outcomes, key=lambda one: one.due_s)
+
+
+@pytest.mark.parametrize("limits", [(), ("--workers=3", "--cost-us=20")])
+def test_every_request_gets_its_bytes(limits: tuple[str, ...]) -> None:
+    sizes = [0, 1, 2047, 2048, 2049, 700_000] * 5
+    requests = [Request(number / 1000, number, "target", size) for number, size in enumerate(sizes)]
+    with server(*limits) as port:
+        outcomes = replayed(port, requests)
+    assert [one.ending for one in outcomes] == [Ending.FINISHED] * len(sizes)
+    assert [one.bytes for one in outcomes] == sizes
+    for one in outcomes:
+        assert one.connect_s is not None and one.first_byte_s is not None and one.done_s is not None
+        assert 0 < one.connect_s <= one.first_byte_s <= one.done_s
+
+
+def test_a_client_on_a_slow_line_takes_its_time() -> None:
+    with server() as port:
+        (slow,) = replayed(port, [Request(0.0, 1, "target", 40_000, 20_000)])
+    assert slow.ending is Ending.FINISHED and slow.done_s is not None and slow.done_s > 1.0
+
+
+def test_what_ends_a_request_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        requests = [Request(0.0, number, "target", 1) for number in range(20)]
+        given_up = replayed(silent.getsockname()[1], requests, patience_s=0.05)
+        pending = replayed(silent.getsockname()[1], requests[:1], end_s=0.1)
+        port = silent.getsockname()[1]
+    assert {one.ending for one in given_up} == {Ending.GAVE_UP}
+    assert [one.ending for one in pending] == [Ending.PENDING]
+    (refused,) = replayed(port, requests[:1])
+    assert refused.ending is Ending.REFUSED and refused.connect_s is None
+
+
+def test_the_delay_line_keeps_order_and_lets_others_pass() -> None:
+    line = DelayLine(dict([parse_class("10.101.0.0/16=0.5"), parse_class("10.102.0.0/16=0.1")]))
+    far, near = (bytes(12) + bytes((10, second, 0, 1)) for second in (101, 102))
+    assert line.take(far, 0.0) and line.take(far + b"2", 0.2) and line.take(near, 0.3)
+    assert not line.take(bytes(12) + bytes((10, 9, 0, 1)), 0.0)
+    assert line.next() == pytest.approx(0.4)
+    assert line.due(0.45) == [near]
+    assert line.due(1.0) == [far, far + b"2"]
+    assert line.next() is None
