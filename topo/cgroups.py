@@ -45,19 +45,19 @@ def find_hierarchy(mounts: str) -> Hierarchy:
 class CpuGroup:
     """A cgroup that grants its processes a share of one CPU."""
 
-    def __init__(self, hierarchy: Hierarchy, name: str, share: float) -> None:
-        """Create the group; `share` is in CPUs (0.1 = a tenth of one)."""
+    def __init__(self, hierarchy: Hierarchy, name: str, share: float, *, period_us: int = PERIOD_US) -> None:
+        """Create the group; `share` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds."""
         self.path = hierarchy.root / f"{PREFIX}{os.getpid()}-{name}"
-        quota_us = round(share * PERIOD_US)
+        quota_us = round(share * period_us)
         try:
             if hierarchy.version == 2:
                 _enable_cpu(hierarchy.root)
             self.path.mkdir()
             if hierarchy.version == 1:
-                (self.path / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (self.path / "cpu.cfs_period_us").write_text(str(period_us))
                 (self.path / "cpu.cfs_quota_us").write_text(str(quota_us))
             else:
-                (self.path / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+                (self.path / "cpu.max").write_text(f"{quota_us} {period_us}")
         except OSError as error:
             raise LabError(
                 f"cannot limit the CPU of {name} by a cgroup: {error}; "

@@ -23,19 +23,20 @@ READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 5.0
 
 
-class Controller:
-    """A running `sluice run`, with its configuration and trace in the lab's directory."""
+class SluiceRun:
+    """A running `sluice run`, with its configuration in the lab's directory."""
 
-    def __init__(self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool) -> None:
+    def __init__(self, *, namespace_pid: int, directory: Path) -> None:
         self._namespace_pid = namespace_pid
         self._directory = directory
-        self._thrift = thrift
         self._configuration = directory / "sluice.yaml"
-        self._socket = directory / "sluice.sock"
-        self.trace = directory / "trace.jsonl"
+        self.control_socket = directory / "sluice.sock"
         self._program = str(Path(sys.executable).parent / "sluice")
         self.process: Process | None = None
-        self._write(balance)
+
+    def configure(self, content: Mapping[str, object]) -> None:
+        """Write its configuration."""
+        self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
 
     def start(self) -> None:
         """Start it and return once the pipeline is programmed."""
@@ -55,11 +56,28 @@ class Controller:
     def ask(self, **request: object) -> Any:
         """Have the controller do one command and return its result; raise LabError if it is refused."""
         try:
-            return ask(str(self._socket), request, ANSWER_TIMEOUT_S)
+            return ask(str(self.control_socket), request, ANSWER_TIMEOUT_S)
         except Refused as error:
             if self.process is not None:
                 self.process.require_running()
             raise LabError(f"the controller refuses {request}: {error}") from error
+
+    def status_command(self) -> list[str]:
+        """Return the command line that shows the status."""
+        return [self._program, "status", "--config", str(self._configuration)]
+
+
+class Controller(SluiceRun):
+    """The controller of the demo's network."""
+
+    def __init__(self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool) -> None:
+        super().__init__(namespace_pid=namespace_pid, directory=directory)
+        self.trace = directory / "trace.jsonl"
+        self.configure(
+            controller_config(
+                balance, control_socket=str(self.control_socket), trace_file=str(self.trace), thrift=thrift
+            )
+        )
 
     def observe(self) -> Observation:
         """Return what the controller sees now."""
@@ -76,16 +94,6 @@ class Controller:
     def weight_changes(self) -> Sequence[float]:
         """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
         return weight_changes(self.trace.read_text().splitlines())
-
-    def status_command(self) -> list[str]:
-        """Return the command line that shows the status."""
-        return [self._program, "status", "--config", str(self._configuration)]
-
-    def _write(self, balance: Balance) -> None:
-        content = controller_config(
-            balance, control_socket=str(self._socket), trace_file=str(self.trace), thrift=self._thrift
-        )
-        self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
 
 
 def read_status(status: Mapping[str, Any], now: float) -> Observation:

@@ -1,0 +1,178 @@
+"""The flash crowds of paper 003: run, measured, held against what is to be reached.
+
+`python -m topo.news` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.  Runs that are there are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.news.measures import Records, figures
+from topo.news.programme import COMPRESSION, Planned, planned, programme
+from topo.news.records import read_records
+from topo.news.run import Run, is_done, make_run
+from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
+from topo.news.settings import Settings
+from topo.news.summary import Result, checks, summary, table
+from topo.switches import REPOSITORY, switch_kind
+
+PROGRESS_EVERY_S = 15.0
+DRAWN = (NONE, NEWS, HOT_SPOT, PRODUCTION)
+
+
+class Results:
+    """The results directory: raw records below `runs/`, and what is made of them."""
+
+    def __init__(self, output: Path, kind: str, say: Callable[[str], None]) -> None:
+        self.output = output
+        self._kind = kind
+        self._say = say
+        self._records: dict[str, Records] = {}
+        self.results: dict[str, dict[str, Result]] = {}
+
+    def make(self, runs: Sequence[Planned]) -> None:
+        """Make the runs that are not there yet, and write the results after each."""
+        for number, one in enumerate(runs, 1):
+            run = self._settled(one)
+            directory = self.output / "runs" / one.name
+            heading = f"[{number}/{len(runs)}] {one.name}"
+            if run.static_per_s is not None:
+                heading += f" ({run.static_per_s:.0f}/s)"
+            if is_done(run, self._kind, directory):
+                self._say(f"{heading}: there already")
+            else:
+                rest = sum(later.seconds for later in runs[number:])
+                make_run(run, self._kind, directory, self._progress(heading, rest))
+            self._take(one, directory)
+            self.write()
+
+    def write(self) -> None:
+        """Write summary.json, details.json and the pictures."""
+        # matplotlib takes a second to import: not before it is needed.
+        from topo.news.plot import draw  # noqa: PLC0415
+
+        (self.output / "summary.json").write_text(json.dumps(summary(self.results), indent=2) + "\n")
+        details = {
+            scenario: {name: asdict(one) for name, one in by_variant.items()}
+            for scenario, by_variant in self.results.items()
+        }
+        (self.output / "details.json").write_text(json.dumps(_without_nan(details), indent=2) + "\n")
+        (self.output / "checks.json").write_text(json.dumps(checks(self.results), indent=2) + "\n")
+        (self.output / "table.txt").write_text(table(self.results))
+        for scenario, by_variant in self.results.items():
+            names = [variant.name for variant in DRAWN if variant.name in by_variant]
+            if names:
+                runs = {name: self._records[f"{scenario}/{name}"] for name in names}
+                k = by_variant[names[0]].k
+                draw(
+                    SCENARIOS[scenario].title,
+                    runs,
+                    k,
+                    [self.output / f"{scenario}.png", self.output / f"{scenario}.svg"],
+                )
+
+    def _settled(self, one: Planned) -> Run:
+        static = one.variant.static_per_s
+        if one.variant.static_from:
+            source = self.results.get(one.scenario.name, {}).get(one.variant.static_from)
+            if source is None:
+                raise LabError(f"{one.name} takes its limit from {one.variant.static_from}, which has not been run")
+            mean = source.crowd.limit_mean_per_s
+            if math.isnan(mean):
+                raise LabError(f"{one.name} takes its limit from {one.variant.static_from}, which limited nothing")
+            static = mean / source.k
+        return Run(one.scenario, one.variant, one.settings, static)
+
+    def _take(self, one: Planned, directory: Path) -> None:
+        records = self._records[one.name] = read_records(directory)
+        self.results.setdefault(one.scenario.name, {})[one.variant.name] = Result(
+            one.settings.k,
+            records.period_s,
+            figures(records, records.window()),
+            figures(records, records.quiet()),
+        )
+
+    def _progress(self, heading: str, rest: float) -> Callable[[float], None]:
+        said = 0.0
+        self._say(f"{heading}: building the network")
+
+        def tick(left: float) -> None:
+            nonlocal said
+            if time.monotonic() - said >= PROGRESS_EVERY_S:
+                said = time.monotonic()
+                self._say(f"{heading}: {left:.0f} s left, about {(left + rest) / 60:.0f} min in all")
+
+        return tick
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m topo.news", description=__doc__)
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/news", help="directory of the results")
+    parser.add_argument("--quick", action="store_true", help="one scenario, three variants")
+    parser.add_argument("--scenario", choices=SCENARIOS, help="this one only")
+    parser.add_argument("--variant", choices=VARIANTS, help="with --scenario: this one only")
+    parser.add_argument("--k", type=float, help="compression of time, at most 8")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    options = parse_options(arguments)
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        try:
+            kind = switch_kind()
+            settings = replace(Settings(), k=options.k or COMPRESSION[kind])
+            runs = programme(settings, quick=options.quick)
+            if options.scenario:
+                runs = [one for one in runs if one.scenario.name == options.scenario]
+            if options.variant:
+                runs = [one for one in runs if one.variant.name == options.variant]
+                if not runs:
+                    runs = [planned(SCENARIOS[options.scenario], VARIANTS[options.variant], settings)]
+            minutes = sum(one.seconds for one in runs) / 60
+            say(f"sluice news: switch {kind}, time compressed by {settings.k:g}, {len(runs)} runs, {minutes:.0f} min")
+            options.output.mkdir(parents=True, exist_ok=True)
+            results = Results(options.output, kind, say)
+            results.make(runs)
+        except LabError as error:
+            print(f"sluice news: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(
+                f"sluice news: ended by {interrupted}; everything it started is gone, complete runs are kept",
+                file=sys.stderr,
+            )
+            return 128 + interrupted.number
+    say("\n" + table(results.results))
+    verdicts = checks(results.results)
+    for name, holds in verdicts.items():
+        say(f"  {'ok    ' if holds else 'FAILED'}  {name}")
+    say(f"\nwritten to {options.output}; {(time.monotonic() - started) / 60:.1f} min")
+    return 0 if all(verdicts.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

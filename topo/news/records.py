@@ -1,0 +1,40 @@
+"""Read a run's directory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from topo.load.outcomes import read_outcomes
+from topo.news.measures import Records
+from topo.news.run import META, TRACE
+from topo.news.samples import read_samples
+from topo.news.scenarios import SCENARIOS, VARIANTS
+from topo.news.settings import Settings
+from topo.news.trace import read_rows
+
+
+def read_records(directory: Path) -> Records:
+    """Return the records of a complete run."""
+    meta = json.loads((directory / META).read_text())
+    settings = Settings(**meta["settings"])
+    k = settings.k
+    zero = float(meta["trace_zero_s"])
+    return Records(
+        period_s=settings.period_s / k,
+        onset_s=settings.onset_s / k,
+        end_s=settings.seconds / k,
+        link_bit_per_s=settings.link_bit_per_s * k,
+        controls=VARIANTS[meta["variant"]].controls,
+        crowd=not SCENARIOS[meta["scenario"]].false_alarm,
+        outcomes=[one for path in sorted(directory.glob("*-outcomes.csv")) for one in read_outcomes(path)],
+        bulk=_read_bulk(directory / "bulk.csv"),
+        samples=read_samples(directory / "samples.csv"),
+        rows=[replace(row, time_s=row.time_s - zero) for row in read_rows(directory / TRACE)],
+    )
+
+
+def _read_bulk(path: Path) -> list[tuple[float, int]]:
+    pairs = (line.split(",") for line in path.read_text().splitlines()[1:])
+    return [(float(moment), int(size)) for moment, size in pairs]

@@ -1,0 +1,183 @@
+"""One run: a scenario under a variant, from an empty machine to a directory of raw records."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from topo.errors import LabError
+from topo.hosts import syn_retransmission
+from topo.news.configuration import controller_config
+from topo.news.network import NewsLab
+from topo.news.plan import (
+    BULK_PORT,
+    BYSTANDER,
+    BYSTANDER_ADDRESS,
+    CROWD,
+    OTHER,
+    PORT,
+    TARGET,
+    TARGET_ADDRESS,
+    WITNESS,
+)
+from topo.news.samples import Sample, process_usage, write_samples
+from topo.news.scenarios import Scenario, Variant
+from topo.news.settings import Settings
+from topo.news.trace import read_rows
+from topo.news.traffic import bystander_requests, target_requests, write_logs
+from topo.processes import Process
+
+SAMPLES_PER_INTERVAL = 16
+LEAD_S = 2.0
+"""The clients need so long to start and to read their logs."""
+END_TIMEOUT_S = 20.0
+FIRST_ROW_TIMEOUT_S = 30.0
+TRACE = "trace.csv"
+META = "meta.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be run."""
+
+    scenario: Scenario
+    variant: Variant
+    settings: Settings
+    """As the scenario has settled them."""
+    static_per_s: float | None = None
+    """A static limit on the target, before compression."""
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """Return what tells this run from others, as JSON has it."""
+        return {
+            "scenario": self.scenario.name,
+            "variant": self.variant.name,
+            "static_per_s": self.static_per_s,
+            "switch": kind,
+            "settings": self.settings.as_dict(),
+        }
+
+
+def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object]) -> None:
+    """Run it and write its records into `directory`, which is replaced as a whole at the end.
+
+    `tick` is called with the seconds that are left of the load.  Raises LabError if anything of the lab ends early.
+    """
+    settings, variant = run.settings, run.variant
+
+    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
+        static = None if run.static_per_s is None else run.static_per_s * settings.k
+        return controller_config(
+            run.scenario.server,
+            control_socket=control_socket,
+            thrift=thrift,
+            static_rate_per_s=static,
+            news=variant.news(settings, str(place / TRACE)),
+        )
+
+    with NewsLab(kind, settings, configure) as lab:
+        logs = write_logs(
+            lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
+        )
+        first_row_at, first_row_s = _first_row(lab)
+        start = _next_boundary(first_row_at, settings.period_s / settings.k, time.time() + LEAD_S)
+        clients = _start_clients(lab, logs, start, settings)
+        samples = _sample(lab, start, settings, tick)
+        for client in clients:
+            if client.wait(END_TIMEOUT_S):
+                client.require_running()
+        partial = directory.with_name(directory.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / "bulk.csv", lab.directory / TRACE):
+            shutil.copy(path, partial)
+        shutil.copy(lab.directory / "controller.log", partial)
+        write_samples(partial / "samples.csv", samples)
+        meta = run.identity(kind) | {
+            "start": start,
+            "trace_zero_s": first_row_s + start - first_row_at,
+            "distance": lab.distance,
+            "kernel": platform.release(),
+            "syn_retransmission": syn_retransmission(),
+        }
+        (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.rename(directory)
+
+
+def is_done(run: Run, kind: str, directory: Path) -> bool:
+    """Say whether `directory` holds this very run, complete."""
+    try:
+        meta = json.loads((directory / META).read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return False
+    identity = json.loads(json.dumps(run.identity(kind)))
+    return all(meta.get(name) == value for name, value in identity.items())
+
+
+def _first_row(lab: NewsLab) -> tuple[float, float]:
+    """Return when the controller's first decision was seen, on time.time() and on its own clock."""
+    deadline = time.time() + FIRST_ROW_TIMEOUT_S
+    while time.time() < deadline:
+        rows = read_rows(lab.directory / TRACE)
+        if rows:
+            return time.time(), rows[-1].time_s
+        lab.require_running()
+        time.sleep(0.01)
+    raise LabError(f"the controller has not decided anything in {FIRST_ROW_TIMEOUT_S:g} s: see its log")
+
+
+def _next_boundary(moment: float, period_s: float, earliest: float) -> float:
+    """Return the first time not before `earliest` that is whole periods after `moment`."""
+    periods = max(0.0, earliest - moment) / period_s
+    return moment + (int(periods) + (periods > int(periods))) * period_s
+
+
+def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, settings: Settings) -> list[Process]:
+    seconds = settings.seconds / settings.k
+    servers = ((TARGET, TARGET_ADDRESS), (BYSTANDER, BYSTANDER_ADDRESS))
+    places = [f"--server={name}={address}:{PORT}" for name, address in servers]
+    when = (f"--start={start}", f"--seconds={seconds}")
+    clients: list[Process] = []
+    for client in (*CROWD, WITNESS):
+        output = f"--output={lab.directory / client.name}-outcomes.csv"
+        patience = (f"--patience={settings.patience_s / settings.k}", f"--seed={settings.seed + client.number}")
+        log = str(logs[client.name])
+        clients.append(
+            lab.start_program(client.name, "replay", log, f"--pool={client.pool}", *places, *when, *patience, output)
+        )
+    bulk = (f"--address={OTHER.address}", f"--port={BULK_PORT}", f"--source={WITNESS.own_address}")
+    output = f"--output={lab.directory / 'bulk.csv'}"
+    clients.append(lab.start_program(WITNESS.name, "bulk", "receive", *bulk, *when, output))
+    return clients
+
+
+def _sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float], object]) -> list[Sample]:
+    step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
+    end = start + settings.seconds / settings.k
+    samples: list[Sample] = []
+    due = start
+    while due < end + step:
+        time.sleep(max(0.0, due - time.time()))
+        lab.require_running()
+        link = lab.link()
+        assert lab.switch.process is not None and lab.controller.process is not None
+        samples.append(
+            Sample(
+                time.time() - start,
+                link.sent_packets,
+                link.sent_bytes,
+                link.dropped_packets,
+                *process_usage(lab.switch.process.pid),
+                *process_usage(lab.controller.process.pid),
+            )
+        )
+        tick(max(0.0, end - time.time()))
+        due = max(due + step, time.time())
+    return samples

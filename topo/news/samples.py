@@ -1,0 +1,77 @@
+"""What is read every second of a run: the bottleneck's counts, CPU and memory of switch and controller."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from topo.news.bottleneck import LinkCounts
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading; everything but memory is cumulative."""
+
+    time_s: float
+    """Since the load began."""
+    sent_packets: int
+    sent_bytes: int
+    dropped_packets: int
+    switch_cpu_s: float
+    switch_bytes: int
+    controller_cpu_s: float
+    controller_bytes: int
+
+    @property
+    def link(self) -> LinkCounts:
+        """The bottleneck's counts."""
+        return LinkCounts(self.sent_packets, self.sent_bytes, self.dropped_packets)
+
+
+def process_usage(pid: int) -> tuple[float, int]:
+    """Return the seconds of CPU a process has used, all threads, and its resident bytes (proc(5))."""
+    columns = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks = int(columns[11]) + int(columns[12])
+    return ticks / TICKS_PER_S, int(columns[21]) * PAGE_BYTES
+
+
+def write_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """Write the readings."""
+    header = ",".join(field.name for field in fields(Sample))
+    lines = [
+        ",".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in astuple(one))
+        for one in samples
+    ]
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Read what `write_samples` wrote."""
+    found: list[Sample] = []
+    for line in path.read_text().splitlines()[1:]:
+        time_s, packets, size, drops, switch_cpu, switch_bytes, controller_cpu, controller_bytes = line.split(",")
+        found.append(
+            Sample(
+                float(time_s),
+                int(packets),
+                int(size),
+                int(drops),
+                float(switch_cpu),
+                int(switch_bytes),
+                float(controller_cpu),
+                int(controller_bytes),
+            )
+        )
+    return found
+
+
+def at(samples: Sequence[Sample], time_s: float) -> Sample:
+    """Return the first sample at or after a time, or the last one; ValueError if there is none."""
+    if not samples:
+        raise ValueError("no samples")
+    return next((one for one in samples if one.time_s >= time_s), samples[-1])

@@ -1,0 +1,105 @@
+"""What happens in a run (scenarios), and what is done about it (variants)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from topo.news.plan import FAST, SLOW
+from topo.news.settings import Settings
+from topo.plan import HostPlan
+
+PRODUCTION_TIMES_S = {"detection_s": 1.0, "window_s": 4.0, "baseline_s": 64.0}
+BUCKET_S = 0.25
+POLL_S = 1.0
+RATE_WINDOW_S = 1.0
+"""The controller's defaults, to be divided by k."""
+MODEM_BYTES_PER_S = 7_000
+"""A 56 kbit/s line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One load on one target."""
+
+    name: str
+    title: str
+    server: HostPlan
+    crowd_per_s: float | None = None
+    """The target's rate after the onset, if it is not the settings'."""
+    ramp_s: float | None = None
+    slow_clients: bool = False
+    """After the onset only clients with slow links ask."""
+    false_alarm: bool = False
+    """There is no crowd: an alarm is a false one."""
+
+    def settle(self, settings: Settings) -> Settings:
+        """Return the settings of a run of this scenario."""
+        if self.crowd_per_s is not None:
+            settings = replace(settings, crowd_per_s=self.crowd_per_s)
+        return settings if self.ramp_s is None else replace(settings, ramp_s=self.ramp_s)
+
+
+NETWORK = Scenario("network-limited", "network-limited: the answers do not fit into the bottleneck", FAST)
+SERVER = Scenario("server-limited", "server-limited: the slow target cannot keep up", SLOW)
+SLOW_CLIENTS = Scenario(
+    "false-alarm-slow-clients",
+    "no crowd: only clients on slow lines are left",
+    FAST,
+    crowd_per_s=20.0,
+    slow_clients=True,
+    false_alarm=True,
+)
+RISING_LOAD = Scenario(
+    "false-alarm-rising-load",
+    "no crowd: the load doubles, and everything has room for it",
+    FAST,
+    crowd_per_s=36.0,
+    ramp_s=256.0,
+    false_alarm=True,
+)
+SCENARIOS = {one.name: one for one in (NETWORK, SERVER, SLOW_CLIENTS, RISING_LOAD)}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to treat the load."""
+
+    name: str
+    title: str
+    mode: str = "static"
+    """Of flash-crowd control; `static` only measures."""
+    identify: bool = True
+    static_per_s: float | None = None
+    """A limit on the target that never changes, per second before compression."""
+    static_from: str = ""
+    """The variant whose mean limit is this one's static limit."""
+
+    @property
+    def controls(self) -> bool:
+        """Whether flash-crowd control limits anything."""
+        return self.mode != "static"
+
+    def news(self, settings: Settings, trace: str) -> dict[str, object]:
+        """Return the `news` mapping of sluice.yaml, all times divided by k and rates multiplied."""
+        k = settings.k
+        production = {name: seconds / k for name, seconds in PRODUCTION_TIMES_S.items()}
+        return {
+            "mode": self.mode,
+            "trace_file": trace,
+            "period_s": settings.period_s / k,
+            "bucket_s": BUCKET_S / k,
+            "identify": self.identify,
+            "poll_s": POLL_S / k,
+            "rate_window_s": RATE_WINDOW_S / k,
+            "limit_min": k,
+            "production": production,
+        }
+
+
+NONE = Variant("none", "no control")
+NEWS = Variant("news", "NEWS", mode="paper", identify=False)
+HOT_SPOT = Variant("news-hsi", "NEWS + hot spot", mode="paper")
+PRODUCTION = Variant("production", "NEWS, production", mode="production")
+STATIC = tuple(Variant(f"static-{rate}", f"static {rate}/s", static_per_s=float(rate)) for rate in (40, 60, 80))
+STATIC_SAME = Variant("static-news", "static at NEWS's mean", static_from=HOT_SPOT.name)
+VARIANTS = {one.name: one for one in (NONE, NEWS, HOT_SPOT, PRODUCTION, *STATIC, STATIC_SAME)}

@@ -1,0 +1,68 @@
+"""What a run is made with.  Values are the paper's or named as this lab's; times and rates are before compression."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from topo.load.synthesise import Crowd
+
+PAPER_PERIOD_S = 64.0
+LINK_BIT_PER_S = 2e6
+"""Section 8.1."""
+FRAME_BYTES = 1514
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that two runs have in common."""
+
+    k: float = 8.0
+    """Compression: divides every time below, multiplies every rate."""
+    period_s: float = PAPER_PERIOD_S
+    """T."""
+    before: int = 8
+    after: int = 12
+    """Intervals before and after the one in which the crowd begins."""
+    onset_phase: float = 0.625
+    """Where in its interval the crowd begins: the paper's own 88 s at T = 64 s are 1.375 intervals."""
+    quiet_per_s: float = 20.0
+    crowd_per_s: float = 110.0
+    ramp_s: float = 60.0
+    link_bit_per_s: float = LINK_BIT_PER_S
+    queue_frames: int = 32
+    burst_frames: int = 2
+    initcwnd: int = 2
+    congestion_control: str = "reno"
+    patience_s: float = 60.0
+    """Section 7.6.1."""
+    bulk_bit_per_s: float = 327e3
+    """Section 8.6: what the bystander's bulk transfer reaches when it is quiet."""
+    web_per_s: float = 5.0
+    """Requests of the bystander ("less than 20")."""
+    rto_min_s: float = 0.2
+    """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
+    slow_cpus: float = 0.3
+    slow_cost_us: float = 330.0
+    slow_workers: int = 300
+    slow_backlog: int = 256
+    """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait.
+    It answers some 38 requests per second (before compression by 8), about 60 % of what the link carries."""
+    seed: int = 1
+
+    def crowd(self) -> Crowd:
+        """Return the rates of the target's requests; zero is the log's."""
+        return Crowd(self.quiet_per_s, self.crowd_per_s, self.onset_s, self.ramp_s, self.seconds)
+
+    @property
+    def onset_s(self) -> float:
+        """When the crowd begins."""
+        return (self.before + self.onset_phase) * self.period_s
+
+    @property
+    def seconds(self) -> float:
+        """Length of the load."""
+        return (self.before + self.onset_phase + self.after) * self.period_s
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the settings as JSON has them."""
+        return asdict(self)

@@ -1,0 +1,135 @@
+"""From a run's records to its figures, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from topo.errors import LabError
+from topo.load.outcomes import Ending, Outcome
+from topo.news.bottleneck import LinkCounts, parse_counts
+from topo.news.measures import Records, figures, syn_times
+from topo.news.samples import Sample, at
+from topo.news.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
+from topo.news.settings import Settings
+from topo.news.trace import Row, alarms, parse_rows
+from topo.news.traffic import target_requests
+
+HEADER = "time_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
+
+
+def row(time_s: float, *, alarm: bool, ar: float = 1000.0, limit: float = math.nan) -> Row:
+    return Row(time_s, ar, 1.0, 1.0, 0.0, alarm, limit, "", "")
+
+
+def outcome(due: float, server: str, ending: Ending, *, connect: float | None = 0.1, done: float = 0.2) -> Outcome:
+    return Outcome(due, 1, server, 1000, connect, connect, done, 1000, ending, 0, 0.001)
+
+
+def sample(time_s: float, packets: int, drops: int) -> Sample:
+    return Sample(time_s, packets, packets * 100, drops, time_s * 0.5, 10_000_000, time_s * 0.25, 20_000_000)
+
+
+RECORDS = Records(
+    period_s=10.0,
+    onset_s=45.0,
+    end_s=100.0,
+    link_bit_per_s=1e4,
+    controls=True,
+    crowd=True,
+    outcomes=[
+        outcome(20.0, "target", Ending.FINISHED),
+        outcome(70.5, "target", Ending.FINISHED),
+        outcome(71.0, "target", Ending.GAVE_UP, connect=None, done=2.0),
+        replace(outcome(72.0, "target", Ending.FINISHED, connect=2.1, done=2.2), retries=2),
+        outcome(73.0, "target", Ending.BROKEN, done=5.0),
+        outcome(99.0, "target", Ending.PENDING, connect=None, done=1.0),
+        outcome(75.0, "bystander", Ending.FINISHED, done=0.3),
+        outcome(76.0, "bystander", Ending.FINISHED, done=0.1),
+        outcome(77.0, "bystander", Ending.REFUSED, connect=None),
+        outcome(30.0, "bystander", Ending.REFUSED, connect=None),
+    ],
+    bulk=[(69.9, 10_000), (70.0, 10_000), (99.9, 5_000)],
+    samples=[sample(0.0, 0, 0), sample(70.0, 100, 50), sample(100.0, 400, 150)],
+    rows=[
+        row(20.0, alarm=True),
+        row(30.0, alarm=False),
+        row(60.0, alarm=True),
+        row(70.0, alarm=True, ar=3000.0, limit=50.0),
+        row(80.0, alarm=False, ar=5000.0, limit=70.0),
+    ],
+)
+
+
+def test_the_figures_of_the_crowd() -> None:
+    assert RECORDS.window() == (70.0, 100.0)
+    assert RECORDS.quiet() == (10.0, 45.0)
+    found = figures(RECORDS, RECORDS.window())
+    assert found.detected_after_intervals == pytest.approx(1.5)
+    assert found.false_alarms == 1
+    assert found.rejected_share == pytest.approx(1 / 4)  # one of four; the pending one says nothing yet
+    assert found.response_loss == pytest.approx(100 / 400)
+    assert found.ar_kbps == pytest.approx(4.0)
+    assert found.limit_mean_per_s == pytest.approx(60.0)
+    assert found.admitted_per_s == pytest.approx(3 / 30)
+    assert found.offered_per_s == pytest.approx(7 / 30)
+    assert found.finished_per_s == pytest.approx(2 / 30)
+    assert (found.bystander_latency_mean_ms, found.bystander_latency_median_ms) == (pytest.approx(200), 200)
+    assert found.bystander_refused == 1
+    assert found.bystander_goodput_kbps == pytest.approx(15_000 * 8 / 30 / 1000)
+    assert found.bottleneck_used == pytest.approx(300 * 100 * 8 / 30 / 1e4)
+    assert (found.switch_cpu, found.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
+
+
+def test_without_control_the_window_begins_an_interval_after_the_onset() -> None:
+    assert replace(RECORDS, controls=False).window() == (55.0, 100.0)
+    assert replace(RECORDS, rows=[]).window() == (55.0, 100.0)
+    assert math.isnan(figures(replace(RECORDS, rows=[]), (55.0, 100.0)).detected_after_intervals)
+
+
+def test_without_a_crowd_every_alarm_is_false() -> None:
+    assert replace(RECORDS, crowd=False).false_alarms() == 2
+    assert replace(RECORDS, crowd=False).alarm_s() is None
+
+
+def test_syns_go_again_steadily_and_then_ever_later() -> None:
+    one = replace(outcome(10.0, "target", Ending.GAVE_UP), retries=7)
+    assert syn_times(one) == [10, 11, 12, 13, 14, 15, 17, 21]
+
+
+def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
+    text = HEADER + "1.0,nan,2.0,2.0,0.0,0,nan,,normal\n2.0,5.0,2.0,2.0,0.0,1,7.5,167772260,crowd\n3.0,5."
+    rows = parse_rows(text)
+    assert [one.time_s for one in rows] == [1.0, 2.0]
+    assert math.isnan(rows[0].ar_bps) and rows[1].limit_per_s == 7.5 and rows[1].hot_spot == "167772260"
+    assert alarms(rows) == [2.0]
+    assert parse_rows("") == []
+
+
+def test_the_sample_at_a_time_is_the_next_one() -> None:
+    assert at(RECORDS.samples, 0.1).time_s == 70.0
+    assert at(RECORDS.samples, 200.0).time_s == 100.0
+
+
+def test_the_bottlenecks_counts_are_read() -> None:
+    text = '[{"kind": "noqueue"}, {"kind": "tbf", "bytes": 5, "packets": 6, "drops": 7, "overlimits": 8}]'
+    assert parse_counts(text, "eth1") == LinkCounts(6, 5, 7)
+    with pytest.raises(LabError, match="eth1 has no token bucket filter"):
+        parse_counts('[{"kind": "noqueue"}]', "eth1")
+
+
+def test_false_alarm_scenarios_stay_below_the_link() -> None:
+    settings = RISING_LOAD.settle(Settings())
+    sizes = [one.size for one in target_requests(RISING_LOAD, settings) if one.time_s > settings.onset_s + 300]
+    seconds = settings.seconds - settings.onset_s - 300
+    assert sum(sizes) * 8 / seconds + settings.bulk_bit_per_s < 0.75 * settings.link_bit_per_s
+    slow = SLOW_CLIENTS.settle(Settings())
+    paces = {(one.time_s > slow.onset_s, one.client_bytes_per_s) for one in target_requests(SLOW_CLIENTS, slow)}
+    assert paces == {(False, 0), (True, 7000)}
+
+
+def test_times_for_the_controller_are_compressed() -> None:
+    news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)), "trace.csv")
+    assert (news["period_s"], news["rate_window_s"], news["bucket_s"]) == (8.0, 0.125, 0.03125)
