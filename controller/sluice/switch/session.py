@@ -199,7 +199,8 @@ class Session:
         """Have the switch send a frame as it is. Raises SwitchError."""
         packet = entity.P4PacketOut(payload, egress_port=egress_port)
         try:
-            await self._client.send(packet.encode_update(self.pipeline.schema))
+            # gRPC ends a stream whose writer is cancelled: with it would go the lead.
+            await asyncio.shield(self._client.send(packet.encode_update(self.pipeline.schema)))
         except P4ClientError as error:
             raise translated(error, self.address, "send a packet") from error
         except grpc.aio.UsageError as error:

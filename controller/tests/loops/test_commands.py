@@ -144,3 +144,17 @@ async def test_socket_of_a_living_controller_is_not_taken(switch: FakeSwitch, wr
 def test_no_controller_is_said() -> None:
     with pytest.raises(Refused, match="no controller listens on"):
         control.ask("/nonexistent/sluice.sock", {"command": "status"})
+
+
+async def test_cancelled_sender_does_not_cost_the_lead(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        link = it.controller.link
+        assert link is not None
+        for _ in range(20):
+            sending = asyncio.create_task(link.session.send_packet(b"\0" * 1400, 1))
+            await asyncio.sleep(0)
+            sending.cancel()
+        await asyncio.sleep(0.1)
+        assert link.session.is_primary
+        assert len([line for line in it.said if "ready" in line]) == 1
+        await _ask(it.controller, command="drain", server="s1")
