@@ -130,8 +130,11 @@ class Balancer:
         kept = {i: share * left for i, share in normalised(staying).items()}
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | kept | new)
 
-    def observe(self, now_s: float, cumulative: Mapping[int, Counts]) -> Decision | None:
-        """Take in a reading of the ledger and decide. None for the first reading, which is only a base."""
+    def observe(self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False) -> Decision | None:
+        """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
+
+        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
+        """
         first = not self._previous
         differences: dict[int, Counts] = {}
         for server in self._members:
@@ -147,9 +150,9 @@ class Balancer:
         for server, counts in differences.items():
             self._windows[server].push(counts)
         self._silence.observe(differences)
-        return self._decide(now_s, differences)
+        return self._decide(now_s, differences, hold=hold)
 
-    def _decide(self, now_s: float, differences: Mapping[int, Counts]) -> Decision:
+    def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, extra = self._options, self._options.production
         active = self._active
         windows = {i: window.total for i, window in self._windows.items()}
@@ -168,6 +171,8 @@ class Balancer:
         ratios = {i: self._ratios[i] for i in active}
         ejected: frozenset[int] = frozenset()
         match options.mode:
+            case _ if hold and options.mode is not Mode.FIXED:
+                ejected, reason = self._ejected & frozenset(active), "held: no server is the cause"
             case Mode.FIXED:
                 fair = fair_shares(self._members)
                 ratios, reason = {i: fair[i] for i in active}, "fixed"

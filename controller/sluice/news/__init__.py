@@ -2,16 +2,19 @@
 
 from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError
+from .flows import FlowCollector
 from .limit import Limit
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
 from .rates import FlowRates, fastest_mean
 from .requests import Requests
+from .split import Split, Splitter, whole
 from .verdict import Cause, Verdict
 
 __all__ = [
     "Cause",
     "Decision",
+    "FlowCollector",
     "FlowRates",
     "Limit",
     "News",
@@ -22,7 +25,10 @@ __all__ = [
     "ObservationError",
     "OptionsError",
     "Requests",
+    "Split",
+    "Splitter",
     "Target",
     "Verdict",
     "fastest_mean",
+    "whole",
 ]

@@ -52,7 +52,7 @@ class Identification:
 
     def leader(self, window: MeasurementWindow, incumbent: int | None) -> int | None:
         """The hot spot as far as is known; of equals the incumbent."""
-        if self._options.mode is NewsMode.PAPER:
+        if self._options.mode is not NewsMode.PRODUCTION:
             return self.table.hottest(incumbent)
         seconds = window.seconds
 

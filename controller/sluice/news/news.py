@@ -72,6 +72,10 @@ class News:
         return self._options
 
     @property
+    def _in_production(self) -> bool:
+        return self._options.mode is NewsMode.PRODUCTION
+
+    @property
     def decision(self) -> Decision | None:
         """The newest decision."""
         return self._decision
@@ -79,18 +83,25 @@ class News:
     @property
     def alarm(self) -> bool:
         """The alarm signal."""
-        return self._paper.alarm if self._options.mode is NewsMode.PAPER else self._production.alarm
+        return self._production.alarm if self._in_production else self._paper.alarm
 
     @property
     def rate(self) -> float | None:
         """The limit in force, connections per second."""
-        return self._paper_limit.rate if self._options.mode is NewsMode.PAPER else self._production_limit.rate
+        return self._production_limit.rate if self._in_production else self._paper_limit.rate
+
+    @property
+    def limits(self) -> Mapping[Target, Limit]:
+        """The limits in force."""
+        return {} if self.rate is None else {self._limited: bucket(self.rate, self._options)}
 
     def adopt(self, target: Target, rate: float) -> None:
-        """Go on from a limit that a running switch was found with."""
+        """Go on from a limit that a running switch was found with; in static mode it is forgotten."""
+        if self._options.mode is NewsMode.STATIC:
+            return
         self._limited, self._hot_spot = target, target
-        self._paper_limit.adopt(rate) if self._options.mode is NewsMode.PAPER else self._production_limit.adopt(rate)
-        self._written = self._limits()
+        self._production_limit.adopt(rate) if self._in_production else self._paper_limit.adopt(rate)
+        self._written = self.limits
 
     def rebase(self) -> None:
         """The switch's counters may have been reset: the next reading is a new beginning."""
@@ -170,7 +181,7 @@ class News:
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Detector and regulator of the mode take one step each."""
         before = self.alarm
-        if self._options.mode is NewsMode.PAPER:
+        if not self._in_production:
             detection = self._paper.observe(measured.ar, measured.admitted)
         else:
             sick = self._verdict.cause in (Cause.SICK, Cause.FLOOD)
@@ -192,7 +203,7 @@ class News:
 
     def _move(self, before: bool, measured: Measurement, detection: Detection, interval: Interval) -> None:
         """The limit goes on: 1 to 1 and to 0 of the paper, or the search for the capacity."""
-        if self._options.mode is NewsMode.PAPER:
+        if not self._in_production:
             if detection.alarm and before and self._aimed:
                 self._paper_limit.adjust()
             elif before and not detection.alarm:
@@ -213,11 +224,13 @@ class News:
             target = self._spot.leader(self._window, self._hot_spot)
             if target is None:
                 return False
-        production = self._options.mode is NewsMode.PRODUCTION
+        production = self._in_production
         self._aimed = self._aimed or (production and self.rate is not None and target == self._limited)
         if self._aimed and target == self._limited:
             return False
         self._hot_spot = target
+        if self._options.mode is NewsMode.STATIC:
+            return False
         rate = admitted(target)
         if rate is None:
             return False
@@ -234,9 +247,6 @@ class News:
         if self.rate is None or self._limited is None:
             return interval.total
         return interval.requests.get(self._limited, Requests())
-
-    def _limits(self) -> Mapping[Target, Limit]:
-        return {} if self.rate is None else {self._limited: bucket(self.rate, self._options)}
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target = self._of_target(interval)
@@ -263,7 +273,7 @@ class News:
 
     def _publish(self, decision: Decision) -> Decision:
         """Complete a decision with the limit in force and the sentence."""
-        limits = self._limits()
+        limits = self.limits
         limit = None if self.rate is None else limits[self._limited]
         changed, self._written = limits != self._written, limits
         self._decision = replace(

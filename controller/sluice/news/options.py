@@ -23,6 +23,8 @@ class NewsMode(StrEnum):
     """The detector and the scoreboard as published."""
     PRODUCTION = "production"
     """A clean baseline, thresholds above the noise, a search for the capacity, a limit that goes when it is idle."""
+    STATIC = "static"
+    """The published detector watches; nothing is limited but what is configured."""
 
 
 Share = Annotated[float, Interval(ge=0, le=1)]
@@ -60,6 +62,11 @@ class NewsProductionOptions:
     """The limit binds while it refuses more than this part of the hot spot's requests."""
     lift_intervals: Annotated[int, Ge(1)] = 10
     """The limit is lifted after so many intervals in a row in which it was not needed."""
+    remember_s: Annotated[float, Interval(ge=0, le=3600)] = 30.0
+    """An admitted client's next connections pass for so long, charged to the limit; 0: a lottery each time.
+    Not compressed with time: clients' retransmission timers are not."""
+    returning_share: PartOfOne = 0.5
+    """The most of the limit that remembered clients can have: the rest is for clients who are new."""
 
     @property
     def intervals(self) -> int:
@@ -80,7 +87,7 @@ class NewsOptions:
 
     mode: NewsMode = NewsMode.PRODUCTION
     period_s: Positive = 64.0
-    """T: the paper's detection interval in its testbed (section 8.4; 60 in its simulations). Paper mode only."""
+    """T: the paper's detection interval in its testbed (section 8.4; 60 in its simulations). Not in production mode."""
     fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
     """p: the part of the flows, the fastest, that AR is the mean of (section 4.3)."""
     tolerance: PartOfOne = 0.1
@@ -131,12 +138,17 @@ class NewsOptions:
     @property
     def interval_s(self) -> float:
         """Seconds between two observations in the present mode."""
-        return self.period_s if self.mode is NewsMode.PAPER else self.production.detection_s
+        return self.production.detection_s if self.mode is NewsMode.PRODUCTION else self.period_s
 
     @property
     def window_intervals(self) -> int:
-        """Observations in the measurement window: one in paper mode."""
-        return 1 if self.mode is NewsMode.PAPER else self.production.intervals
+        """Observations in the measurement window: one but in production mode."""
+        return self.production.intervals if self.mode is NewsMode.PRODUCTION else 1
+
+    @property
+    def remember_s(self) -> float:
+        """How long an admitted client is remembered; only production mode does."""
+        return self.production.remember_s if self.mode is NewsMode.PRODUCTION else 0.0
 
     def compressed(self, factor: float) -> NewsOptions:
         """These options for time compressed by ``factor``: times divided, rates multiplied. Raises OptionsError."""

@@ -18,6 +18,8 @@ class Requests:
     """Passed by admission control."""
     refused: int = 0
     """Held back by admission control."""
+    returning: int = 0
+    """Of the admitted: those that passed because their client is remembered."""
 
     def since(self, earlier: Requests) -> Requests:
         """The requests counted after ``earlier``. Raises CounterReset when a count went backwards."""

@@ -129,3 +129,13 @@ def test_ratios_sum_to_one_and_groups_are_never_empty(
         assert math.isclose(sum(decision.ratios.values()), 1.0)
         assert all(0 <= ratio <= 1 for ratio in decision.ratios.values())
         assert sum(decision.weights.values()) == 256
+
+
+def test_held_ratios_stay_whatever_is_counted() -> None:
+    pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PRODUCTION)
+    before = pool.intervals(2).ratios
+    counts = {i: Counts(syn=10_000 * i, synack=10) for i in pool.capacity}
+    decision = pool.balancer.observe(1e6, counts, hold=True)
+    assert decision is not None
+    assert (decision.ratios, decision.ejected) == (before, frozenset())
+    assert decision.windows[3].syn > 10_000, "what is counted meanwhile stays in the window"

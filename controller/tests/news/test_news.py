@@ -267,3 +267,18 @@ def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
         assert decision.changed == (decision.limits != written)
         assert decision.sentence.endswith(".")
         written = decision.limits
+
+
+def test_static_mode_watches_and_limits_nothing() -> None:
+    options = NewsOptions(mode=NewsMode.STATIC, period_s=10, sample_min=1)
+    news = News(options)
+    news.adopt(1, 5.0)
+    count, decisions = Requests(), list[Decision]()
+    for i in range(12):
+        rate, ar = (40, 1000.0) if i < 8 else (200, 100.0)
+        count += Requests(rate, rate, 0)
+        decision = news.observe(Observation(10.0 * i, np.full(10, ar), {1: count}, samples=[1] * 100))
+        decisions += [decision] if decision else []
+    assert any(d.detection.alarm for d in decisions)
+    assert decisions[-1].hot_spot == 1
+    assert not any(d.limits for d in decisions)
