@@ -11,6 +11,7 @@ VERSION: Final = "0.1.0"
 
 TICK_US: Final = 65536
 TICK_BASE: Final = 0x01000000
+RATE_TICK_US: Final = 1024
 CPU_PORT: Final = 510
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_ARP: Final = 0x0806
@@ -26,6 +27,7 @@ ICMP_ECHO: Final = 8
 ICMP_TIME_EXCEEDED: Final = 11
 ICMP_PARAMETER_PROBLEM: Final = 12
 ECHO_TTL: Final = 64
+RESET_TTL: Final = 64
 
 SERVICES: Final = 1024
 SERVERS: Final = 1024
@@ -34,6 +36,10 @@ CONNECTION_SLOTS: Final = 131072
 SELECTOR_SIZE: Final = 65536
 PORTS: Final = 512
 OWNED_ADDRESSES: Final = 2048
+DESTINATIONS: Final = 1024
+ADMITTED_CLIENTS: Final = 65536
+RATE_FLOWS: Final = 4096
+SAMPLES: Final = 1024
 ROUTES: Final = 4096
 NEIGHBOURS: Final = 4096
 REASONS: Final = 256
@@ -46,6 +52,8 @@ class Table(StrEnum):
     SERVICES = "SluiceIngress.classify.services"
     ORIGINS = "SluiceIngress.classify.origins"
     OWNED = "SluiceIngress.local.owned"
+    SAMPLING = "SluiceIngress.sampling.sampling"
+    DESTINATIONS = "SluiceIngress.destinations.destinations"
     CHOOSE = "SluiceIngress.balance.by_ratio.choose"
     CHOOSE_STABLE = "SluiceIngress.balance.by_capacity.choose_stable"
     TIMERS = "SluiceIngress.connections.timers"
@@ -53,6 +61,7 @@ class Table(StrEnum):
     ROUTES = "SluiceIngress.forward.routes"
     NEIGHBOURS = "SluiceIngress.forward.neighbours"
     EGRESS_VLAN = "SluiceIngress.forward.egress_vlan"
+    RATE_SETTINGS = "SluiceIngress.rates.rate_settings"
 
 
 class Action(StrEnum):
@@ -67,6 +76,9 @@ class Action(StrEnum):
     NEITHER = "SluiceIngress.classify.neither"
     IS_OWNED = "SluiceIngress.local.is_owned"
     NOT_OWNED = "SluiceIngress.local.not_owned"
+    SET_SAMPLING = "SluiceIngress.sampling.set_sampling"
+    LIMIT_DESTINATION = "SluiceIngress.destinations.limit_destination"
+    UNLISTED = "SluiceIngress.destinations.unlisted"
     CHOOSE_SERVER = "SluiceIngress.balance.by_ratio.choose_server"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
     SET_TIMERS = "SluiceIngress.connections.set_timers"
@@ -80,6 +92,7 @@ class Action(StrEnum):
     KEEP = "SluiceIngress.forward.keep"
     SET_VLAN = "SluiceIngress.forward.set_vlan"
     STRIP = "SluiceIngress.forward.strip"
+    SET_RATES = "SluiceIngress.rates.set_rates"
 
 
 class Profile(StrEnum):
@@ -92,17 +105,26 @@ class Profile(StrEnum):
 class Register(StrEnum):
     """Registers."""
 
+    SAMPLE_NEXT = "SluiceIngress.sampling.ring.sample_next"
+    SAMPLE_RING = "SluiceIngress.sampling.ring.sample_ring"
+    ADMITTED_CLIENTS = "SluiceIngress.destinations.clients.admitted_clients"
     PIN_KEY_1 = "SluiceIngress.connections.key_1.pin_key_1"
     PIN_KEY_2 = "SluiceIngress.connections.key_2.pin_key_2"
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
     PIN_STATE_1 = "SluiceIngress.connections.state_1.pin_state_1"
     PIN_STATE_2 = "SluiceIngress.connections.state_2.pin_state_2"
+    REQUESTS_OFFERED = "SluiceIngress.requests.cells.requests_offered"
+    REQUESTS_ADMITTED = "SluiceIngress.requests.cells.requests_admitted"
+    REQUESTS_REFUSED = "SluiceIngress.requests.cells.requests_refused"
+    REQUESTS_RETURNING = "SluiceIngress.requests.cells.requests_returning"
     LEDGER_SYN = "SluiceIngress.ledger.cells.ledger_syn"
     LEDGER_SYNACK = "SluiceIngress.ledger.cells.ledger_synack"
     LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.cells.ledger_synack_again"
     LEDGER_COMPLETED = "SluiceIngress.ledger.cells.ledger_completed"
     LEDGER_RESET = "SluiceIngress.ledger.cells.ledger_reset"
+    RATE_FLOW = "SluiceIngress.rates.flow.rate_flow"
+    RATE_BYTES = "SluiceIngress.rates.bytes.rate_bytes"
 
 
 class Counter(StrEnum):
@@ -122,6 +144,8 @@ class Meter(StrEnum):
     """Indirect meters."""
 
     ADMISSION = "SluiceIngress.admission.bucket.admission"
+    DESTINATION_LIMIT = "SluiceIngress.destinations.anybody.destination_limit"
+    RETURNING_LIMIT = "SluiceIngress.destinations.known_clients.returning_limit"
     PUNT_LIMIT = "SluiceIngress.verdict.punt_meter.punt_limit"
 
 
@@ -130,6 +154,8 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.SERVICES: 2048,
     Table.ORIGINS: 1024,
     Table.OWNED: 2048,
+    Table.SAMPLING: 1,
+    Table.DESTINATIONS: 1024,
     Table.CHOOSE: 1024,
     Table.CHOOSE_STABLE: 1024,
     Table.TIMERS: 1,
@@ -137,22 +163,32 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.ROUTES: 4096,
     Table.NEIGHBOURS: 4096,
     Table.EGRESS_VLAN: 512,
+    Table.RATE_SETTINGS: 1,
 }
 """Entries of each table."""
 
 
 REGISTER_SIZES: Final[dict[Register, int]] = {
+    Register.SAMPLE_NEXT: 1,
+    Register.SAMPLE_RING: 1024,
+    Register.ADMITTED_CLIENTS: 65536,
     Register.PIN_KEY_1: 131072,
     Register.PIN_KEY_2: 131072,
     Register.PIN_SERVER_1: 131072,
     Register.PIN_SERVER_2: 131072,
     Register.PIN_STATE_1: 131072,
     Register.PIN_STATE_2: 131072,
+    Register.REQUESTS_OFFERED: 1024,
+    Register.REQUESTS_ADMITTED: 1024,
+    Register.REQUESTS_REFUSED: 1024,
+    Register.REQUESTS_RETURNING: 1024,
     Register.LEDGER_SYN: 1024,
     Register.LEDGER_SYNACK: 1024,
     Register.LEDGER_SYNACK_AGAIN: 1024,
     Register.LEDGER_COMPLETED: 1024,
     Register.LEDGER_RESET: 1024,
+    Register.RATE_FLOW: 4096,
+    Register.RATE_BYTES: 4096,
 }
 """Cells of each register."""
 
@@ -189,7 +225,7 @@ class DropReason(IntEnum):
     DIRECT_TO_SERVER = 13
     """Addressed past the service to a server's own (address, port)."""
     ADMISSION_REFUSED = 14
-    """A new connection above the service's rate."""
+    """A new connection above its service's or its destination's rate."""
     NO_SERVER = 15
     """The service has no server to choose."""
     SERVER_UNKNOWN = 16
@@ -203,6 +239,8 @@ class DropReason(IntEnum):
     """Meant for the controller, above its rate."""
     CPU_HEADER = 21
     """From the controller, without a valid packet_out header."""
+    ADMISSION_RESET = 22
+    """As admission_refused, and answered by a reset."""
 
 
 class PuntReason(IntEnum):

@@ -18,14 +18,15 @@ enum bit<8> DropReason {
     ttl_exceeded         = 11, // TTL ran out; the controller answers
     no_service           = 12, // one of our addresses, but no service there
     direct_to_server     = 13, // addressed past the service to a server's own (address, port)
-    admission_refused    = 14, // a new connection above the service's rate
+    admission_refused    = 14, // a new connection above its service's or its destination's rate
     no_server            = 15, // the service has no server to choose
     server_unknown       = 16, // pinned to a server that is no longer configured
     no_route             = 17,
     neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
     arp_ignored          = 19, // an ARP that is not for one of our addresses
     punt_limited         = 20, // meant for the controller, above its rate
-    cpu_header           = 21  // from the controller, without a valid packet_out header
+    cpu_header           = 21, // from the controller, without a valid packet_out header
+    admission_reset      = 22  // as admission_refused, and answered by a reset
 }
 
 // Why a packet goes to the controller: an index of the counter `punts` and of the meter `punt_limit`.
@@ -50,6 +51,10 @@ const bit<32> TICK_US   = 65536;
 // Added to the clock so that a zeroed cell is older than any idle time (BMv2's clock starts at 0): 12.7 days.
 const bit<32> TICK_BASE = 0x01000000;
 
+// Time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE. 32 bits of it last 50 days.
+@noWarn("unused")                 // told to the controller
+const bit<32> RATE_TICK_US = 1024;
+
 const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the switch
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
@@ -69,6 +74,7 @@ const bit<8> ICMP_ECHO              = 8;
 const bit<8> ICMP_TIME_EXCEEDED     = 11;
 const bit<8> ICMP_PARAMETER_PROBLEM = 12;
 
-const bit<8> ECHO_TTL = 64;
+const bit<8> ECHO_TTL  = 64;
+const bit<8> RESET_TTL = 64;
 
 #endif

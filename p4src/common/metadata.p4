@@ -46,6 +46,17 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
+// What is left in a response's window when a packet comes, by the steps that have passed since the last one.
+enum bit<8> RateOp {
+    start           = 0, // the packet only: a new response
+    keep            = 1, // 0: all
+    seven_eighths   = 2, // 1
+    three_quarters  = 3, // 2 and 3
+    nine_sixteenths = 4, // 4 to 7
+    three_eighths   = 5, // 8 to 15
+    quarter         = 6  // 16 to 31
+}
+
 // The packet's tuple; of an ICMP error, the reversed tuple of the packet inside.
 struct flow_t {
     ipv4_t    src;
@@ -78,21 +89,28 @@ struct metadata_t {
     bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; the target's intake
     @field_list(1)
     ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake, in the first pass
+    rate_time_t  clock;           // finer, for the response rates; the target's intake
     bit<1>       icmp_error;      // the packet inside is TCP or UDP and parsed; parser
 
     mac_t        router_mac;      // of the ingress port; ports
+    bit<1>       inside;          // servers or protected hosts are behind the ingress port; ports
     Path         path;            // every stage that decides
     verdict_t    verdict;         // every stage that decides
     flow_t       flow;            // classify
     Event        event;           // classify
+    bit<16>      payload;         // bytes behind the TCP header; classify
 
     service_id_t service;         // classify
-    connection_t connection;      // classify
+    connection_t connection;      // classify; of a routed response, rates
     server_id_t  server;          // that this packet comes from; classify. Or goes to; connections
     ipv4_t       endpoint;        // address and port to put in place of the packet's: from a server
     l4_port_t    endpoint_port;   // its service's; classify. To a service, its server's; translate
 
-    bit<1>       refused;         // SYN above the service's rate: may keep a pin, never claims one; admission
+    bit<1>       request;         // a SYN towards inside, the first time it passes; destinations
+    destination_id_t destination; // that it is counted and limited under; destinations
+    bit<1>       refused;         // SYN above a rate: may keep a pin, never claims one; admission, destinations
+    bit<1>       returning;       // SYN above the rate, admitted because its client was before; destinations
+    bit<1>       answer_reset;    // a refused SYN is to be answered; destinations
     server_id_t  choice;          // by R's weights; balance
     server_id_t  stable_choice;   // by capacity; balance
 

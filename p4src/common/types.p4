@@ -10,10 +10,19 @@ typedef bit<12> vlan_id_t;
 
 typedef bit<16> service_id_t;  // 0: none
 typedef bit<16> server_id_t;   // 0: none
+typedef bit<16> destination_id_t; // 0: any that has no entry
 
 // Connection table.
 typedef bit<17> pin_slot_t;    // 2^17 slots in each way: CONNECTION_SLOTS in sizes.p4
 typedef bit<31> fingerprint_t; // 31 + 32 bits share one 63-bit cell: Thrift carries signed 64-bit values
 typedef bit<32> ticks_t;       // time in ticks of TICK_US microseconds, see constants.p4
+
+// Response rates.
+typedef bit<32> rate_time_t;   // in units of RATE_TICK_US microseconds, see constants.p4
+
+// Times are compared as serial numbers (RFC 1982): right across a wrap, for differences below 2^31.
+bool later(in bit<32> a, in bit<32> b) {
+    return (int<32>)(a - b) > 0;
+}
 
 #endif

@@ -1,16 +1,17 @@
 // Ports: is this frame for the router, and which protocol is it?
 //
 //   reads  ethernet, which of arp and ipv4 is valid, ingress_port
-//   writes router_mac, path
-//   keys   ports: ingress port -> the router's MAC address there
+//   writes router_mac, inside, path
+//   keys   ports: ingress port -> the router's MAC address there, and whether servers or protected hosts are behind it
 //   drops  port_unknown, not_for_us, unsupported
 #ifndef SLUICE_STAGES_PORTS_P4
 #define SLUICE_STAGES_PORTS_P4
 
 control Ports(in headers_t hdr, inout metadata_t meta) {
     @id(0x01000001)
-    action set_port(mac_t mac) {
+    action set_port(mac_t mac, bit<1> inside) {
         meta.router_mac = mac;
+        meta.inside = inside;
     }
 
     @defaultonly

@@ -10,6 +10,7 @@ control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_
             meta.ingress_port = (bit<16>)intrinsic.ingress_port;
             meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
         }
+        meta.clock = intrinsic.ingress_global_timestamp[41:10] + TICK_BASE;
         meta.path = Path.ipv4;
         if (intrinsic.parser_error == error.UnsupportedHeader) {
             meta.verdict.drop = DropReason.unsupported;

@@ -13,18 +13,27 @@
 #include "externs/choice.p4"
 #include "externs/pins.p4"
 #include "externs/ledger_cells.p4"
+#include "externs/samples.p4"
+#include "externs/clients.p4"
+#include "externs/request_cells.p4"
+#include "externs/rate_cells.p4"
 
 #include "../stages/ports.p4"
 #include "../stages/validate.p4"
 #include "../stages/classify.p4"
 #include "../stages/local.p4"
 #include "../stages/hop_limit.p4"
+#include "../stages/sampling.p4"
 #include "../stages/admission.p4"
+#include "../stages/destinations.p4"
 #include "../stages/balance.p4"
 #include "../stages/connections.p4"
+#include "../stages/requests.p4"
+#include "../stages/refusal.p4"
 #include "../stages/translate.p4"
 #include "../stages/forward.p4"
 #include "../stages/ledger.p4"
+#include "../stages/rates.p4"
 
 #include "parser.p4"
 #include "checksums.p4"
@@ -39,13 +48,18 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Classify() classify;
     Local() local;
     HopLimit() hop_limit;
+    Sampling() sampling;
     Admission() admission;
+    Destinations() destinations;
     Balance() balance;
     Connections() connections;
+    Requests() requests;
+    Refusal() refusal;
     Translate() translate;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
     Ledger() ledger;
+    Rates() rates;
     Verdict() verdict;
 
     apply {
@@ -57,16 +71,20 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
         if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
 
-        if (meta.path == Path.to_service) {
-            admission.apply(meta);
-            balance.apply(meta);
-        }
+        if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(hdr, meta);
+        if (meta.path == Path.to_service)                                   admission.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta);
+        if (meta.path == Path.to_service)                                   balance.apply(meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta);
+        if (meta.request == 1)                                              requests.apply(meta);
+        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
         if (meta.path != Path.done)                                         forward.apply(hdr, meta);
         if (meta.path != Path.done)                                         ledger.apply(meta);
+        if (meta.path == Path.from_server
+            || (meta.path == Path.routed && meta.inside == 1))              rates.apply(hdr, meta);
 
         if (meta.choose_again == 1) {
             resubmit_preserving_field_list(1);

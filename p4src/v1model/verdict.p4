@@ -30,7 +30,7 @@ control Verdict(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hdr.packet_in.reason = (bit<8>)meta.verdict.punt;
             hdr.packet_in.next_hop = meta.verdict.next_hop;
             intrinsic.egress_spec = (bit<9>)CPU_PORT;
-        } else if (meta.verdict.drop != DropReason.none) {
+        } else if (meta.verdict.drop != DropReason.none && meta.verdict.drop != DropReason.admission_reset) {
             mark_to_drop(intrinsic);
         } else {
             intrinsic.egress_spec = (bit<9>)meta.verdict.egress_port;

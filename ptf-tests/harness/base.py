@@ -101,6 +101,21 @@ def was_reset(server: Server) -> Cell:
     return (Register.LEDGER_RESET, server.id)
 
 
+def admitted(destination: int) -> list[Cell]:
+    """Counts of a request that passed."""
+    return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_ADMITTED, destination)]
+
+
+def refused(destination: int) -> list[Cell]:
+    """Counts of a request that was held back."""
+    return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_REFUSED, destination)]
+
+
+def returned(destination: int) -> list[Cell]:
+    """Counts of a request that passed because its client was known."""
+    return [*admitted(destination), (Register.REQUESTS_RETURNING, destination)]
+
+
 Changes = Cell | Iterable[Cell]
 
 
@@ -249,6 +264,14 @@ class StageTest(BaseTest):
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
 
+    def answers(
+        self, port: plan.Port | int, frame: Packet | bytes, expected: bytes, reason: DropReason, *changes: Changes
+    ) -> None:
+        """The frame is dropped for ``reason`` and exactly ``expected`` goes back by the port that it came from."""
+        outcome = self.exchange(port, frame)
+        self._sent(outcome, [(self.switch.number(port), expected)])
+        self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
+
     def punts(
         self,
         port: plan.Port | int,
@@ -383,6 +406,24 @@ class StageTest(BaseTest):
         """Configure a token bucket until the end of the test."""
         self.switch.modify([entries.meter(name, index, cir=cir, cburst=cburst, pir=pir, pburst=pburst)])
         self.addCleanup(self.switch.modify, [entries.unmetered(name, index)])
+
+    def watch(self, address: str, number: int, answer_reset: bool = False, remember: int = 0) -> None:
+        """Count and limit the requests to an address until the end of the test."""
+        self.insert(entries.destination(address, number, answer_reset, remember))
+
+    def sample(self, packets: int) -> None:
+        """Sample destinations until the end of the test, of so many in 65,536 packets; begin with an empty ring."""
+        for register in (Register.SAMPLE_NEXT, Register.SAMPLE_RING):
+            self.switch.registers.clear(register)
+        self.switch.modify([entries.sampling(packets)])
+        self.addCleanup(self.switch.modify, [entries.sampling(0)])
+
+    def measure_rates(self, step: int, mask: int = 0) -> None:
+        """Measure response rates until the end of the test; begin with free slots."""
+        for register in (Register.RATE_FLOW, Register.RATE_BYTES):
+            self.switch.registers.clear(register)
+        self.switch.modify([entries.rate_settings(step, mask)])
+        self.addCleanup(self.switch.modify, [entries.rate_settings(0, 0)])
 
     def pass_ticks(self, ticks: int) -> None:
         """Let so many ticks of the connection table's clock pass, and part of one more."""

@@ -14,9 +14,9 @@ def _entry(table: Table, match: Mapping[str, object], action: Action, **args: ob
     return P4TableEntry(table, match=P4TableMatch(match), action=P4TableAction(action, **args))
 
 
-def port(number: int, mac: str) -> P4TableEntry:
-    """The router's MAC address on a port."""
-    return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac)
+def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
+    """The router's MAC address on a port, and whether servers or protected hosts are behind it."""
+    return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac, inside=int(inside))
 
 
 def owned(address: str) -> P4TableEntry:
@@ -99,6 +99,24 @@ def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
 def timers(times: Mapping[str, int]) -> P4TableEntry:
     """The times of the connection table, in ticks, by parameter."""
     return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **times))
+
+
+def destination(address: str, number: int, answer_reset: bool = False, remember: int = 0) -> P4TableEntry:
+    """Requests to an address are counted and limited under a number; clients are remembered for so many ticks."""
+    args = {"id": number, "answer_reset": int(answer_reset), "remember_time": remember}
+    return _entry(Table.DESTINATIONS, {"address": address}, Action.LIMIT_DESTINATION, **args)
+
+
+def sampling(packets: int) -> P4TableEntry:
+    """The share of packets towards inside whose destination is sampled, in 65,536ths."""
+    action = P4TableAction(Action.SET_SAMPLING, packets=packets)
+    return P4TableEntry(Table.SAMPLING, is_default_action=True, action=action)
+
+
+def rate_settings(step: int, mask: int) -> P4TableEntry:
+    """The step of the response rates (0: off), and the mask of the fingerprints that are measured."""
+    action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
+    return P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:

@@ -23,6 +23,8 @@ class Port:
     mac: str
     address: str
     network: str
+    inside: bool = False
+    """Servers or protected hosts are behind it."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class Service:
 
 
 CLIENT = Port(0, "02:00:00:00:01:01", "10.0.1.1", "10.0.1.0/24")
-POOL_A = Port(1, "02:00:00:00:02:01", "10.0.2.1", "10.0.2.0/24")
-POOL_B = Port(2, "02:00:00:00:03:01", "10.0.3.1", "10.0.3.0/24")
+POOL_A = Port(1, "02:00:00:00:02:01", "10.0.2.1", "10.0.2.0/24", inside=True)
+POOL_B = Port(2, "02:00:00:00:03:01", "10.0.3.1", "10.0.3.0/24", inside=True)
 UPLINK = Port(3, "02:00:00:00:04:01", "10.0.4.1", "10.0.4.0/24")
 PORTS = (CLIENT, POOL_A, POOL_B, UPLINK)
 SPARE_PLACE = 4
@@ -103,6 +105,9 @@ EMPTY = Service(3, "10.0.0.101", 80, PROTOCOL_TCP, ())
 SERVICES = (WEB, DNS, EMPTY)
 SERVERS = (S1, S2, S3, D1, D3)
 OWNED = (*(port.address for port in PORTS), WEB.address, EMPTY.address)
+
+DESTINATIONS = (1, 2)
+"""Numbers that a test may give to destinations."""
 
 # What the tests begin with: R sends everything to s1, capacity to s3, so that the two are told apart.
 RATIOS: dict[Service, dict[Server, int]] = {WEB: {S1: 1}, DNS: {D1: 1}}

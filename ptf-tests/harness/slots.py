@@ -37,27 +37,27 @@ class Tuple5:
     @property
     def slot_1(self) -> int:
         """Cell in way 1."""
-        return zlib.crc32(self._packed("cskpx")) % CONNECTION_SLOTS
+        return zlib.crc32(self.packed("cskpx")) % CONNECTION_SLOTS
 
     @property
     def slot_2(self) -> int:
         """Cell in way 2."""
-        return zlib.crc32(self._packed("pkxsc")) % CONNECTION_SLOTS
+        return zlib.crc32(self.packed("pkxsc")) % CONNECTION_SLOTS
 
     @property
     def fingerprint(self) -> int:
         """Upper bits of its key cell."""
-        return zlib.crc32(self._packed("xkcps")) % (1 << FINGERPRINT_BITS)
+        return zlib.crc32(self.packed("xkcps")) % (1 << FINGERPRINT_BITS)
 
     def drawn_by_ratio(self, total: int, second_pass: bool = False) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
-        return zlib.crc32(self._packed("ckpsx" if second_pass else "kcpsx")) % total
+        return zlib.crc32(self.packed("ckpsx" if second_pass else "kcpsx")) % total
 
     def drawn_by_capacity(self, total: int) -> int:
         """Index that the selector `capacities` draws."""
-        return zlib.crc32(self._packed("skcpx")) % total
+        return zlib.crc32(self.packed("skcpx")) % total
 
-    def _packed(self, order: str) -> bytes:
+    def packed(self, order: str) -> bytes:
         """The fields in the given order: c, k client address and port; s, p those of the service; x protocol."""
         fields = {
             "c": socket.inet_aton(self.client),

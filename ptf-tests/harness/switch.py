@@ -20,7 +20,7 @@ from .client import Client, Readable
 from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
 
 Cell = tuple[Counter | Register, int]
-"""One count: a counter or a ledger register, and an index."""
+"""One count: a counter or a counting register, and an index."""
 
 ELECTION_ID = 1
 CONNECTION_COUNTERS = (
@@ -37,9 +37,16 @@ LEDGER = (
     Register.LEDGER_COMPLETED,
     Register.LEDGER_RESET,
 )
-LEDGER_WRAP = 1 << 32
+REQUESTS = (
+    Register.REQUESTS_OFFERED,
+    Register.REQUESTS_ADMITTED,
+    Register.REQUESTS_REFUSED,
+    Register.REQUESTS_RETURNING,
+)
+COUNT_WRAP = 1 << 32
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2)
-KEYED_TABLES = tuple(table for table in Table if table is not Table.TIMERS)
+SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
+"""Tables without a key: parameters of a default action."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +83,11 @@ def _count_cells() -> list[Cell]:
     return cells
 
 
-def _ledger_cells() -> list[tuple[Register, int]]:
+def _register_cells() -> list[tuple[Register, int]]:
+    """Cell 0 of the requests, whatever has no entry, is left to the test that is about it: every SYN counts there."""
     servers = [0, *(server.id for server in plan.SERVERS)]
-    return [(register, server) for register in LEDGER for server in servers]
+    cells = [(register, server) for register in LEDGER for server in servers]
+    return cells + [(register, destination) for register in REQUESTS for destination in plan.DESTINATIONS]
 
 
 class Switch:
@@ -123,7 +132,7 @@ class Switch:
 
     def _base(self) -> list[P4TableEntry]:
         """Everything in the plan."""
-        base = [entries.port(self.number(port), port.mac) for port in plan.PORTS]
+        base = [entries.port(self.number(port), port.mac, port.inside) for port in plan.PORTS]
         base += [entries.owned(address) for address in plan.OWNED]
         base += [entries.route(prefix, next_hop) for prefix, next_hop in plan.ROUTES]
         base += [self.neighbour(host) for host in plan.HOSTS]
@@ -160,8 +169,7 @@ class Switch:
 
     def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
         """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
-        wanted: list[P4TableEntry] = [P4TableEntry(table) for table in KEYED_TABLES]
-        wanted.append(P4TableEntry(Table.TIMERS, is_default_action=True))
+        wanted = [P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table]
         state: dict[str, p4r.TableEntry] = {}
         for entity in (client or self.client).read(wanted):
             entry = entity.table_entry
@@ -207,7 +215,7 @@ class Switch:
         for entity in self.client.read(entry for entry, _ in self._counters):
             entry = entity.counter_entry
             counts[self._counter_keys[entry.counter_id], entry.index.index] = entry.data.packet_count
-        cells = _ledger_cells()
+        cells = _register_cells()
         counts.update(zip(cells, self.registers.read(cells), strict=True))
         return counts
 
@@ -218,8 +226,8 @@ class Switch:
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:
-    """What changed; ledger cells wrap."""
-    return {cell: (value - before[cell]) % LEDGER_WRAP for cell, value in after.items() if value != before[cell]}
+    """What changed; register cells wrap."""
+    return {cell: (value - before[cell]) % COUNT_WRAP for cell, value in after.items() if value != before[cell]}
 
 
 @cache

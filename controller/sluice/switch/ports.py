@@ -1,4 +1,4 @@
-"""Stage ports: the router's MAC address on every configured port."""
+"""Stage ports: the router's MAC address on every configured port, and whether servers are behind it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """One entry a port."""
+    """One entry a port. Inside is a port whose subnet holds a server."""
+    servers = [server.address for server in state.plan.servers]
     for interface in state.plan.config.interfaces:
+        inside = any(address in interface.address.network for address in servers)
         yield P4TableEntry(
             Table.PORTS,
             match=P4TableMatch(port=interface.port),
-            action=P4TableAction(Action.SET_PORT, mac=interface.mac),
+            action=P4TableAction(Action.SET_PORT, mac=interface.mac, inside=int(inside)),
         )

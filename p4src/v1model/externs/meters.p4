@@ -1,8 +1,8 @@
-// Token buckets. Unconfigured, everything is green.
+// Token buckets. Unconfigured, everything is green; yellow is admitted.
 #ifndef SLUICE_V1MODEL_METERS_P4
 #define SLUICE_V1MODEL_METERS_P4
 
-// New connections of each service. Packets; yellow is admitted.
+// New connections of each service.
 control AdmissionMeter(in service_id_t service, out bit<1> refused) {
     @id(0x14000001)
     meter(SERVICES, MeterType.packets) admission;
@@ -10,6 +10,30 @@ control AdmissionMeter(in service_id_t service, out bit<1> refused) {
     apply {
         bit<2> colour;
         admission.execute_meter((bit<32>)service, colour);
+        refused = colour == 2 ? 1w1 : 1w0;
+    }
+}
+
+// New connections towards each destination, whoever opens them.
+control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
+    @id(0x14000003)
+    meter(DESTINATIONS, MeterType.packets) destination_limit;
+
+    apply {
+        bit<2> colour;
+        destination_limit.execute_meter((bit<32>)destination, colour);
+        refused = colour == 2 ? 1w1 : 1w0;
+    }
+}
+
+// Beyond that, of clients that were admitted before.
+control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
+    @id(0x14000004)
+    meter(DESTINATIONS, MeterType.packets) returning_limit;
+
+    apply {
+        bit<2> colour;
+        returning_limit.execute_meter((bit<32>)destination, colour);
         refused = colour == 2 ? 1w1 : 1w0;
     }
 }

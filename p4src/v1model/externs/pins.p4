@@ -19,12 +19,8 @@ control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_
     }
 }
 
-// A key cell: fingerprint above, stamp below. Stamps are compared as serial numbers (RFC 1982).
+// A key cell: fingerprint above, stamp below.
 typedef bit<63> pin_key_t;
-
-bool later(in ticks_t a, in ticks_t b) {
-    return (int<32>)(a - b) > 0;
-}
 
 void step_key(in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
               inout pin_key_t cell, out bit<1> hit, out bit<1> claimed) {

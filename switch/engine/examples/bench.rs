@@ -90,7 +90,7 @@ fn set_up(json: &[u8], servers: u32) -> Setup {
     let mut s = Setup { engine: Engine::new(program.clone(), Options::default()), program };
     let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
     for port in [CLIENT_PORT, SERVER_PORT] {
-        s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC]);
+        s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC, &[u8::from(port == SERVER_PORT)]]);
     }
     s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1]]);
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);

@@ -1,0 +1,72 @@
+// Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
+// service, one server, or a host that is no service at all.
+//
+//   reads  event, path, inside, flow, refused, second_pass
+//   writes request, destination, refused, returning, answer_reset; of a routed SYN, path
+//   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
+//   drops  admission_refused (routed; for a service the connection table decides, a pinned connection's SYN passes)
+//
+//     destination_limit: green ---------------> admitted, and its client remembered
+//            |
+//           red --> client in memory? --- no --> refused
+//                        | yes
+//                   returning_limit: green ----> admitted ("returning")
+//                                    red ------> refused
+//
+// Two buckets in a row, not one of two colours: a refused stranger takes no token that a known client could have had.
+// Both together are the destination's limit.
+#ifndef SLUICE_STAGES_DESTINATIONS_P4
+#define SLUICE_STAGES_DESTINATIONS_P4
+
+control Destinations(inout metadata_t meta) {
+    DestinationMeter() anybody;
+    AdmittedClients() clients;
+    ReturningMeter() known_clients;
+
+    ticks_t remember;
+
+    // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
+    @id(0x01000016)
+    action limit_destination(destination_id_t id, bit<1> answer_reset, ticks_t remember_time) {
+        meta.destination = id;
+        meta.answer_reset = answer_reset;
+        remember = remember_time;
+    }
+
+    @defaultonly
+    @id(0x01000017)
+    action unlisted() {
+        remember = 0;
+    }
+
+    @id(0x0200000c)
+    table destinations {
+        key = { meta.flow.dst : exact @name("address"); }
+        actions = { limit_destination; unlisted; }
+        const default_action = unlisted;
+        size = DESTINATIONS;
+    }
+
+    apply {
+        if (meta.event == Event.syn && meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
+            meta.request = 1;
+            if (destinations.apply().hit && meta.refused == 0) {
+                anybody.apply(meta.destination, meta.refused);
+                if (remember != 0) {
+                    bit<1> known;
+                    clients.apply(meta.flow.src, meta.flow.dst, ~meta.refused, meta.now - remember, meta.now, known);
+                    if (known == 1) {
+                        known_clients.apply(meta.destination, meta.refused);
+                        meta.returning = ~meta.refused;
+                    }
+                }
+                if (meta.refused == 1 && meta.path == Path.routed) {
+                    meta.verdict.drop = DropReason.admission_refused;
+                    meta.path = Path.done;
+                }
+            }
+        }
+    }
+}
+
+#endif

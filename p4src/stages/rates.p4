@@ -1,0 +1,90 @@
+// Rates: how fast each response goes from inside to its client, for a share of all responses.
+//
+//   reads  path, event, payload, clock; of a routed packet, flow
+//   writes connection (of a routed packet); the cells of rate_flow and rate_bytes
+//   keys   rate_settings: none; step and share are parameters of its default action
+//
+// A response is a connection's data from inside; SYN, SYN-ACK and bare ACKs are left out (Chen & Heidemann, section 6.1), and bytes
+// are those of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which for each packet says
+//
+//     bytes in the window <- (bytes in the window + size) * window / (window + time since the last packet)
+//
+// here in steps of a power of two, seven to a window. Within a step bytes are added. The first packet of a later step leaves, of
+// what is in the window and of itself, 7/(7 + steps), to the nearest that shifts and adds give:
+//
+//     steps   1      2, 3    4 .. 7   8 .. 15   16 .. 31   more
+//     left    7/8    3/4     9/16     3/8       1/4        itself only; the slot is free
+//
+// (After one step the packet itself stays whole: as a rule it is the first of many.)
+// The reader divides by the window and the part of the last packet's step that had passed: 7 step + (last mod step).
+#ifndef SLUICE_STAGES_RATES_P4
+#define SLUICE_STAGES_RATES_P4
+
+control Rates(in headers_t hdr, inout metadata_t meta) {
+    RateHash() rate_hash;
+    RateFlow() flow;
+    RateBytes() bytes;
+
+    rate_time_t step;
+    rate_fingerprint_t mask;
+
+    // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off.
+    // Only responses are measured whose fingerprint has zeros under the mask.
+    @id(0x01000018)
+    action set_rates(rate_time_t step_time, rate_fingerprint_t flow_mask) {
+        step = step_time;
+        mask = flow_mask;
+    }
+
+    @id(0x0200000d)
+    table rate_settings {
+        actions = { set_rates; }
+        default_action = set_rates(0, 0);
+        size = 1;
+    }
+
+    apply {
+        if (meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
+            rate_settings.apply();
+            if (step != 0) {
+                if (meta.path == Path.routed) {
+                    meta.connection.client = meta.flow.dst;
+                    meta.connection.service = meta.flow.src;
+                    meta.connection.client_port = meta.flow.dst_port;
+                    meta.connection.service_port = meta.flow.src_port;
+                    meta.connection.protocol = meta.flow.protocol;
+                }
+                rate_slot_t slot;
+                rate_fingerprint_t fingerprint;
+                rate_hash.apply(meta.connection, slot, fingerprint);
+                if ((fingerprint & mask) == 0) {
+                    bit<1> hit;
+                    bit<1> claimed;
+                    rate_time_t last;
+                    flow.apply(slot, fingerprint, meta.clock - (step << 5), meta.clock, hit, claimed, last);
+
+                    rate_time_t steps = (meta.clock & ~(step - 1)) - (last & ~(step - 1));
+                    RateOp op = RateOp.keep;
+                    if (claimed == 1) {
+                        op = RateOp.start;
+                    } else if (steps >= step << 4) {
+                        op = RateOp.quarter;
+                    } else if (steps >= step << 3) {
+                        op = RateOp.three_eighths;
+                    } else if (steps >= step << 2) {
+                        op = RateOp.nine_sixteenths;
+                    } else if (steps >= step << 1) {
+                        op = RateOp.three_quarters;
+                    } else if (steps != 0) {
+                        op = RateOp.seven_eighths;
+                    }
+                    if (hit == 1 || claimed == 1) {
+                        bytes.apply(slot, op, hdr.ipv4.total_length);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#endif

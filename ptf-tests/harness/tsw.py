@@ -1,0 +1,85 @@
+"""Response rates: what the switch makes of a response's packets, and what Clark and Fang's estimator would. Pure.
+
+Mirrors p4src/stages/rates.p4 and p4src/v1model/externs/rate_cells.p4 to the bit; a packet test holds the two against
+each other (stages/rates.py), tools/tsw_error.py this and the exact estimator.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.names import RATE_FLOWS, RATE_TICK_US, REGISTER_SIZES, Register
+
+from .slots import Tuple5
+
+SLOT_BITS = RATE_FLOWS.bit_length() - 1
+WINDOW_STEPS = 7
+"""Steps to a window: then 7/8 is exactly what one step leaves."""
+FREE_STEPS = 32
+"""A slot is free when its response has been silent for longer than this."""
+TIME_MASK = (1 << 32) - 1
+_LARGEST = (1 << 32) - 1
+
+
+def place(key: Tuple5) -> tuple[int, int]:
+    """Slot and fingerprint of a response."""
+    hashed = zlib.crc32(key.packed("spkcx"))
+    return hashed % REGISTER_SIZES[Register.RATE_FLOW], hashed >> SLOT_BITS
+
+
+def moved(content: int, steps: int, size: int) -> int:
+    """Bytes in the window behind a packet of ``size`` bytes that came so many steps after the one before."""
+    both = min(_LARGEST, content + size)
+    if steps >= 16:
+        return both >> 2
+    if steps >= 8:
+        return (both >> 2) + (both >> 3)
+    if steps >= 4:
+        return (both >> 1) + (both >> 4)
+    if steps >= 2:
+        return both - (both >> 2)
+    if steps:
+        return both - (content >> 3)
+    return both
+
+
+@dataclass
+class RateCell:
+    """A slot while one response has it. Times are in units of RATE_TICK_US, with the switch's base added."""
+
+    step: int
+    """A power of two."""
+    last: int = 0
+    content: int = 0
+
+    def add(self, now: int, size: int) -> None:
+        """A packet of ``size`` bytes."""
+        if now - self.last > FREE_STEPS * self.step:
+            self.content = size
+        else:
+            steps = now // self.step - self.last // self.step
+            self.content = moved(self.content, steps, size)
+        self.last = now
+
+    @property
+    def bits_per_second(self) -> float:
+        """What a reader makes of the cell."""
+        window = WINDOW_STEPS * self.step + self.last % self.step
+        return 8e6 * self.content / (window * RATE_TICK_US)
+
+
+def exact(packets: Iterable[tuple[float, int]], window_s: float) -> float:
+    """The time sliding window estimator of Clark and Fang (1998), bit/s, at the last of (seconds, bytes).
+
+    It begins empty with the first packet, which falls at its window's end.
+    """
+    content = 0.0
+    front = None
+    for time, size in packets:
+        content += size
+        if front is not None:
+            content *= window_s / (time - front + window_s)
+        front = time
+    return 8 * content / window_s

@@ -1,0 +1,232 @@
+"""Stage `rates`: what known packet trains leave in the registers of the response rates."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from harness import bulk, entries
+from harness.base import Changes, StageTest, completed, first_answer, was_reset
+from harness.flow import Flow
+from harness.frames import IP, TCP, Packet, changed, layers
+from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
+from harness.probes import ether, routed
+from harness.slots import Tuple5
+from harness.tsw import FREE_STEPS, RateCell, place
+from sluice.names import RATE_TICK_US, DropReason, Register
+
+STEP = 16
+"""16.4 ms: pauses of some steps make a short test."""
+LONG = 1 << 18
+"""268 s: hardly a step passes during a test."""
+HEADERS = 40
+"""Bytes of a segment without payload, from the IPv4 header on."""
+
+
+def segment(source: Host, to: Host, payload: bytes) -> Packet:
+    """A TCP segment with data between hosts that no service is concerned with."""
+    return layers(
+        ether(source), IP(src=source.address, dst=to.address), TCP(sport=80, dport=50000, flags="PA"), payload
+    )
+
+
+class Measured(StageTest):
+    """Base of the tests that look into the registers. What they must hold is the twin's, by the switch's own time."""
+
+    def measure(self, step: int, mask: int = 0) -> None:
+        """Measure until the end of the test."""
+        self.step = step
+        self.twins: dict[Tuple5, RateCell] = {}
+        self.measure_rates(step, mask)
+
+    def cells(self, key: Tuple5) -> tuple[int, int, int]:
+        """Fingerprint, time of the last packet and bytes of the slot that a response has or would have."""
+        slot, _ = place(key)
+        flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
+        return flow >> 32, flow & 0xFFFFFFFF, content
+
+    def assertNotMeasured(self, key: Tuple5) -> None:
+        """The slot is as it was cleared."""
+        self.assertEqual(self.cells(key), (0, 0, 0))
+
+    def assertAdded(self, key: Tuple5, size: int) -> int:
+        """A packet of the response was counted, with so many bytes. Steps since the one before."""
+        fingerprint, last, content = self.cells(key)
+        twin = self.twins.setdefault(key, RateCell(self.step))
+        steps = last // self.step - twin.last // self.step
+        twin.add(last, size)
+        self.assertEqual((fingerprint, content), (place(key)[1], twin.content))
+        return steps
+
+    def assertStays(self, key: Tuple5) -> None:
+        """Nothing was counted since."""
+        twin = self.twins[key]
+        self.assertEqual(self.cells(key), (place(key)[1], twin.last, twin.content))
+
+    def sends(self, flow: Flow, payload: bytes, *changes: Changes, flags: str = "PA", **fields: Any) -> None:
+        """The server sends a segment."""
+        self.server_sends(flow, flow.reply(payload, flags=flags, seq=5001, ack=1019, **fields), *changes)
+
+    def answers_with(self, flow: Flow, size: int) -> int:
+        """The server sends data, which is counted. Steps since the last that was."""
+        self.sends(flow, bytes(size))
+        return self.assertAdded(flow.key, HEADERS + size)
+
+
+class OffByDefault(Measured):
+    """The program measures nothing until it is told to."""
+
+    def runTest(self) -> None:
+        self.measure(0)
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.sends(flow, b"page")
+        self.assertNotMeasured(flow.key)
+
+
+class Train(Measured):
+    """A train of segments with pauses of all lengths: after each the registers are what the twin says, to the bit."""
+
+    def runTest(self) -> None:
+        source = random.Random(7)
+        self.measure(STEP)
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        pauses = [0, 1, 2, 3, 5, 7, 9, 12, 17, 20, 28, 40, 1, 2, 4, 8, *(source.randrange(24) for _ in range(16))]
+        steps: set[int] = set()
+        for pause in pauses:
+            time.sleep(pause * STEP * RATE_TICK_US / 1e6)
+            steps.add(self.answers_with(flow, source.choice((1, 100, 536, 1448))))
+        for first, after in ((4, 8), (8, 16), (16, 32), (FREE_STEPS + 1, 1 << 20)):
+            self.assertTrue(
+                any(first <= number < after for number in steps), f"no pause of {first} to {after - 1} steps: {steps}"
+            )
+
+
+class WithinAStep(Measured):
+    """Within a step bytes are added, as many as there are."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        for size in (1, 1448, 1448, 500):
+            self.answers_with(flow, size)
+
+
+class WhatCounts(Measured):
+    """Data counts, with FIN or without; SYN-ACK, bare ACK, FIN and RST do not, nor does what the client sends."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.data(), completed(S1))
+        self.sends(flow, b"", flags="A")
+        self.assertNotMeasured(flow.key)
+        self.answers_with(flow, 60)
+        self.sends(flow, b"", flags="FA")
+        self.client_sends(flow, flow.data(b"more"))
+        self.assertStays(flow.key)
+        self.sends(flow, bytes(30), flags="FPA")
+        self.assertAdded(flow.key, HEADERS + 30)
+        self.sends(flow, b"reason", was_reset(S1), flags="RA")
+        self.assertStays(flow.key)
+
+
+class OptionsCount(Measured):
+    """Bytes are the IPv4 packet's, TCP options included; an acknowledgement with options is still bare."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        options = [("NOP", None), ("NOP", None), ("Timestamp", (1, 2))]
+        self.sends(flow, b"", options=options)
+        self.assertNotMeasured(flow.key)
+        self.sends(flow, b"x", options=options)
+        self.assertAdded(flow.key, HEADERS + 12 + 1)
+
+
+class Unpinned(Measured):
+    """A response needs no pin to be measured: its tuple is what the client sees."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        self.answers_with(Flow(WEB, S3), 10)
+
+
+class Routed(Measured):
+    """So is what a host inside that is no service sends; what comes from outside is not."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        frame = segment(S1_HOST, CLIENT_HOST, bytes(10))
+        self.forwards(S1_HOST.port, frame, CLIENT_HOST.port, routed(frame, CLIENT_HOST))
+        self.assertAdded(Tuple5(CLIENT_HOST.address, 50000, S1_HOST.address, 80), HEADERS + 10)
+        for source, to in ((CLIENT_HOST, S3_HOST), (UPLINK_HOST, CLIENT_HOST)):
+            frame = segment(source, to, bytes(10))
+            self.forwards(source.port, frame, to.port, routed(frame, to))
+            self.assertNotMeasured(Tuple5(to.address, 50000, source.address, 80))
+
+
+class NotForwarded(Measured):
+    """What finds no route is no response."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        frame = changed(segment(S1_HOST, CLIENT_HOST, bytes(10)), IP_dst=UNROUTED)
+        self.drops(S1_HOST.port, frame, DropReason.NO_ROUTE)
+        self.assertNotMeasured(Tuple5(UNROUTED, 50000, S1_HOST.address, 80))
+
+
+class FlowSample(Measured):
+    """Under a mask only the responses are measured whose fingerprint has zeros there: about the share that it says."""
+
+    def runTest(self) -> None:
+        self.measure(LONG, mask=3)
+        keys = {place(key)[0]: key for key in bulk.keys(WEB, 60, seed=3)}.values()
+        chosen = [key for key in keys if place(key)[1] & 3 == 0]
+        self.assertTrue(len(keys) // 8 < len(chosen) < len(keys) // 2, f"{len(chosen)} of {len(keys)}")
+        for key in keys:
+            flow = Flow.of(key, WEB, S3)
+            if key in chosen:
+                self.answers_with(flow, 10)
+            else:
+                self.sends(flow, bytes(10))
+                self.assertNotMeasured(key)
+
+
+class Collision(Measured):
+    """Of two responses with one slot the first is measured and the second is not, until the first has ended."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        first = Flow(WEB, S3)
+        slot = place(first.key)[0]
+        second = next(Flow.of(key, WEB, S3) for key in bulk.keys(WEB, 60_000, seed=4) if place(key)[0] == slot)
+        self.answers_with(first, 10)
+        self.sends(second, bytes(20))
+        self.assertStays(first.key)
+        self.switch.modify([entries.rate_settings(STEP, 0)])
+        self.step = STEP
+        time.sleep((FREE_STEPS + 2) * STEP * RATE_TICK_US / 1e6)
+        self.answers_with(second, 20)
+        self.sends(first, bytes(10))
+        self.assertStays(second.key)
+
+
+class Saturates(Measured):
+    """A window that is full stays full."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        flow = Flow(WEB, S3)
+        self.answers_with(flow, 10)
+        almost = (1 << 32) - 60
+        self.switch.registers.write(Register.RATE_BYTES, place(flow.key)[0], almost)
+        self.twins[flow.key].content = almost
+        self.answers_with(flow, 10)
+        self.answers_with(flow, 10)
