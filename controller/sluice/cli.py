@@ -16,6 +16,7 @@ from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
 from .loops.controller import Controller
+from .loops.newstrace import NewsTrace
 from .loops.trace import Trace
 from .loops.world import Refused
 from .status import render
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
+    run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     run.add_argument("--log-json", action="store_true", help="log as JSON instead of key=value")
     run.set_defaults(run=_run)
@@ -121,13 +123,14 @@ def _run(options: argparse.Namespace) -> int:
     config = load(options.config)
     log.configure(options.log_level, as_json=options.log_json)
     try:
-        asyncio.run(_serve(config, options.config, options.trace_file or config.trace_file))
+        news_trace = options.news_trace or (config.news.trace_file if config.news else None)
+        asyncio.run(_serve(config, options.config, options.trace_file or config.trace_file, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0
 
 
-async def _serve(config: Config, path: str, trace_file: str | None) -> None:
+async def _serve(config: Config, path: str, trace_file: str | None, news_trace_file: str | None) -> None:
     main_task = asyncio.current_task()
     assert main_task is not None
     loop = asyncio.get_running_loop()
@@ -136,7 +139,9 @@ async def _serve(config: Config, path: str, trace_file: str | None) -> None:
     async with AsyncExitStack() as stack:
         trace = Trace(trace_file)
         stack.callback(trace.close)
-        controller = Controller(config, path, trace, _announce)
+        news_trace = NewsTrace(news_trace_file)
+        stack.callback(news_trace.close)
+        controller = Controller(config, path, trace, _announce, news_trace)
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .balance import BalanceOptions
+from .news import NewsOptions
 
 
 def _hostport(value: str) -> str:
@@ -71,6 +73,8 @@ class InterfaceConfig(_Model):
     mac: MacAddress
     address: Annotated[IPv4Interface, BeforeValidator(_interface)]
     vlan: Vlan = "keep"
+    inside: bool | None = None
+    """Servers are behind this port; left out: when the way to a server or a watched host leads there."""
 
 
 class RouteConfig(_Model):
@@ -145,6 +149,33 @@ class NeighboursConfig(_Model):
     """Unanswered refreshes after which a neighbour that no one configured is forgotten."""
 
 
+class WatchedHost(_Model):
+    """A host that is no service and whose requests are counted, so that a crowd there is limited without delay."""
+
+    name: Name
+    address: IPv4Address
+    limit: AdmissionConfig | None = None
+    """A limit of its own, in force unless flash-crowd control sets a lower one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewsConfig(NewsOptions):
+    """Flash-crowd control: its parameters, and how the switch measures for it."""
+
+    hosts: tuple[WatchedHost, ...] = ()
+    """Watched beside the services' addresses."""
+    refuse: Literal["drop", "reset"] = "drop"
+    """What a refused SYN gets: silence, as in the paper, or an answer that ends the attempt."""
+    poll_s: Annotated[float, Field(gt=0, le=60)] = 1.0
+    """The switch is read so often, at least once an interval; an interval has a whole number of readings."""
+    rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
+    """The window of a flow's response rate, rounded to a power of two of a microsecond."""
+    flow_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Part of the flows that is measured, rounded to 1/2^n."""
+    trace_file: str | None = None
+    """A line of comma-separated values per decision is appended here."""
+
+
 class MetricsConfig(_Model):
     """The Prometheus endpoint."""
 
@@ -161,6 +192,8 @@ class Config(_Model):
     connections: ConnectionsConfig = ConnectionsConfig()
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()
+    news: NewsConfig | None = None
+    """Flash-crowd control; left out: none."""
     metrics: MetricsConfig | None = None
     control: str = "/run/sluice.sock"
     """Unix socket of ``sluice status`` and the other commands."""

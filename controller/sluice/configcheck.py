@@ -28,6 +28,7 @@ def findings(config: Config) -> list[Finding]:
         *_services(config),
         *_servers(config),
         *_balance(config),
+        *_news(config),
         *_sizes(config),
     ]
 
@@ -165,6 +166,21 @@ def _balance(config: Config) -> Iterator[Finding]:
                 f"{options.window_s:g} is not a multiple of period_s ({options.period_s:g})",
                 f"for example {max(1, round(intervals)) * options.period_s:g}",
             )
+
+
+def _news(config: Config) -> Iterator[Finding]:
+    if config.news is None:
+        return
+    seen: dict[object, str] = {service.address: f"service {service.name}" for service in config.services}
+    seen |= {interface.address.ip: "an interface" for interface in config.interfaces}
+    for index, host in enumerate(config.news.hosts):
+        if host.address in seen:
+            yield Finding(
+                ("news", "hosts", index, "address"),
+                f"{host.address} is already the address of {seen[host.address]}",
+                "leave it out: services are watched anyway, and everything else is named once",
+            )
+        seen.setdefault(host.address, f"hosts[{index}]")
 
 
 def _sizes(config: Config) -> Iterator[Finding]:

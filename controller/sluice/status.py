@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sluice.balance import Balancer, Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
+from sluice.loops.newsview import NewsView
 from sluice.loops.trace import number
 from sluice.switch.connections import Pins, read_pins
 from sluice.switch.ledger import read_ledger
@@ -35,6 +37,9 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
     pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
     head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
+    if world.news is not None:
+        await world.news.count(link.registers)
+        head["news"] = _news(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
     head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]
     head["packets"] = {
@@ -108,6 +113,40 @@ def _server(
     return shown
 
 
+def _news(view: NewsView) -> dict[str, Any]:
+    decision = view.decision
+    shown: dict[str, Any] = {
+        "mode": str(view.config.mode),
+        "sentence": decision.sentence if decision else _NOT_YET,
+        "cause": str(decision.verdict.cause) if decision else "unknown",
+        "alarm": bool(decision and decision.detection.alarm),
+        "freeze": view.freeze,
+        "hot_spot": _destination(view, decision.hot_spot) if decision else None,
+        "ar_bps": decision.measurement.ar if decision else None,
+        "ar_average_bps": decision.detection.ar_average if decision else None,
+        "flows": decision.measurement.flows if decision else 0,
+        "sampling": decision.sample_share if decision else 0.0,
+        "limits": [
+            {
+                "destination": "every destination" if target is None else view.name(target),
+                "limit_per_s": round(split.limit, 3),
+                "anybody_per_s": round(split.rate, 3),
+                "returning_per_s": None if split.returning_rate is None else round(split.returning_rate, 3),
+            }
+            for target, split in view.splits.items()
+        ],
+        "destinations": [
+            {"name": view.name(destination), **asdict(requests)}
+            for destination, requests in sorted(view.requests.items())
+        ],
+    }
+    return shown
+
+
+def _destination(view: NewsView, hot_spot: int | None) -> str | None:
+    return None if hot_spot is None else view.name(hot_spot)
+
+
 def _state(server: Server, balancer: Balancer) -> str:
     if balancer.members[server.id].draining:
         return "draining"
@@ -131,6 +170,8 @@ def render(status: Mapping[str, Any]) -> str:
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
             + (f" ({share:.2%})" if share is not None else ""),
         ]
+    if "news" in status:
+        lines += _news_lines(status["news"])
     packets = status["packets"]
     drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items()) or "none"
     lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
@@ -145,6 +186,14 @@ def render(status: Mapping[str, Any]) -> str:
     if status["neighbours_missing"]:
         lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
     return "\n".join(lines)
+
+
+def _news_lines(news: Mapping[str, Any]) -> list[str]:
+    head = ["destination", "offered", "admitted", "refused", "returning"]
+    rows = [[row["name"], *(str(row[key]) for key in head[1:])] for row in news["destinations"]]
+    return ["", f"flash crowds  mode {news['mode']}", f"  {news['sentence']}"] + [
+        f"  {line}" for line in _table([head, *rows], left=1)
+    ]
 
 
 def _rows(servers: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -183,14 +232,12 @@ def _r(value: float | str | None) -> str:
     return "-" if value is None else value if isinstance(value, str) else f"{value:.3f}"
 
 
-_LEFT_ALIGNED = 3
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(rows: Sequence[Sequence[str]], left: int = 3) -> list[str]:
+    """Aligned columns, the first ``left`` of them to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if column < _LEFT_ALIGNED else cell.rjust(width)
+            cell.ljust(width) if column < left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

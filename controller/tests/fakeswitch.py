@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc.aio
+import numpy as np
 from finsy import P4Schema
 from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
+from numpy.typing import NDArray
 from sluice.names import REGISTER_SIZES, Register
 from sluice.switch.reconcile import Key, key_of
 
@@ -343,6 +345,9 @@ class Memory:
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         wanted = range(REGISTER_SIZES[register]) if indices is None else indices
         return [self.cells[register].get(index, 0) for index in wanted]
+
+    async def array(self, register: Register) -> NDArray[np.uint64]:
+        return np.array(await self.read(register), np.uint64)
 
     async def write(self, register: Register, index: int, value: int) -> None:
         self.cells[register][index] = value

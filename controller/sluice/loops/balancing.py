@@ -29,7 +29,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     while True:
         readings = await read_ledger(link.registers, servers)
         before = view.balancer.weights()
-        decision = view.balancer.observe(loop.time(), readings)
+        decision = view.balancer.observe(loop.time(), readings, hold=world.news is not None and world.news.freeze)
         if decision is not None:
             wrote = await link.apply(world.state(), TABLES) > 0
             if decision.weights != before:

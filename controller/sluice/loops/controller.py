@@ -18,9 +18,11 @@ from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
+from . import news
 from .balancing import balance
 from .link import Link
 from .neighbours import Neighbours
+from .newstrace import NewsTrace
 from .retirement import retire
 from .trace import Trace
 from .world import Refused, World
@@ -39,7 +41,14 @@ class _Reload:
 class Controller:
     """Drives one switch by one configuration. ``announce`` gets the lines that others wait for."""
 
-    def __init__(self, config: Config, config_path: str, trace: Trace, announce: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        config_path: str,
+        trace: Trace,
+        announce: Callable[[str], None],
+        news_trace: NewsTrace | None = None,
+    ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
         self.link: Link | None = None
@@ -49,6 +58,7 @@ class Controller:
         """How often the switch had lost the program after this controller had led it."""
         self._led = False
         self._trace = trace
+        self._news_trace = news_trace or NewsTrace(None)
         self._announce = announce
         self._pipeline = pipeline.load(config.switch.pipeline)
         self._reload_wanted = asyncio.Event()
@@ -125,6 +135,8 @@ class Controller:
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
+        if self.world.news is not None:
+            tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
         return tasks
 
     # -- commands
@@ -144,6 +156,8 @@ class Controller:
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
+        if fresh.news and old.news and fresh.news.trace_file != old.news.trace_file:
+            raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
         order = _Reload(fresh, asyncio.get_running_loop().create_future())
         self._reloads.append(order)
         self._reload_wanted.set()

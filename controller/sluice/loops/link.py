@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from sluice.names import Table
+from sluice.names import Meter, Table
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
@@ -21,7 +21,11 @@ class Link:
         self._found = found
         self._turn = asyncio.Lock()
 
-    async def apply(self, state: State, tables: Collection[Table] | None = None) -> int:
-        """Write what differs from ``state`` (in ``tables`` only, when given); the number of updates."""
+    async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
+        """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates."""
+        # Whoever waits may be cancelled; the write goes on, or nobody would know what the switch has of it.
+        return await asyncio.shield(self._apply(state, tables, meters))
+
+    async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:
-            return await reconcile(self.session, self._found, state, tables)
+            return await reconcile(self.session, self._found, state, tables, meters)

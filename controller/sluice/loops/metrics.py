@@ -38,6 +38,14 @@ _SERVICE_COUNTERS = {
 }
 
 
+_DESTINATION_COUNTERS = {
+    "offered": "SYNs towards the destination",
+    "admitted": "SYNs that admission let pass",
+    "refused": "SYNs that admission refused",
+    "returning": "SYNs that passed because their client is remembered",
+}
+
+
 class StatusCollector(Collector):
     """Turns a status into metrics."""
 
@@ -64,6 +72,8 @@ class StatusCollector(Collector):
             yield from _of_switch(shown)
             yield from _of_services(shown["services"])
             yield from _of_servers(shown["services"])
+            if "news" in shown:
+                yield from _of_news(shown["news"])
 
 
 def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
@@ -107,6 +117,26 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
     for service, server in rows:
         gauge.add_metric([service, server["name"]], float(server["state"] == "in"))
     yield gauge
+
+
+def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
+    yield GaugeMetricFamily("sluice_news_alarm", "1 while responses are slow under more requests", news["alarm"])
+    yield GaugeMetricFamily("sluice_news_ar", "Rate of the fastest responses, bit/s", _number(news["ar_bps"]))
+    average = _number(news["ar_average_bps"])
+    yield GaugeMetricFamily("sluice_news_ar_average", "Its long-term average, bit/s", average)
+    yield GaugeMetricFamily("sluice_news_flows", "Responses it was measured on", news["flows"])
+    cause = GaugeMetricFamily("sluice_news_cause", "1 for what is going on", labels=["cause"])
+    cause.add_metric([news["cause"]], 1)
+    yield cause
+    limit = GaugeMetricFamily("sluice_news_limit", "Limit on new connections per second", labels=["destination"])
+    for row in news["limits"]:
+        limit.add_metric([row["destination"]], row["limit_per_s"])
+    yield limit
+    for key, text in _DESTINATION_COUNTERS.items():
+        counters = CounterMetricFamily(f"sluice_destination_{key}", text, labels=["destination"])
+        for row in news["destinations"]:
+            counters.add_metric([row["name"]], row[key])
+        yield counters
 
 
 def _number(value: float | str | None) -> float:

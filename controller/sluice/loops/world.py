@@ -10,9 +10,10 @@ from sluice.config import Config
 from sluice.names import NEIGHBOURS, SERVERS, SERVICES
 from sluice.switch.plan import Numbers, Plan, Service, make_plan
 from sluice.switch.reconcile import Found
-from sluice.switch.state import State
+from sluice.switch.state import Crowd, State
 
 from .neighbourtable import NeighbourTable
+from .newsview import NewsView
 
 
 class Refused(Exception):
@@ -38,6 +39,8 @@ class World:
     views: dict[int, ServiceView]
     """By service number."""
     neighbours: NeighbourTable
+    news: NewsView | None = None
+    """Flash-crowd control, where it is configured."""
     drained: set[int] = field(default_factory=set[int])
     """Server numbers drained at run time."""
     modes: dict[str, Mode] = field(default_factory=dict[str, Mode])
@@ -56,6 +59,7 @@ class World:
         )
         world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
         world.neighbours.want(plan.wanted_neighbours)
+        world.news = NewsView(config.news, plan) if config.news else None
         return world
 
     # -- what a service looks like to its balancer
@@ -79,6 +83,7 @@ class World:
             ejected=frozenset[int]().union(*(view.balancer.ejected for view in self.views.values())),
             draining=frozenset(self.drained),
             neighbours=self.neighbours.known,
+            crowd=self.news.wanted() if self.news else Crowd(),
         )
 
     # -- changes
@@ -101,6 +106,9 @@ class World:
             self.neighbours.adopt(address, neighbour)
         for view in self.views.values():
             view.balancer.rebase()
+        if self.news and self.config.news:
+            self.news.configure(self.config.news, self.plan)
+            self.news.adopt(found)
 
     def _take_drains(self, draining: Collection[int]) -> None:
         present = {server.id for server in self.plan.servers}
@@ -146,6 +154,12 @@ class World:
                 view.balancer.configure(self.members(service), self.options(service), now_s)
             views[service.id] = view
         self.views = views
+        if config.news is None:
+            self.news = None
+        elif self.news is None:
+            self.news = NewsView(config.news, self.plan)
+        else:
+            self.news.configure(config.news, self.plan)
         times = config.neighbours
         self.neighbours.configure(times.refresh_s, times.retry_s, times.forget_after)
         self.neighbours.want(self.plan.wanted_neighbours)

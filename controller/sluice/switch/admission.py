@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from finsy import P4MeterConfig, P4MeterEntry
 
 from ..names import Meter
+from .bucket import Bucket
 from .state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A token bucket: tokens per second, and how many it holds."""
-
-    rate: int
-    burst: int
-
-    def is_close(self, other: Bucket) -> bool:
-        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more."""
-        return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (
-            abs(self.burst - other.burst) <= max(1, self.burst // 100)
-        )
 
 
 def wanted(state: State) -> dict[int, Bucket]:
@@ -46,7 +32,7 @@ def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
 
 
 def changes(
-    meter: Meter, have: dict[int, Bucket], want: dict[int, Bucket], *, rounded: bool
+    meter: Meter, have: Mapping[int, Bucket], want: Mapping[int, Bucket], *, rounded: bool
 ) -> Iterator[P4MeterEntry]:
     """Entries for what differs; when ``have`` was read back (``rounded``), by more than rounding."""
     for index in sorted(have.keys() | want.keys()):

@@ -111,6 +111,14 @@ class Plan:
         matching = [(network.prefixlen, hop) for network, hop in prefixes if address in network]
         return max(matching, key=lambda match: match[0])[1] if matching else None
 
+    def is_inside(self, interface: InterfaceConfig) -> bool:
+        """Servers or watched hosts are behind this port: as configured or, without that, by the way to them."""
+        if interface.inside is not None:
+            return interface.inside
+        watched = self.config.news.hosts if self.config.news else ()
+        addresses = (*(server.address for server in self.servers), *(host.address for host in watched))
+        return any(hop in interface.address.network for a in addresses if (hop := self.next_hop(a)) is not None)
+
     @property
     def wanted_neighbours(self) -> set[IPv4Address]:
         """Next hops that the configuration needs: gateways, and the way to every server."""

@@ -11,12 +11,10 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """One entry a port. Inside is a port whose subnet holds a server."""
-    servers = [server.address for server in state.plan.servers]
+    """One entry a port."""
     for interface in state.plan.config.interfaces:
-        inside = any(address in interface.address.network for address in servers)
         yield P4TableEntry(
             Table.PORTS,
             match=P4TableMatch(port=interface.port),
-            action=P4TableAction(Action.SET_PORT, mac=interface.mac, inside=int(inside)),
+            action=P4TableAction(Action.SET_PORT, mac=interface.mac, inside=int(state.plan.is_inside(interface))),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
@@ -10,8 +10,21 @@ from finsy import P4MeterEntry, P4TableEntry
 from finsy.proto import p4r
 
 from ..names import Meter, Table
-from . import admission, balance, classify, connections, forward, local, ports, translate, verdict
-from .admission import Bucket
+from . import (
+    admission,
+    balance,
+    classify,
+    connections,
+    destinations,
+    forward,
+    local,
+    ports,
+    rates,
+    sampling,
+    translate,
+    verdict,
+)
+from .bucket import Bucket
 from .plan import Endpoint, Numbers, Retired
 from .session import Session
 from .state import Neighbour, State
@@ -29,7 +42,19 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.CHOOSE_STABLE, balance.choose_stable),
     (Table.CHOOSE, balance.choose),
     (Table.SERVICES, classify.services),
+    (Table.DESTINATIONS, destinations.entries),
+    (Table.RATE_SETTINGS, rates.settings),
+    (Table.SAMPLING, sampling.settings),
 )
+
+_METERS: dict[Meter, Callable[[State], Mapping[int, Bucket]]] = {
+    Meter.ADMISSION: admission.wanted,
+    Meter.PUNT_LIMIT: verdict.wanted,
+    Meter.DESTINATION_LIMIT: destinations.for_anybody,
+    Meter.RETURNING_LIMIT: destinations.for_returning,
+}
+
+_KEYLESS = (Table.TIMERS, Table.RATE_SETTINGS, Table.SAMPLING)
 
 Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
 
@@ -39,7 +64,7 @@ class Found:
     """What a switch holds that a controller goes on from."""
 
     entries: dict[Key, p4r.TableEntry]
-    meters: dict[Meter, dict[int, Bucket]]
+    meters: dict[Meter, Mapping[int, Bucket]]
     rounded: bool = True
     """The meters are as the switch gave them back, rounded; not as they were written."""
     numbers: Numbers = field(default_factory=Numbers)
@@ -49,6 +74,9 @@ class Found:
     ejected: frozenset[int] = frozenset()
     draining: frozenset[int] = frozenset()
     neighbours: dict[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
+    destinations: dict[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
+    limits: dict[IPv4Address, float] = field(default_factory=dict[IPv4Address, float])
+    """Connections per second, where an earlier flash-crowd control had set a limit."""
 
 
 def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
@@ -58,11 +86,14 @@ def wanted_entries(state: State, tables: Collection[Table] | None = None) -> lis
 
 async def read_back(session: Session) -> Found:
     """Everything a switch was programmed with. Raises SwitchError."""
-    entities = await session.read([P4TableEntry(), P4TableEntry(Table.TIMERS, is_default_action=True)])
+    defaults = (P4TableEntry(table, is_default_action=True) for table in _KEYLESS)
+    entities = await session.read([P4TableEntry(), *defaults])
     limits = {int(reason) for reason in verdict.PuntReason}
     meters = await session.read(
         [
             P4MeterEntry(Meter.ADMISSION),
+            P4MeterEntry(Meter.DESTINATION_LIMIT),
+            P4MeterEntry(Meter.RETURNING_LIMIT),
             *(P4MeterEntry(Meter.PUNT_LIMIT, index=index) for index in sorted(limits)),
         ]
     )
@@ -75,11 +106,15 @@ async def read_back(session: Session) -> Found:
 
 
 async def reconcile(
-    session: Session, found: Found, state: State, tables: Collection[Table] | None = None
+    session: Session,
+    found: Found,
+    state: State,
+    tables: Collection[Table] | None = None,
+    meters: Collection[Meter] = (),
 ) -> int:
     """Write what differs between ``found`` and ``state``; returns the number of updates. Raises SwitchError.
 
-    With ``tables`` only those are looked at, and no meter. ``found`` is brought up to date, so that the next call
+    With ``tables`` only those and ``meters`` are looked at. ``found`` is brought up to date, so that the next call
     writes only what has changed since; after an error it is not, and the switch is to be read again.
     """
     schema = session.pipeline.schema
@@ -87,18 +122,16 @@ async def reconcile(
     numbers = {schema.tables[table].id for table in tables or Table}
     have = {key: entry for key, entry in found.entries.items() if key[0] in numbers}
     updates = difference(have, wanted)
-    meters, rounded = found.meters, found.rounded
-    if tables is None:
-        rounded = False
-        meters = {Meter.ADMISSION: admission.wanted(state), Meter.PUNT_LIMIT: verdict.wanted(state)}
-        updates += [
-            p4r.Update(type=p4r.Update.MODIFY, entity=change.encode(schema))
-            for meter, buckets in meters.items()
-            for change in admission.changes(meter, found.meters[meter], buckets, rounded=found.rounded)
-        ]
+    buckets = {meter: wanted(state) for meter, wanted in _METERS.items() if tables is None or meter in meters}
+    updates += [
+        p4r.Update(type=p4r.Update.MODIFY, entity=change.encode(schema))
+        for meter, want in buckets.items()
+        for change in admission.changes(meter, found.meters[meter], want, rounded=found.rounded)
+    ]
     await session.write(updates)
     found.entries = {key: e for key, e in found.entries.items() if key[0] not in numbers} | wanted
-    found.meters, found.rounded = meters, rounded
+    found.meters = {**found.meters, **buckets}
+    found.rounded = found.rounded and tables is not None
     return len(updates)
 
 
@@ -181,6 +214,12 @@ def _interpret(session: Session, found: Found) -> None:
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
                 found.neighbours[IPv4Address(match[1])] = Neighbour(params[0], mac)
+            case Table.DESTINATIONS:
+                address = IPv4Address(match[1])
+                found.destinations[address] = params[0]
+                limit = destinations.limit_noted(entry.metadata)
+                if limit is not None:
+                    found.limits[address] = limit
             case Table.CHOOSE:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
 from finsy import P4RegisterEntry
 from finsy.proto import p4d, p4r
+from numpy.typing import NDArray
 
 from ..names import REGISTER_SIZES, Register
 from .errors import SwitchError
@@ -26,6 +28,10 @@ class Registers(Protocol):
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """The cells at ``indices``, or all of them. Raises SwitchError."""
+        ...
+
+    async def array(self, register: Register) -> NDArray[np.uint64]:
+        """All cells, for arithmetic. Raises SwitchError."""
         ...
 
     async def write(self, register: Register, index: int, value: int) -> None:
@@ -66,6 +72,10 @@ class P4RuntimeRegisters:
             raise SwitchError(
                 f"switch {self._session.address}: register {register}: no cell {missing} in the answer"
             ) from missing
+
+    async def array(self, register: Register) -> NDArray[np.uint64]:
+        """See Registers."""
+        return np.array(await self.read(register), np.uint64)
 
     async def write(self, register: Register, index: int, value: int) -> None:
         """See Registers."""

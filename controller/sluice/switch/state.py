@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from .bucket import Bucket
 from .plan import Plan
 
 
@@ -15,6 +16,21 @@ class Neighbour:
 
     port: int
     mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """What flash-crowd control wants of the switch; nothing without it."""
+
+    numbers: Mapping[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
+    """Destinations that are counted and can be limited. Several may share a number, and its buckets."""
+    limits: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Connections per second by destination number, where flash-crowd control has set a limit."""
+    anybody: Mapping[int, Bucket] = field(default_factory=dict[int, Bucket])
+    returning: Mapping[int, Bucket] = field(default_factory=dict[int, Bucket])
+    """The buckets that a limit is split over, by destination number."""
+    sample_share: float = 0.0
+    """Part of the packets towards servers to be sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +44,4 @@ class State:
     draining: frozenset[int] = frozenset()
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
     neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
+    crowd: Crowd = field(default_factory=Crowd)

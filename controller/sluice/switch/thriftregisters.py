@@ -10,7 +10,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+import numpy as np
 import thriftpy2
+from numpy.typing import NDArray
 from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TException
@@ -64,6 +66,10 @@ class ThriftRegisters:
             return [await self._call("bm_register_read", name, index) for index in indices]
         cells: list[int] = await self._call("bm_register_read_all", name)
         return cells if indices is None else [cells[index] for index in indices]
+
+    async def array(self, register: Register) -> NDArray[np.uint64]:
+        """See registers.Registers."""
+        return np.array(await self.read(register), np.uint64)
 
     async def write(self, register: Register, index: int, value: int) -> None:
         """See registers.Registers."""

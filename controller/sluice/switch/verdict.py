@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from finsy import P4CounterEntry
 
 from ..names import Counter, DropReason, PuntReason
-from .admission import Bucket
+from .bucket import Bucket
 from .session import Session
 from .state import State
 

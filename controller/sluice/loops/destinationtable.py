@@ -1,0 +1,47 @@
+"""Which destinations have which numbers in the switch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from ipaddress import IPv4Address
+
+SHARED = 1
+"""The number of every destination while all of them share one limit."""
+
+
+class DestinationTable:
+    """Numbers 1 to ``capacity`` - 1. An address keeps its number as long as it is wanted."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._numbers: dict[IPv4Address, int] = {}
+
+    @property
+    def numbers(self) -> Mapping[IPv4Address, int]:
+        """The present numbers by address."""
+        return self._numbers
+
+    def adopt(self, found: Mapping[IPv4Address, int]) -> None:
+        """Go on with the numbers that a switch already uses."""
+        self._numbers = dict(found)
+
+    def want(self, addresses: Iterable[IPv4Address], *, shared: bool) -> Collection[IPv4Address]:
+        """Number these and forget the others; what there is no room for comes back, the last of them first to go.
+
+        With ``shared`` they all have one number.
+        """
+        wanted = list(dict.fromkeys(addresses))
+        if shared:
+            self._numbers = dict.fromkeys(wanted, SHARED)
+            return ()
+        kept: dict[IPv4Address, int] = {}
+        for address in wanted:
+            number = self._numbers.get(address)
+            # Numbers that were shared are told apart again: the first keeps it.
+            if number is not None and number not in kept.values():
+                kept[address] = number
+        free = iter(sorted(set(range(1, self._capacity)) - set(kept.values())))
+        fresh = [address for address in wanted if address not in kept]
+        kept.update(zip(fresh, free, strict=False))
+        self._numbers = kept
+        return [address for address in fresh if address not in kept]

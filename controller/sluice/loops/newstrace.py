@@ -1,0 +1,54 @@
+"""The trace of flash-crowd control: a line of comma-separated values per decision."""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from pathlib import Path
+
+from sluice.news import Decision
+
+from .newsview import NewsView
+
+
+class NewsTrace:
+    """Appends rows to a file, whose first line names the columns; each is complete on disk when ``write`` returns."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
+        self._file = Path(path).open("a", encoding="utf-8", buffering=1, newline="") if path else None  # noqa: SIM115
+        self._headed = self._file is not None and self._file.tell() > 0
+
+    def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
+        """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""
+        if self._file is None:
+            return
+        split = next(iter(view.splits.values()), None)
+        second = None if split is None else split.returning_rate
+        row: dict[str, float | int | str] = {
+            "unix_s": round(time.time(), 3),
+            "mode": str(view.config.mode),
+            **{key: _short(value) for key, value in decision.row().items()},
+            "target_offered_per_s": _short(decision.target.offered / decision.seconds),
+            "target_admitted_per_s": _short(decision.target.admitted / decision.seconds),
+            "target_refused_per_s": _short(decision.target.refused / decision.seconds),
+            "target_returning_per_s": _short(decision.target.returning / decision.seconds),
+            "anybody_per_s": math.nan if split is None else _short(split.rate),
+            "returning_per_s": math.nan if second is None else _short(second),
+            "wrote": int(wrote),
+        }
+        out = csv.writer(self._file)
+        if not self._headed:
+            out.writerow(row)
+            self._headed = True
+        out.writerow(row.values())
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _short(value: float | int | str) -> float | int | str:
+    return round(value, 4) if isinstance(value, float) else value

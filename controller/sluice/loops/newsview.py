@@ -1,0 +1,200 @@
+"""Flash-crowd control as this controller holds it: the algorithm, what it reads, and what it wants of the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+
+from sluice.balance import Counts
+from sluice.config import NewsConfig
+from sluice.log import logger
+from sluice.names import DESTINATIONS, Meter
+from sluice.news import Decision, FlowCollector, News, NewsMode, Observation, Requests, Split, Splitter, Target
+from sluice.news.sentence import dotted
+from sluice.switch.bucket import Bucket
+from sluice.switch.destinations import UNLISTED, read_requests
+from sluice.switch.plan import Plan
+from sluice.switch.rates import FlowReader
+from sluice.switch.reconcile import Found
+from sluice.switch.registers import Registers
+from sluice.switch.sampling import SampleReader
+from sluice.switch.state import Crowd
+
+from .destinationtable import SHARED, DestinationTable
+
+_log = logger("news")
+
+
+class NewsView:
+    """One News for everything behind the switch. Created by a configuration that has it, kept over reloads."""
+
+    def __init__(self, config: NewsConfig, plan: Plan) -> None:
+        self.config = config
+        self.decision: Decision | None = None
+        """The newest."""
+        self.requests: Mapping[int, Requests] = {}
+        """As last read: cumulative, by address as a number."""
+        self.splits: dict[Target, Split] = {}
+        """The limits in force, as the switch is to hold them."""
+        self.said: tuple[object, ...] = ()
+        """What the log last told."""
+        self._plan = plan
+        self._splitter = Splitter()
+        self._table = DestinationTable(DESTINATIONS)
+        self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
+        self._news = News(config, plan.services[0].config.balance, name=self.name, server_name=self._server_name)
+        self._number()
+
+    # -- names
+
+    def name(self, destination: int) -> str:
+        """What a person calls a destination."""
+        if destination == UNLISTED:
+            return "unlisted destinations"
+        address = IPv4Address(destination)
+        names = [service.name for service in self._plan.services if service.config.address == address]
+        names += [host.name for host in self.config.hosts if host.address == address]
+        return f"{', '.join(names)} ({address})" if names else dotted(destination)
+
+    def _server_name(self, number: int) -> str:
+        return next((server.name for server in self._plan.servers if server.id == number), f"server {number}")
+
+    # -- changes from outside
+
+    def configure(self, config: NewsConfig, plan: Plan) -> None:
+        """Take over another configuration; what was learned stays."""
+        measured_alike = (config.rate_window_s, config.flow_share, config.identify) == (
+            self.config.rate_window_s,
+            self.config.flow_share,
+            self.config.identify,
+        )
+        self.config, self._plan = config, plan
+        self._news.configure(config, plan.services[0].config.balance)
+        if not measured_alike:
+            self.rebase()
+        self._split()
+        self._number()
+
+    def rebase(self) -> None:
+        """The switch may be another one, or new: what is read next is a new beginning."""
+        self._news.rebase()
+        self._flows.rebase()
+        self._samples.rebase()
+        self._collector.take()
+
+    def adopt(self, found: Found) -> None:
+        """Go on from the numbers and the limit that a switch holds; one that holds none is to be restored."""
+        self.rebase()
+        if not found.destinations:
+            return
+        self._table.adopt(found.destinations)
+        if not self.splits and (limited := self._limit_in(found)) is not None:
+            address, split = limited
+            target: Target = int(address) if self.config.identify else None
+            self._news.adopt(target, split.limit)
+            self._splitter.adopt(split)
+            self._split()
+        self._number()
+
+    def _limit_in(self, found: Found) -> tuple[IPv4Address, Split] | None:
+        """The limit that an earlier control left, if any: where it is noted, and in the buckets."""
+        anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
+        for address, limit in sorted(found.limits.items()):
+            number = found.destinations[address]
+            if number in anybody:
+                first, second = anybody[number], returning.get(number)
+                rest = (second.rate, second.burst) if second else (None, None)
+                return address, Split(limit, first.rate, first.burst, *rest)
+        return None
+
+    # -- the loop's steps
+
+    async def poll(self, registers: Registers) -> list[int]:
+        """Read the flows, and the samples, which come back. Raises SwitchError."""
+        self._collector.add(*await self._flows.read(registers, self.config))
+        return list(await self._samples.read(registers))
+
+    async def count(self, registers: Registers) -> None:
+        """Read the requests. Raises SwitchError."""
+        self.requests = await read_requests(registers, self._table.numbers)
+
+    @property
+    def sampling(self) -> bool:
+        """The switch samples packets at present."""
+        return self.decision is not None and self.decision.sample_share > 0
+
+    @property
+    def freeze(self) -> bool:
+        """The weights are to stay as they are."""
+        return self.decision is not None and self.decision.freeze and self.config.mode is NewsMode.PRODUCTION
+
+    def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
+        """The end of an interval: decide on what was read since the last."""
+        decision = self._news.observe(Observation(now_s, self._collector.take(), self.requests, ledger, samples))
+        if decision is not None:
+            self._splitter.count(decision.target, decision.seconds)
+        return self._take(decision)
+
+    def sampled(self, now_s: float, samples: list[int]) -> Decision | None:
+        """Between two intervals: samples may be what it takes to start a limit."""
+        return self._take(self._news.sampled(now_s, samples, self.requests))
+
+    def _take(self, decision: Decision | None) -> Decision | None:
+        if decision is not None:
+            self.decision = decision
+            self._split()
+            self._number()
+        return decision
+
+    def _split(self) -> None:
+        limits = self._news.limits
+        if limits.keys() != self.splits.keys() and self.splits:
+            self._splitter = Splitter()
+        self.splits = {target: self._splitter.split(limit, self.config) for target, limit in limits.items()}
+
+    def _number(self) -> None:
+        """Services, watched hosts, and the hot spot as long as it is one."""
+        hot = [] if self.decision is None else [self.decision.hot_spot]
+        extra = {IPv4Address(a) for a in (*hot, *self.splits) if a is not None}
+        left = self._table.want(
+            [
+                *(service.config.address for service in self._plan.services),
+                *(host.address for host in self.config.hosts),
+                *sorted(extra),
+            ],
+            shared=not self.config.identify,
+        )
+        if left:
+            _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
+
+    # -- what the switch is to hold
+
+    def wanted(self) -> Crowd:
+        """For State."""
+        numbers = self._table.numbers
+        anybody = {
+            numbers[host.address]: Bucket(host.limit.rate_per_s, host.limit.burst)
+            for host in self.config.hosts
+            if host.limit and host.address in numbers
+        }
+        limits: dict[int, float] = {}
+        returning: dict[int, Bucket] = {}
+        for target, split in self.splits.items():
+            number = SHARED if target is None else numbers.get(IPv4Address(target))
+            if number is None:
+                continue
+            own = anybody.get(number)
+            limits[number] = split.limit
+            anybody[number] = _bucket(split.rate, split.burst)
+            if own is not None:
+                # A host with a limit of its own has one bucket, and never more than it was configured.
+                anybody[number] = min(own, _bucket(split.limit, split.burst), key=lambda b: b.rate)
+            elif split.returning_rate is not None and split.returning_burst is not None:
+                returning[number] = _bucket(split.returning_rate, split.returning_burst)
+        share = self.decision.sample_share if self.decision is not None else 0.0
+        return Crowd(dict(numbers), limits, anybody, returning, share)
+
+
+def _bucket(rate: float, burst: float) -> Bucket:
+    """The meters count whole connections."""
+    return Bucket(max(1, round(rate)), max(1, round(burst)))

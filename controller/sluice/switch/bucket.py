@@ -1,0 +1,19 @@
+"""A token bucket as the switch's meters hold it: whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A token bucket: tokens per second, and how many it holds."""
+
+    rate: int
+    burst: int
+
+    def is_close(self, other: Bucket) -> bool:
+        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more."""
+        return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (
+            abs(self.burst - other.burst) <= max(1, self.burst // 100)
+        )

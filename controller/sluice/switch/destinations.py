@@ -1,0 +1,82 @@
+"""Stage destinations: whose requests are counted apart and limited, the limits, and the counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address
+
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from ..names import Action, Register, Table
+from ..news import Requests
+from .bucket import Bucket
+from .connections import ticks
+from .registers import Registers
+from .state import State
+
+UNLISTED = 0
+"""The number that requests are counted under whose destination has none."""
+
+_CELLS = (
+    Register.REQUESTS_OFFERED,
+    Register.REQUESTS_ADMITTED,
+    Register.REQUESTS_REFUSED,
+    Register.REQUESTS_RETURNING,
+)
+_NOTE = b"limit="
+
+
+def entries(state: State) -> Iterator[P4TableEntry]:
+    """Every watched address. A limit that both buckets hold together is noted, for a controller that starts anew."""
+    options = state.plan.config.news
+    if options is None:
+        return
+    for address, number in state.crowd.numbers.items():
+        own = any(host.address == address and host.limit for host in options.hosts)
+        limit = state.crowd.limits.get(number)
+        yield P4TableEntry(
+            Table.DESTINATIONS,
+            match=P4TableMatch(address=int(address)),
+            action=P4TableAction(
+                Action.LIMIT_DESTINATION,
+                id=number,
+                answer_reset=int(options.refuse == "reset"),
+                # A host with a limit of its own has one bucket only: the second would be open.
+                remember_time=0 if own else ticks(options.remember_s),
+            ),
+            metadata=b"" if limit is None else _NOTE + f"{limit:g}".encode(),
+        )
+
+
+def limit_noted(metadata: bytes) -> float | None:
+    """The limit in an entry's metadata; None without one."""
+    try:
+        return float(metadata.removeprefix(_NOTE)) if metadata.startswith(_NOTE) else None
+    except ValueError:
+        return None
+
+
+def for_anybody(state: State) -> Mapping[int, Bucket]:
+    """The buckets open to anybody, by destination number."""
+    return state.crowd.anybody
+
+
+def for_returning(state: State) -> Mapping[int, Bucket]:
+    """The buckets for remembered clients that the first refused, by destination number."""
+    return state.crowd.returning
+
+
+async def read_requests(registers: Registers, numbers: Mapping[IPv4Address, int]) -> dict[int, Requests]:
+    """Cumulative requests by address, as a number; those of unlisted destinations under UNLISTED. Raises SwitchError.
+
+    Addresses that share a number share their counts, which are given once, under the lowest address.
+    """
+    by_number = {number: int(address) for address, number in sorted(numbers.items(), reverse=True)}
+    by_number[UNLISTED] = UNLISTED
+    wanted = list(by_number)
+    columns = await asyncio.gather(*(registers.read(cells, wanted) for cells in _CELLS))
+    return {
+        by_number[number]: Requests(*row)
+        for number, row in zip(wanted, zip(*columns, strict=True), strict=True)
+    }

@@ -1,0 +1,74 @@
+"""Stage rates: which responses are measured, and the rates of those that had packets."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from finsy import P4TableAction, P4TableEntry
+from numpy.typing import NDArray
+
+from ..config import NewsConfig
+from ..names import RATE_TICK_US, Action, Register, Table
+from ..news.flows import FlowKeys
+from ..news.rates import FlowRates
+from .registers import Registers
+from .state import State
+
+STEPS = 7
+"""Steps in a window; see p4src/stages/rates.p4."""
+
+_MASK_BITS = 20
+_LAST = np.uint64((1 << 32) - 1)
+_Cells = NDArray[np.uint64]
+
+
+def step_time(window_s: float) -> int:
+    """The step whose window is nearest to ``window_s``: a power of two, in units of RATE_TICK_US."""
+    return 1 << max(0, round(math.log2(window_s * 1_000_000 / RATE_TICK_US / STEPS)))
+
+
+def flow_mask(share: float) -> int:
+    """The mask that leaves the part of the flows nearest to ``share``: 1/2^n."""
+    return (1 << min(_MASK_BITS, round(-math.log2(share)))) - 1
+
+
+def settings(state: State) -> Iterator[P4TableEntry]:
+    """The default action of the keyless table; off without flash-crowd control."""
+    options = state.plan.config.news
+    step, mask = (step_time(options.rate_window_s), flow_mask(options.flow_share)) if options else (0, 0)
+    action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
+    yield P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
+
+
+def decode(flow: _Cells, octets: _Cells, step: int) -> FlowRates:
+    """Rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``."""
+    part = (flow & _LAST) & np.uint64(step - 1)
+    window_us = (part.astype(np.float64) + STEPS * step) * RATE_TICK_US
+    return octets.astype(np.float64) * 8e6 / window_us
+
+
+class FlowReader:
+    """Reads both registers whole and tells which flows had packets since the reading before."""
+
+    def __init__(self) -> None:
+        self._before: tuple[_Cells, _Cells] | None = None
+
+    def rebase(self) -> None:
+        """The next reading is only a base."""
+        self._before = None
+
+    async def read(self, registers: Registers, options: NewsConfig) -> tuple[FlowKeys, FlowRates]:
+        """A key and a rate in bit/s for each such flow; none the first time. Raises SwitchError."""
+        flow, octets = await asyncio.gather(
+            registers.array(Register.RATE_FLOW), registers.array(Register.RATE_BYTES)
+        )
+        before, self._before = self._before, (flow, octets)
+        if before is None:
+            return np.zeros(0, np.uint64), np.zeros(0)
+        slots = np.flatnonzero(((flow != before[0]) | (octets != before[1])) & (flow != 0))
+        fingerprints = flow[slots] >> np.uint64(32)
+        keys = slots.astype(np.uint64) << np.uint64(32) | fingerprints
+        return keys, decode(flow[slots], octets[slots], step_time(options.rate_window_s))

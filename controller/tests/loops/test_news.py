@@ -1,0 +1,121 @@
+"""Flash-crowd control from the switch's registers to its tables and buckets, in virtual time."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sluice.loops.news import METERS, TABLES
+from sluice.news import Cause
+from virtual import FAST_BPS, Run
+
+WEB, HOST, STRANGER = "10.0.0.100", "10.0.2.77", "10.0.2.99"
+ONSET = 60.0
+PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: files, address: 10.0.2.77}]}"
+
+
+def crowd(target: str, seconds: float = 60.0):
+    """40 requests a second here and 10 there; then a crowd at one of them."""
+
+    def arrivals(now: float) -> dict[str, float]:
+        usual = {WEB: 30.0, HOST: 10.0}
+        if ONSET <= now < ONSET + seconds:
+            usual[target] = usual.get(target, 0.0) + 200.0
+        return usual
+
+    return arrivals
+
+
+@pytest.mark.parametrize("target", [WEB, HOST, STRANGER])
+def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
+    run = Run(PRODUCTION, crowd(target)).until(ONSET + 30)
+    number = run.switch.crowd.numbers[IPv4Address(target)]
+    alarms = [d.time_s for d in run.decisions if d.detection.alarm]
+    assert ONSET < alarms[0] <= ONSET + 5
+    limited = [d.time_s for d in run.decisions if d.limits]
+    assert limited[0] <= ONSET + 8
+    assert set(run.switch.crowd.anybody) == set(run.switch.crowd.returning) == {number}
+    assert run.switch.crowd.limits.keys() == {number}
+    assert run.view.freeze
+    last = run.decisions[-1]
+    assert last.verdict.cause is Cause.CROWD
+    assert last.hot_spot == int(IPv4Address(target))
+    assert last.sentence.startswith(f"Flash crowd at {run.view.name(int(IPv4Address(target)))}: limit ")
+
+
+def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
+    run = Run(PRODUCTION, crowd(STRANGER)).until(ONSET + 120)
+    assert any(crowd.limits for crowd in run.switch.writes)
+    assert not run.switch.crowd.limits
+    assert not run.switch.crowd.anybody
+    assert set(run.switch.crowd.numbers) == {IPv4Address(WEB), IPv4Address(HOST)}
+    assert run.switch.crowd.sample_share == 0
+    assert run.decisions[-1].verdict.cause is Cause.NORMAL
+
+
+def test_paper_mode_keeps_the_limit_and_remembers_nobody() -> None:
+    options = "{mode: paper, period_s: 10, poll_s: 2, hosts: [{name: files, address: 10.0.2.77}]}"
+    run = Run(options, crowd(HOST)).until(ONSET + 150)
+    assert run.switch.crowd.limits.keys() == {run.switch.crowd.numbers[IPv4Address(HOST)]}
+    assert not run.switch.crowd.returning
+    assert not run.view.freeze
+    first = next(d for d in run.decisions if d.limits)
+    alarm = next(d for d in run.decisions if d.detection.alarm)
+    assert first.time_s - alarm.time_s <= 10, "samples between two observations name the hot spot"
+
+
+def test_without_identification_all_destinations_share_one_bucket() -> None:
+    options = "{mode: paper, identify: false, period_s: 10, hosts: [{name: files, address: 10.0.2.77}]}"
+    run = Run(options, crowd(WEB)).until(ONSET + 40)
+    assert set(run.switch.crowd.numbers.values()) == {1}
+    assert run.switch.crowd.anybody.keys() == {1}
+    assert run.switch.crowd.sample_share == 0
+
+
+def test_hosts_own_limit_is_never_exceeded() -> None:
+    options = (
+        "{mode: production, production: {baseline_s: 20},"
+        " hosts: [{name: files, address: 10.0.2.77, limit: {rate_per_s: 20, burst: 5}}]}"
+    )
+    run = Run(options, crowd(HOST)).until(ONSET + 30)
+    number = run.switch.crowd.numbers[IPv4Address(HOST)]
+    assert all(crowd.anybody[number].rate <= 20 and not crowd.returning for crowd in run.switch.writes)
+
+
+def test_writes_only_what_changes() -> None:
+    run = Run(PRODUCTION, crowd(WEB)).until(ONSET)
+    assert len(run.switch.writes) == 1, "the beginning"
+    assert len(run.decisions) >= ONSET - 2
+    run = Run(PRODUCTION, crowd(WEB, 200)).until(ONSET + 200)
+    assert len(run.switch.writes) < 200
+
+
+@settings(max_examples=15)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 400), st.integers(0, 400), st.floats(0, 2 * FAST_BPS)), min_size=8, max_size=12
+    ),
+    mode=st.sampled_from(["paper, period_s: 3", "production"]),
+)
+def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_are_limited(
+    steps: list[tuple[int, int, float]], mode: str
+) -> None:
+    def now(time: float) -> tuple[int, int, float]:
+        return steps[min(int(time / 5), len(steps) - 1)]
+
+    run = Run(
+        f"{{mode: {mode}, limit_min: 5, limit_max: 150}}",
+        lambda t: {WEB: now(t)[0], HOST: now(t)[1]},
+        response=lambda t: now(t)[2],
+    ).until(5 * len(steps))
+    for written in run.switch.writes:
+        assert all(5 <= limit <= 150 for limit in written.limits.values())
+        assert written.anybody.keys() == written.limits.keys()
+        for number, limit in written.limits.items():
+            second = written.returning.get(number)
+            assert 1 <= written.anybody[number].rate <= limit + 1
+            assert written.anybody[number].rate + (second.rate if second else 0) <= 1.25 * limit + 2
+    # Stage destinations, which these belong to, is for SYNs only.
+    assert run.switch.touched == TABLES | METERS

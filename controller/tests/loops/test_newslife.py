@@ -1,0 +1,135 @@
+"""Flash-crowd control over the life of a controller: programming, adoption, restarts, reload, status."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fakeswitch import FakeSwitch
+from finsy.proto import p4r
+from harness import Running, WriteConfig, running, until
+from sluice import status
+from sluice.loops.world import Refused
+
+NEWS = (
+    "news: {mode: production, production: {detection_s: 60, window_s: 60, remember_s: 6.5536},"
+    " hosts: [{name: files, address: 10.0.2.77}]}"
+)
+
+
+def default_of(switch: FakeSwitch, alias: str) -> list[int]:
+    """The parameters of a keyless table's action."""
+    number = switch.schema.tables[alias].id
+    (entry,) = (entry for key, entry in switch.tables.items() if key[0] == number)
+    return [int.from_bytes(p.value, "big") for p in entry.action.action.params]
+
+
+def numbers(switch: FakeSwitch) -> dict[int, int]:
+    """Destination numbers by address."""
+    return {
+        int.from_bytes(e.match[0].exact.value, "big"): int.from_bytes(e.action.action.params[0].value, "big")
+        for e in switch.entries("destinations")
+    }
+
+
+def buckets(switch: FakeSwitch, alias: str) -> dict[int, tuple[int, int]]:
+    """Rates and bursts by destination number."""
+    number = switch.schema.meters[alias].id
+    return {cell[1]: (m.cir, m.cburst) for cell, m in switch.meters.items() if cell[0] == number}
+
+
+def leave_limit(switch: FakeSwitch, address: int, limit: int) -> None:
+    """As an earlier controller did before it went."""
+    entry = next(e for e in switch.entries("destinations") if e.match[0].exact.value == address.to_bytes(4, "big"))
+    entry.metadata = f"limit={limit}".encode()
+    number = int.from_bytes(entry.action.action.params[0].value, "big")
+    for alias, rate in (("destination_limit", limit - 10), ("returning_limit", 15)):
+        config = p4r.MeterConfig(cir=rate, cburst=rate // 4, pir=rate, pburst=rate // 4)
+        switch.meters[switch.schema.meters[alias].id, number] = config
+
+
+WEB, FILES = 0x0A000064, 0x0A00024D
+
+
+async def test_programs_destinations_and_measurement(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config(more=NEWS)):
+        assert numbers(switch) == {WEB: 1, FILES: 2}
+        assert default_of(switch, "rate_settings") == [128, 0]
+        assert default_of(switch, "sampling") == [0]
+        assert [p.value for p in switch.entries("destinations")[0].action.action.params[1:]] == [b"\0", b"\x64"]
+        assert not buckets(switch, "destination_limit")
+
+
+async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        assert default_of(switch, "rate_settings") == [0, 0]
+        assert not switch.entries("destinations")
+        assert "news" not in await status.gather(it.controller)
+
+
+async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(more=NEWS)
+    async with running(config):
+        pass
+    leave_limit(switch, FILES, 50)
+    before = buckets(switch, "destination_limit"), buckets(switch, "returning_limit")
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        shown = (await status.gather(again.controller))["news"]
+        assert shown["limits"] == [
+            {
+                "destination": "files (10.0.2.77)",
+                "limit_per_s": 50,
+                "anybody_per_s": 40,
+                "returning_per_s": 15,
+            }
+        ]
+    assert (buckets(switch, "destination_limit"), buckets(switch, "returning_limit")) == before
+
+
+async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(more=NEWS)
+    async with running(config):
+        pass
+    leave_limit(switch, WEB, 50)
+    async with running(config) as it:
+        await switch.restart()
+        await until(lambda: it.ready(2), "the second ready line")
+        assert buckets(switch, "destination_limit") == {1: (40, 10)}
+        assert buckets(switch, "returning_limit") == {1: (15, 3)}
+
+
+async def test_reload_takes_news_away_and_brings_it_back(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(more=NEWS)
+
+    async def rewrite(it: Running, more: str) -> None:
+        write_config(more=more)
+        await it.controller.reload()
+
+    async with running(config) as it:
+        await rewrite(it, "")
+        assert not switch.entries("destinations")
+        assert default_of(switch, "rate_settings") == [0, 0]
+        await rewrite(it, NEWS.replace("10.0.2.77", "10.0.2.78").replace("}]}", "}], rate_window_s: 0.125}"))
+        assert numbers(switch) == {WEB: 1, FILES + 1: 2}
+        assert default_of(switch, "rate_settings") == [16, 0]
+        with pytest.raises(Refused, match=r"news\.trace_file has changed"):
+            await rewrite(it, NEWS.replace("}]}", "}], trace_file: elsewhere.csv}"))
+
+
+async def test_status_says_it_in_a_sentence(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    news = NEWS.replace(
+        "{detection_s: 60, window_s: 60, remember_s", "{detection_s: 0.1, window_s: 0.2, remember_s"
+    ).replace("}]}", "}], poll_s: 0.1}")
+    async with running(write_config(more=news)) as it:
+        assert it.controller.world.news is not None
+        view = it.controller.world.news
+        await until(lambda: view.decision, "a decision")
+        switch.count("requests_offered", 2, 7)
+        switch.count("requests_admitted", 2, 7)
+        shown = await status.gather(it.controller)
+        text = status.render(shown)
+    assert re.search(r"flash crowds  mode production\n  Normal: [0-9.]+ requests/s, no responses\.\n", text)
+    assert {"name": "files (10.0.2.77)", "offered": 7, "admitted": 7, "refused": 0, "returning": 0} in shown["news"][
+        "destinations"
+    ]

@@ -1,0 +1,185 @@
+"""Flash-crowd control in virtual time: the real task and world, a switch of registers and buckets, a crowd."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import Any, cast
+
+import numpy as np
+from configs import web
+from fakeswitch import Memory
+from sluice.configload import parse
+from sluice.loops import news
+from sluice.loops.link import Link
+from sluice.loops.newstrace import NewsTrace
+from sluice.loops.newsview import NewsView
+from sluice.loops.world import World
+from sluice.names import RATE_TICK_US, SAMPLES, Meter, Register, Table
+from sluice.news import Decision
+from sluice.switch.bucket import Bucket
+from sluice.switch.rates import STEPS, step_time
+from sluice.switch.state import Crowd, State
+
+TICK_S = 0.1
+FLOWS = 200
+FAST_BPS = 200_000.0
+
+
+class _Clock(selectors.SelectSelector):
+    """Waits no time: what would have been waited for is added to the clock."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready:
+            self.now += timeout or 0.0
+        return ready
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._clock = _Clock()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def in_virtual_time(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run to the end; sleeping takes no time."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        runner.run(coroutine)
+
+
+@dataclass
+class Tokens:
+    """A bucket in the switch: refilled when it is written."""
+
+    bucket: Bucket | None = None
+    tokens: float = 0.0
+
+    def write(self, bucket: Bucket | None) -> None:
+        if bucket != self.bucket:
+            self.bucket, self.tokens = bucket, float(bucket.burst) if bucket else 0.0
+
+    def admit(self, wanting: int) -> int:
+        if self.bucket is None:
+            return wanting
+        self.tokens += self.bucket.rate * TICK_S
+        admitted = min(wanting, int(self.tokens))
+        self.tokens = min(self.tokens - admitted, float(self.bucket.burst))
+        return admitted
+
+
+@dataclass
+class Switch:
+    """The stages that flash-crowd control reads and sets, one tick at a time; it is the controller's link too."""
+
+    registers: Memory = field(default_factory=Memory)
+    crowd: Crowd = field(default_factory=Crowd)
+    writes: list[Crowd] = field(default_factory=list[Crowd])
+    touched: set[Table | Meter] = field(default_factory=set[Table | Meter])
+    anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
+    clock: int = 1 << 24
+    step: int = 0
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
+
+    async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
+        self.touched |= {*(tables or ()), *meters}
+        changed = state.crowd != self.crowd
+        if changed:
+            self.crowd = state.crowd
+            self.writes.append(state.crowd)
+        for number in {*self.anybody, *state.crowd.anybody}:
+            self.anybody.setdefault(number, Tokens()).write(state.crowd.anybody.get(number))
+        return int(changed)
+
+    def count(self, register: Register, index: int, more: int) -> None:
+        cells = self.registers.cells[register]
+        cells[index] = (cells.get(index, 0) + more) % (1 << 32)
+
+    def requests(self, destination: str, many: int) -> int:
+        """SYNs arrive; the number that passes."""
+        number = self.crowd.numbers.get(IPv4Address(destination), 0)
+        admitted = self.anybody[number].admit(many) if number in self.anybody else many
+        self.count(Register.REQUESTS_OFFERED, number, many)
+        self.count(Register.REQUESTS_ADMITTED, number, admitted)
+        self.count(Register.REQUESTS_REFUSED, number, many - admitted)
+        for _ in range(self.random.binomial(many + 5 * admitted, self.crowd.sample_share)):
+            cells = self.registers.cells
+            end = cells[Register.SAMPLE_NEXT].get(0, 0)
+            cells[Register.SAMPLE_RING][end % SAMPLES] = int(IPv4Address(destination))
+            cells[Register.SAMPLE_NEXT][0] = (end + 1) % (1 << 32)
+        return admitted
+
+    def flows(self, bps: float) -> None:
+        """Responses of about this rate had packets."""
+        self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
+        for slot in range(FLOWS):
+            last = self.clock + slot
+            window_us = (STEPS * self.step + last % self.step) * RATE_TICK_US
+            octets = bps * float(self.random.uniform(0.9, 1.1)) * window_us / 8e6
+            self.registers.cells[Register.RATE_FLOW][slot] = (slot + 1) << 32 | last
+            self.registers.cells[Register.RATE_BYTES][slot] = round(octets)
+
+
+Arrivals = Callable[[float], dict[str, float]]
+"""Requests per second by destination at a time."""
+
+
+@dataclass
+class Run:
+    """A controller's task, a switch, and a link that so many requests per second fill."""
+
+    options: str
+    arrivals: Arrivals
+    capacity: float = 60.0
+    response: Callable[[float], float] | None = None
+    """Response rate at a time in bit/s; left out: what the link leaves of FAST_BPS."""
+    switch: Switch = field(default_factory=Switch)
+    decisions: list[Decision] = field(default_factory=list[Decision])
+
+    def __post_init__(self) -> None:
+        self.world = World.of(parse(web(more=f"news: {self.options}")))
+        assert self.world.news is not None
+        self.view: NewsView = self.world.news
+
+    def until(self, end_s: float) -> Run:
+        """Run from zero in virtual time."""
+        in_virtual_time(self._run(end_s))
+        return self
+
+    async def _run(self, end_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.switch.step = step_time(self.view.config.rate_window_s)
+        await self.switch.apply(self.world.state())
+        link = cast(Link, self.switch)
+        control = asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))
+        while loop.time() < end_s and not control.done():
+            admitted = sum(
+                self.switch.requests(destination, int(self.switch.random.poisson(rate * TICK_S)))
+                for destination, rate in self.arrivals(loop.time()).items()
+            )
+            load = admitted / TICK_S / self.capacity
+            share = 1.0 if load <= 1 else 0.2 / load
+            self.switch.flows(self.response(loop.time()) if self.response else FAST_BPS * share)
+            await asyncio.sleep(TICK_S)
+        if control.done():
+            control.result()
+        control.cancel()
+
+
+class _Keep(NewsTrace):
+    """Decisions as they are made."""
+
+    def __init__(self, decisions: list[Decision]) -> None:
+        super().__init__(None)
+        self._decisions = decisions
+
+    def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
+        self._decisions.append(decision)

@@ -1,0 +1,78 @@
+"""Decoding of rates and samples, and the numbers that settings become."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address as ip_address
+
+import numpy as np
+import pytest
+from fakeswitch import Memory
+from pytest import approx
+from sluice.config import NewsConfig
+from sluice.names import SAMPLES, Register
+from sluice.news import Requests
+from sluice.switch.destinations import limit_noted, read_requests
+from sluice.switch.rates import FlowReader, decode, flow_mask, step_time
+from sluice.switch.sampling import SampleReader
+
+
+@pytest.mark.parametrize(("window_s", "step"), [(1.0, 128), (0.9175, 128), (0.125, 16), (0.001, 1), (60, 8192)])
+def test_window_becomes_the_nearest_step(window_s: float, step: int) -> None:
+    assert step_time(window_s) == step
+
+
+@pytest.mark.parametrize(("share", "mask"), [(1.0, 0), (0.5, 1), (0.3, 3), (1e-9, (1 << 20) - 1)])
+def test_share_becomes_a_mask(share: float, mask: int) -> None:
+    assert flow_mask(share) == mask
+
+
+def test_rate_of_a_flow() -> None:
+    """10,000 bytes in 7 steps of 128 units and 64 units of the next: 960 * 1,024 us."""
+    flow = np.array([7 << 32 | (1 << 24) + 64], np.uint64)
+    assert decode(flow, np.array([10_000], np.uint64), 128) == approx([80_000 / 0.98304])
+
+
+async def test_only_flows_with_packets_since_the_last_reading() -> None:
+    memory, reader, options = Memory(), FlowReader(), NewsConfig()
+    cells = memory.cells
+    cells[Register.RATE_FLOW] |= {1: 5 << 32 | 1 << 24, 2: 6 << 32 | 1 << 24}
+    cells[Register.RATE_BYTES] |= {1: 1000, 2: 1000}
+    keys, rates = await reader.read(memory, options)
+    assert keys.size == rates.size == 0, "the first reading is a base"
+    cells[Register.RATE_BYTES][2] += 500
+    cells[Register.RATE_FLOW][3] = 9 << 32 | 1 << 24
+    keys, rates = await reader.read(memory, options)
+    assert keys.tolist() == [2 << 32 | 6, 3 << 32 | 9]
+    assert rates.tolist() == approx([1500 * 8e6 / (896 * 1024), 0])
+
+
+async def test_samples_are_read_once_and_round_the_ring() -> None:
+    memory, reader = Memory(), SampleReader()
+    ring, end = memory.cells[Register.SAMPLE_RING], memory.cells[Register.SAMPLE_NEXT]
+    end[0] = 5
+    assert list(await reader.read(memory)) == []
+    ring |= {5: 50, 6: 60}
+    end[0] = 7
+    assert list(await reader.read(memory)) == [50, 60]
+    assert list(await reader.read(memory)) == []
+    end[0] = 7 + 3 * SAMPLES
+    assert len(await reader.read(memory)) == SAMPLES
+    reader.rebase()
+    end[0] += 10
+    assert list(await reader.read(memory)) == []
+
+
+async def test_requests_with_those_of_unlisted_destinations() -> None:
+    memory = Memory()
+    memory.cells[Register.REQUESTS_OFFERED] |= {0: 9, 3: 5}
+    memory.cells[Register.REQUESTS_ADMITTED] |= {0: 9, 3: 4}
+    memory.cells[Register.REQUESTS_REFUSED] |= {3: 1}
+    memory.cells[Register.REQUESTS_RETURNING] |= {3: 2}
+    requests = await read_requests(memory, {ip_address("10.0.0.9"): 3, ip_address("10.0.0.2"): 3})
+    assert requests == {0: Requests(9, 9, 0, 0), 0x0A000002: Requests(5, 4, 1, 2)}
+
+
+def test_noted_limit() -> None:
+    assert limit_noted(b"limit=12.5") == 12.5
+    assert limit_noted(b"") is None
+    assert limit_noted(b"limit=many") is None
