@@ -2,8 +2,8 @@
 
 A touch is what a switch ASIC's stateful unit does once per packet: one read, one write, or a read and then a write of
 the same cell. The control flow of a pipeline is a directed acyclic graph of conditionals and tables; the proof follows
-every register along every path of it (paths with the same touches so far are followed once) and looks inside every
-action in order. Exit status 1, and the offending path, when a register is touched twice.
+every register, one at a time, along every path of it (paths with the same touch so far are followed once) and looks
+inside every action in order. Exit status 1, and the offending path, when a register is touched twice.
 
 Resubmitted packets are separate passes: each is held to the rule on its own.
 """
@@ -43,9 +43,6 @@ class Touch:
     cell: Index
 
 
-Touches = Mapping[str, Touch]
-
-
 def index(operand: Any, local: Mapping[str, Index]) -> Index:
     """An operand as an index; fields that this action has assigned are replaced by what they were assigned."""
     if isinstance(operand, dict) and operand.get("type") == "field":
@@ -58,40 +55,46 @@ def index(operand: Any, local: Mapping[str, Index]) -> Index:
     return Index(str(operand), frozenset())
 
 
-def touched(touches: Touches, register: str, write: bool, cell: Index, where: str) -> Touches:
-    """The touches after one more access; TouchError when that makes a second touch."""
-    before = touches.get(register)
+def touched(before: Touch | None, register: str, write: bool, cell: Index, where: str) -> Touch:
+    """The touch after one more access; TouchError when that makes a second touch."""
     if before is None:
-        return {**touches, register: Touch(int(not write), int(write), cell)}
+        return Touch(int(not write), int(write), cell)
     if write and before.writes == 0 and before.cell == cell:
-        return {**touches, register: Touch(before.reads, 1, cell)}
+        return replace(before, writes=1)
     raise TouchError(
         f"{register}: a {'write' if write else 'read'} of {cell.text} in {where}, after {before.reads} reads and "
         f"{before.writes} writes of {before.cell.text} on the same path"
     )
 
 
-def executed(touches: Touches, action: Json, where: str) -> Touches:
-    """The touches after an action."""
+def access(primitive: Json) -> tuple[str, bool, Any] | None:
+    """The register that a primitive accesses, whether it writes, and the operand that is its index."""
+    operands = primitive["parameters"]
+    if primitive["op"] == "register_read":
+        return operands[1]["value"], False, operands[2]
+    if primitive["op"] == "register_write":
+        return operands[0]["value"], True, operands[1]
+    return None
+
+
+def executed(touch: Touch | None, register: str, action: Json, where: str) -> Touch | None:
+    """What has been done to a register after an action."""
     local: dict[str, Index] = {}
     for primitive in action["primitives"]:
         operands = primitive["parameters"]
-        if primitive["op"] == "register_read":
-            touches = touched(touches, operands[1]["value"], False, index(operands[2], local), where)
-        elif primitive["op"] == "register_write":
-            touches = touched(touches, operands[0]["value"], True, index(operands[1], local), where)
+        accessed = access(primitive)
+        if accessed and accessed[0] == register:
+            touch = touched(touch, register, accessed[1], index(accessed[2], local), where)
         if operands and operands[0]["type"] == "field":
             changed = ".".join(operands[0]["value"])
             value = index(operands[1], local) if primitive["op"] == "assign" else None
-            touches = {
-                register: replace(touch, cell=CHANGED) if changed in touch.cell.fields else touch
-                for register, touch in touches.items()
-            }
+            if touch and changed in touch.cell.fields:
+                touch = replace(touch, cell=CHANGED)
             local = {name: known for name, known in local.items() if changed not in known.fields}
             local.pop(changed, None)
             if value is not None and changed not in value.fields:
                 local[changed] = value
-    return touches
+    return touch
 
 
 class Pipeline:
@@ -118,29 +121,51 @@ class Pipeline:
         if "__MISS__" in following or node.get("default_entry") is None:
             yield None, following.get("__MISS__", node.get("base_default_next"))
 
-    def prove(self) -> set[str]:
-        """Follows every path. Returns the registers met; TouchError on a second touch."""
-        met: set[str] = set()
-        seen: set[tuple[str, frozenset[tuple[str, Touch]]]] = set()
-        open_ends: list[tuple[str, Touches]] = [(self.start, {})] if self.start else []
+    def reachable(self) -> Iterator[Json]:
+        """Every action on some path."""
+        seen: set[str] = set()
+        open_ends = [self.start] if self.start else []
         while open_ends:
-            name, touches = open_ends.pop()
-            key = (name, frozenset(touches.items()))
-            if key in seen:
+            name = open_ends.pop()
+            if name in seen:
                 continue
-            seen.add(key)
+            seen.add(name)
             for action, following in self.steps(name):
-                after = executed(touches, action, name) if action else touches
-                met |= after.keys()
+                if action:
+                    yield action
+                if following is not None:
+                    open_ends.append(following)
+
+    def registers(self) -> set[str]:
+        """The registers that some path accesses."""
+        primitives = (primitive for action in self.reachable() for primitive in action["primitives"])
+        return {accessed[0] for primitive in primitives if (accessed := access(primitive))}
+
+    def prove(self, register: str) -> None:
+        """Follows a register along every path; TouchError on a second touch."""
+        seen: set[tuple[str, Touch | None]] = set()
+        open_ends: list[tuple[str, Touch | None]] = [(self.start, None)] if self.start else []
+        while open_ends:
+            name, touch = open_ends.pop()
+            if (name, touch) in seen:
+                continue
+            seen.add((name, touch))
+            for action, following in self.steps(name):
+                after = executed(touch, register, action, name) if action else touch
                 if following is not None:
                     open_ends.append((following, after))
-        return met
 
 
 def prove(program: Json) -> set[str]:
     """Proves every pipeline of a program; returns the names of the registers met."""
     actions = {action["id"]: action for action in program["actions"]}
-    return set().union(*(Pipeline(pipeline, actions).prove() for pipeline in program["pipelines"]))
+    met: set[str] = set()
+    for description in program["pipelines"]:
+        pipeline = Pipeline(description, actions)
+        for register in sorted(pipeline.registers()):
+            pipeline.prove(register)
+            met.add(register)
+    return met
 
 
 def main() -> int:
