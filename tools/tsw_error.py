@@ -146,7 +146,7 @@ def plot(found: list[Case], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    mpl.rcParams["svg.hashsalt"] = "tsw"
+    mpl.rcParams |= {"svg.hashsalt": "tsw", "svg.fonttype": "none"}  # the same bytes each time, and few
     names = {"steady": "rate, bit/s", "on/off": "mean pause, s", "response": "size, bytes"}
     figure, axes = plt.subplots(1, len(names), figsize=(11, 3.4), sharey=True, constrained_layout=True)
     for axis, (family, label) in zip(axes, names.items(), strict=True):
