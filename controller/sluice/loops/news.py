@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 
-from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import Meter, Table
 from sluice.news import Decision
@@ -23,11 +23,6 @@ METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
 """What a decision may change. The refilling of a bucket by a write is why only what differs is written."""
 
 
-def polls(config: NewsConfig) -> int:
-    """Readings in an interval."""
-    return max(1, round(config.interval_s / config.poll_s))
-
-
 async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) -> None:
     """Never returns. Raises SwitchError when the switch does not answer.
 
@@ -36,32 +31,38 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in world.plan.servers]
-    due, reading = loop.time(), 0
+    interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
+    reading = observation = loop.time()
     view.rebase()
     while True:
         samples = await view.poll(link.registers)
-        if reading % polls(view.config) == 0:
+        if loop.time() >= observation:
             await view.count(link.registers)
             decision = view.observe(loop.time(), await read_ledger(link.registers, servers), samples)
+            # Late readings do not add up: intervals end at whole multiples; one that was missed is left out.
+            observation += interval_s * max(1, math.ceil((loop.time() - observation) / interval_s))
         elif view.sampling:
             await view.count(link.registers)
             decision = view.sampled(loop.time(), samples)
         else:
             decision = None
         if decision is not None:
-            before = view.said
-            wrote = await link.apply(world.state(), TABLES, METERS) > 0
-            trace.write(view, decision, wrote=wrote)
-            view.said = _event(decision)
-            _log.log(
-                logging.INFO if view.said != before else logging.DEBUG,
-                decision.sentence,
-                extra={key: value for key, value in decision.row().items() if key != "time_s"} | {"wrote": wrote},
-            )
-        reading += 1
-        # A reading that came late does not shift the next one; one that came a whole period late does.
-        due = max(due + view.config.interval_s / polls(view.config), loop.time())
-        await asyncio.sleep(due - loop.time())
+            await _act(world, link, view, trace, decision)
+        reading = max(reading + poll_s, loop.time())
+        await asyncio.sleep(min(reading, observation) - loop.time())
+
+
+async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:
+    """Write what changed, and say what is new."""
+    before = view.said
+    wrote = await link.apply(world.state(), TABLES, METERS) > 0
+    trace.write(view, decision, wrote=wrote)
+    view.said = _event(decision)
+    _log.log(
+        logging.INFO if view.said != before else logging.DEBUG,
+        decision.sentence,
+        extra={key: value for key, value in decision.row().items() if key != "time_s"} | {"wrote": wrote},
+    )
 
 
 def _event(decision: Decision) -> tuple[object, ...]:

@@ -130,7 +130,8 @@ class NewsView:
 
     def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""
-        decision = self._news.observe(Observation(now_s, self._collector.take(), self.requests, ledger, samples))
+        keys, rates = self._collector.take()
+        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys))
         if decision is not None:
             self._splitter.count(decision.target, decision.seconds)
         return self._take(decision)

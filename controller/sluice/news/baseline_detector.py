@@ -41,12 +41,15 @@ class BaselineDetector:
         """The usual requests per second over all destinations; 0 while nothing is known."""
         return self._requests.average or 0.0
 
-    def observe(self, ar: float | None, offered: float, *, limiting: bool, sick: bool) -> Detection:
+    def observe(
+        self, ar: float | None, offered: float, *, limiting: bool, sick: bool, evident: bool = True
+    ) -> Detection:
         """Decide on one window: AR in bit/s and offered requests per second.
 
         Nothing is learned while a limit is in force, while responses are slow under more requests than usual, or
         while a server or a flood is known to be the cause; except to become warm, without which nothing can be
-        judged.
+        judged. Nor is anything learned of too few flows to have a fastest part (not ``evident``): what an idle
+        network carries is no measure for a busy one.
         """
         options, extra = self._options, self._options.production
         ar_average, request_average = self._ar.average, self._requests.average
@@ -67,7 +70,7 @@ class BaselineDetector:
         if ar is None:
             return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)
         congested = busier and not recovered
-        if not self.warm or not (limiting or self.alarm or congested or sick):
+        if evident and (not self.warm or not (limiting or self.alarm or congested or sick)):
             self.learned = True
             self._ar.fold(ar)
             self._requests.fold(offered)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sluice.balance.counts import Counts
 
 from .detector import Detection
+from .flows import FlowKeys
 from .limit import Limit
 from .rates import FlowRates
 from .requests import Requests
@@ -33,6 +34,9 @@ class Observation:
     """Cumulative, by server."""
     samples: Iterable[int] = ()
     """Destinations of the packets sampled since they were last handed over, before translation."""
+    flow_keys: FlowKeys | None = None
+    """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
+    each time."""
 
 
 @dataclass(frozen=True, slots=True)

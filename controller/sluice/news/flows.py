@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,13 +24,18 @@ class FlowCollector:
         self._keys.append(keys)
         self._rates.append(rates)
 
-    def take(self) -> FlowRates:
-        """The rate of every flow since the last call, bit/s, in no order; O(n log n)."""
-        if not self._keys:
-            return np.zeros(0)
-        # Newest first: of equal keys `unique` names the first.
-        keys = np.concatenate(self._keys[::-1])
-        rates = np.concatenate(self._rates[::-1])
-        _, first = np.unique(keys, return_index=True)
+    def take(self) -> tuple[FlowKeys, FlowRates]:
+        """Key and rate, bit/s, of every flow since the last call."""
+        keys, rates = newest(self._keys, self._rates)
         self._keys, self._rates = [], []
-        return rates[first]
+        return keys, rates
+
+
+def newest(keys: Sequence[FlowKeys], rates: Sequence[FlowRates]) -> tuple[FlowKeys, FlowRates]:
+    """Each flow once, by its last rate, from several readings in the order of time; O(n log n)."""
+    if not keys:
+        return np.zeros(0, np.uint64), np.zeros(0)
+    # Backwards: of equal keys `unique` names the first.
+    every = np.concatenate(keys[::-1])
+    flows, first = np.unique(every, return_index=True)
+    return flows, np.concatenate(rates[::-1])[first]

@@ -144,7 +144,7 @@ class News:
         if interval is None:
             return None
         self._interval = interval
-        self._window.push(rates, interval)
+        self._window.push(rates, interval, observation.flow_keys)
         measured = self._window.measure(self._options.fast_share, self._options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)
@@ -186,7 +186,13 @@ class News:
         else:
             sick = self._verdict.cause in (Cause.SICK, Cause.FLOOD)
             limiting = self.rate is not None
-            detection = self._production.observe(measured.ar, measured.offered, limiting=limiting, sick=sick)
+            detection = self._production.observe(
+                measured.ar,
+                measured.offered,
+                limiting=limiting,
+                sick=sick,
+                evident=measured.flows * self._options.fast_share >= 1,
+            )
             if self._production.learned:
                 self._spot.learn(interval)
         if detection.alarm and not before:
@@ -210,7 +216,9 @@ class News:
                 self._paper_limit.release()
             return
         share = _share(measured.ar, detection.ar_average)
-        health = Health(share, healthy=detection.recovered, degraded=detection.slower, busier=detection.busier)
+        # Half the tolerance of the alarm: to move a limit by mistake costs less than to raise one.
+        degraded = share is not None and not detection.recovered
+        health = Health(share, healthy=detection.recovered, degraded=degraded, busier=detection.busier)
         self._production_limit.observe(health, self._of_target(interval), interval.seconds)
         if self.rate is None:
             self._aimed = False

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .errors import ObservationError
+from .flows import FlowKeys, newest
 from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
 
@@ -27,14 +29,25 @@ class Measurement:
 
 
 class MeasurementWindow:
-    """The last few intervals. A flow that lives in several of them counts in each, as it was measured in each."""
+    """The last few intervals.
+
+    A flow that lives in several of them counts once, at its last rate, where flows can be told apart: counted in
+    each, one fast bulk transfer would be a part of the fastest that shrinks as others come, and AR with it.
+    """
 
     def __init__(self, intervals: int) -> None:
-        self._ring: deque[tuple[FlowRates, Interval]] = deque(maxlen=intervals)
+        self._ring: deque[tuple[FlowKeys | None, FlowRates, Interval]] = deque(maxlen=intervals)
 
-    def push(self, rates: FlowRates, interval: Interval) -> None:
-        """Take in the newest interval."""
-        self._ring.append((rates, interval))
+    def push(self, rates: FlowRates, interval: Interval, keys: FlowKeys | None = None) -> None:
+        """Take in the newest interval. Raises ObservationError for keys that are not as many as the rates."""
+        if keys is not None and keys.size != rates.size:
+            raise ObservationError(f"{keys.size} keys for {rates.size} flows: give one each")
+        self._ring.append((keys, rates, interval))
+
+    def _rates(self) -> FlowRates:
+        keys = [keys for keys, _, _ in self._ring if keys is not None]
+        rates = [rates for _, rates, _ in self._ring]
+        return newest(keys, rates)[1] if len(keys) == len(rates) else np.concatenate(rates)
 
     def resize(self, intervals: int) -> None:
         """Keep the newest ``intervals`` from now on."""
@@ -49,9 +62,9 @@ class MeasurementWindow:
 
         Without a single response AR is 0 once ``min_requests`` were admitted, and unknown below that.
         """
-        rates = np.concatenate([rates for rates, _ in self._ring])
+        rates = self._rates()
         seconds = self.seconds
-        requests = total(interval.total for _, interval in self._ring)
+        requests = total(interval.total for _, _, interval in self._ring)
         ar = fastest_mean(rates, share)
         if ar is None and requests.admitted >= min_requests:
             ar = 0.0
@@ -67,10 +80,10 @@ class MeasurementWindow:
     @property
     def seconds(self) -> float:
         """The length of what is in the window."""
-        return sum(interval.seconds for _, interval in self._ring)
+        return sum(interval.seconds for _, _, interval in self._ring)
 
     def requests(self, destination: int | None) -> Requests:
         """Requests in the window towards one destination, or towards all for None."""
         if destination is None:
-            return total(interval.total for _, interval in self._ring)
-        return total(interval.requests.get(destination, Requests()) for _, interval in self._ring)
+            return total(interval.total for _, _, interval in self._ring)
+        return total(interval.requests.get(destination, Requests()) for _, _, interval in self._ring)

@@ -88,6 +88,15 @@ def test_nothing_is_said_before_it_is_warm() -> None:
     assert not detector.observe(1, 400, limiting=False, sick=False).alarm
 
 
+def test_idle_network_teaches_nothing() -> None:
+    detector = BaselineDetector(OPTIONS)
+    for _ in range(200):
+        assert not detector.observe(1000, 1, limiting=False, sick=False, evident=False).alarm
+    assert not detector.warm
+    for _ in range(200):
+        assert not detector.observe(100, 40, limiting=False, sick=False).alarm
+
+
 def test_search_backs_off_below_the_last_healthy_limit_and_returns_halfway() -> None:
     search = CapacitySearch(100.0)
     search.healthy(EXTRA)
