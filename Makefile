@@ -16,19 +16,29 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab test ptf test-python test-switch test-lab lint format p4 p4-check bench setup clean root
+.PHONY: help demo lab news news-overhead test ptf test-python test-switch test-lab lint format p4 p4-check bench setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  SWITCH=bmv2 in front of demo, lab or ptf uses a stock simple_switch_grpc from PATH."
 
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt and the controller running
+lab: setup root ## the same network with Mininet's prompt; SCENARIO=... runs one flash crowd (docs/news.md)
+ifdef SCENARIO
+	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour)
+else
 	@$(BIN)/python -m topo.lab
+endif
+
+news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes up to 10
+	@$(BIN)/python -m topo.news $(if $(QUICK),--quick --output results/news-quick)
+
+news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 10 min
+	@$(BIN)/python -m topo.news.overhead
 
 test: lint p4-check test-switch test-python ptf test-lab ## set-up, then every check and every test
 	@echo "sluice: every check and every test passed"

@@ -60,13 +60,30 @@ class Server:
     def run(self) -> None:
         """Serve for ever."""
         while True:
-            for descriptor, _ in self._epoll.poll(0 if self._turns else None):
-                if descriptor == self._listener.fileno():
-                    self._accept()
-                elif (answer := self._answers.get(descriptor)) is not None:
+            self.step()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self._listener.getsockname()
+
+    @property
+    def waiting(self) -> int:
+        """How many answers wait for their turn."""
+        return len(self._turns)
+
+    def step(self) -> None:
+        """Do what there is to do now; wait if there is nothing."""
+        for descriptor, events in self._epoll.poll(0 if self._turns else None):
+            if descriptor == self._listener.fileno():
+                self._accept()
+            elif (answer := self._answers.get(descriptor)) is not None:
+                if events & (select.EPOLLHUP | select.EPOLLERR):
+                    self._close(answer)
+                else:
                     self._ready(answer)
-            for _ in range(min(len(self._turns), POLLS_EVERY_TURNS)):
-                self._turn(self._turns.popleft())
+        for _ in range(min(len(self._turns), POLLS_EVERY_TURNS)):
+            self._turn(self._turns.popleft())
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -102,7 +119,9 @@ class Server:
             self._close(answer)
 
     def _turn(self, answer: Answer) -> None:
-        """Work on an answer for `cost` seconds of CPU time, then send a block of it."""
+        """Work on an answer for `cost` seconds of CPU time, then send a block of it; nothing if the client has left."""
+        if answer.connection.fileno() < 0:
+            return
         until = time.thread_time() + self._cost_s
         while time.thread_time() < until:
             pass

@@ -18,7 +18,7 @@ from pathlib import Path
 from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
-from topo.news.programme import COMPRESSION, Planned, planned, programme
+from topo.news.programme import COMPRESSION, Planned, one_run, programme
 from topo.news.records import read_records
 from topo.news.run import Run, is_done, make_run
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
@@ -70,7 +70,7 @@ class Results:
         (self.output / "checks.json").write_text(json.dumps(checks(self.results), indent=2) + "\n")
         (self.output / "table.txt").write_text(table(self.results))
         for scenario, by_variant in self.results.items():
-            names = [variant.name for variant in DRAWN if variant.name in by_variant]
+            names = [variant.name for variant in DRAWN if variant.name in by_variant] or list(by_variant)
             if names:
                 runs = {name: self._records[f"{scenario}/{name}"] for name in names}
                 k = by_variant[names[0]].k
@@ -126,8 +126,9 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m topo.news", description=__doc__)
     parser.add_argument("--output", type=Path, default=REPOSITORY / "results/news", help="directory of the results")
     parser.add_argument("--quick", action="store_true", help="one scenario, three variants")
-    parser.add_argument("--scenario", choices=SCENARIOS, help="this one only")
-    parser.add_argument("--variant", choices=VARIANTS, help="with --scenario: this one only")
+    parser.add_argument("--scenario", choices=SCENARIOS, help="one run only: of this scenario")
+    parser.add_argument("--variant", choices=VARIANTS, default=PRODUCTION.name, help="of that one run")
+    parser.add_argument("--hour", action="store_true", help="that one run is an hour long (before compression)")
     parser.add_argument("--k", type=float, help="compression of time, at most 8")
     return parser.parse_args(arguments)
 
@@ -147,11 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             settings = replace(Settings(), k=options.k or COMPRESSION[kind])
             runs = programme(settings, quick=options.quick)
             if options.scenario:
-                runs = [one for one in runs if one.scenario.name == options.scenario]
-            if options.variant:
-                runs = [one for one in runs if one.variant.name == options.variant]
-                if not runs:
-                    runs = [planned(SCENARIOS[options.scenario], VARIANTS[options.variant], settings)]
+                runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
             minutes = sum(one.seconds for one in runs) / 60
             say(f"sluice news: switch {kind}, time compressed by {settings.k:g}, {len(runs)} runs, {minutes:.0f} min")
             options.output.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from topo.load.outcomes import Ending, Outcome
 from topo.news.plan import BYSTANDER, TARGET
 from topo.news.samples import Sample, at
-from topo.news.trace import Row, alarms, mean
+from topo.news.trace import Row, alarms, mean, measured
 
 LINEAR_SYNS = 5
 """A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""
@@ -79,7 +79,9 @@ class Figures:
     bystander_latency_median_ms: float
     """From the request's due time to its last byte, of those that finished."""
     bystander_refused: int
-    """Requests of the bystander that ended without a connection."""
+    """Connection requests of the bystander that the switch refused."""
+    bystander_unconnected: int
+    """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs)."""
     bystander_goodput_kbps: float
     """Of the bulk transfer."""
     bottleneck_used: float
@@ -108,7 +110,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     rejected = sum(one.connect_s is None and one.ending is not Ending.PENDING for one in due)
     finished = [one for one in target if one.ending is Ending.FINISHED and begin <= one.due_s + (one.done_s or 0) < end]
     latencies = [1000 * (one.done_s or 0.0) for one in bystander if one.ending is Ending.FINISHED]
-    rows = [row for row in records.rows if begin <= row.time_s < end]
+    rows = [row for row in measured(records.rows) if begin <= row.time_s < end]
     first, last = at(records.samples, begin), at(records.samples, end)
     link = last.link.since(first.link)
     sampled = max(1e-9, last.time_s - first.time_s)
@@ -124,7 +126,8 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
         bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
         bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
-        bystander_refused=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
+        bystander_refused=last.bystander_refused - first.bystander_refused,
+        bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
         limit_mean_per_s=mean([row.limit_per_s for row in rows]),

@@ -189,7 +189,7 @@ class NewsLab:
         self._serve(FAST)
         self._serve(SLOW, *limits, procs=slow.procs)
         self._serve(OTHER)
-        pace = f"--bytes-per-s={settings.bulk_bit_per_s * settings.k / 8:.0f}"
+        pace = f"--bytes-per-s={max(1.0, settings.bulk_bit_per_s * settings.k / 8):.0f}"
         bulk = ("send", "--address", str(OTHER.address), "--port", str(BULK_PORT), pace)
         self._servers.append(self.start_program(OTHER.name, "bulk", *bulk))
         for server, port in ((FAST, PORT), (SLOW, PORT), (OTHER, PORT), (OTHER, BULK_PORT)):

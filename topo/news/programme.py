@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -58,6 +59,15 @@ def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned
     elif not variant.controls and variant is not NONE:
         settings = replace(settings, before=STATIC_BEFORE)
     return Planned(scenario, variant, settings)
+
+
+def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: bool) -> Planned:
+    """Plan a run on its own; with `hour`, half an hour before the onset and half an hour after."""
+    one = planned(scenario, variant, settings)
+    if not hour:
+        return one
+    half = math.ceil(1800 / settings.period_s)
+    return replace(one, settings=replace(one.settings, before=half, after=half))
 
 
 def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:

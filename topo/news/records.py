@@ -20,7 +20,7 @@ def read_records(directory: Path) -> Records:
     meta = json.loads((directory / META).read_text())
     settings = Settings(**meta["settings"])
     k = settings.k
-    zero = float(meta["trace_zero_s"])
+    zero = float(meta["start"])
     return Records(
         period_s=settings.period_s / k,
         onset_s=settings.onset_s / k,
@@ -36,5 +36,10 @@ def read_records(directory: Path) -> Records:
 
 
 def _read_bulk(path: Path) -> list[tuple[float, int]]:
-    pairs = (line.split(",") for line in path.read_text().splitlines()[1:])
-    return [(float(moment), int(size)) for moment, size in pairs]
+    lines = (line.split(",") for line in path.read_text().splitlines()[1:])
+    return [(float(moment), int(size)) for moment, size, _ in lines]
+
+
+def bulk_connections(directory: Path) -> int:
+    """Return how many connections the bulk transfer has needed: one, if none was broken."""
+    return int((directory / "bulk.csv").read_text().splitlines()[-1].split(",")[2])

@@ -13,6 +13,7 @@ from typing import Any
 
 from topo.errors import LabError
 from topo.hosts import syn_retransmission
+from topo.load.bulk import HEADER as BULK_HEADER
 from topo.news.configuration import controller_config
 from topo.news.network import NewsLab
 from topo.news.plan import (
@@ -30,16 +31,18 @@ from topo.news.samples import Sample, process_usage, write_samples
 from topo.news.scenarios import Scenario, Variant
 from topo.news.settings import Settings
 from topo.news.trace import read_rows
-from topo.news.traffic import bystander_requests, target_requests, write_logs
+from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
 from topo.processes import Process
 
 SAMPLES_PER_INTERVAL = 16
+STATUS_EVERY_SAMPLES = 8
 LEAD_S = 2.0
 """The clients need so long to start and to read their logs."""
 END_TIMEOUT_S = 20.0
 FIRST_ROW_TIMEOUT_S = 30.0
 TRACE = "trace.csv"
 META = "meta.json"
+BULK_FILE = "bulk.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         logs = write_logs(
             lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
         )
-        first_row_at, first_row_s = _first_row(lab)
-        start = _next_boundary(first_row_at, settings.period_s / settings.k, time.time() + LEAD_S)
+        start = _next_boundary(_first_decision(lab), settings.period_s / settings.k, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
         samples = _sample(lab, start, settings, tick)
         for client in clients:
@@ -95,13 +97,12 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         partial = directory.with_name(directory.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / "bulk.csv", lab.directory / TRACE):
+        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, lab.directory / TRACE):
             shutil.copy(path, partial)
         shutil.copy(lab.directory / "controller.log", partial)
         write_samples(partial / "samples.csv", samples)
         meta = run.identity(kind) | {
             "start": start,
-            "trace_zero_s": first_row_s + start - first_row_at,
             "distance": lab.distance,
             "kernel": platform.release(),
             "syn_retransmission": syn_retransmission(),
@@ -121,13 +122,13 @@ def is_done(run: Run, kind: str, directory: Path) -> bool:
     return all(meta.get(name) == value for name, value in identity.items())
 
 
-def _first_row(lab: NewsLab) -> tuple[float, float]:
-    """Return when the controller's first decision was seen, on time.time() and on its own clock."""
+def _first_decision(lab: NewsLab) -> float:
+    """Wait for the controller's first decision, which ends an interval, and return when it was."""
     deadline = time.time() + FIRST_ROW_TIMEOUT_S
     while time.time() < deadline:
         rows = read_rows(lab.directory / TRACE)
         if rows:
-            return time.time(), rows[-1].time_s
+            return rows[0].time_s
         lab.require_running()
         time.sleep(0.01)
     raise LabError(f"the controller has not decided anything in {FIRST_ROW_TIMEOUT_S:g} s: see its log")
@@ -144,6 +145,7 @@ def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, setting
     servers = ((TARGET, TARGET_ADDRESS), (BYSTANDER, BYSTANDER_ADDRESS))
     places = [f"--server={name}={address}:{PORT}" for name, address in servers]
     when = (f"--start={start}", f"--seconds={seconds}")
+    later = f"--delay={SILENCE_S}"
     clients: list[Process] = []
     for client in (*CROWD, WITNESS):
         output = f"--output={lab.directory / client.name}-outcomes.csv"
@@ -152,9 +154,12 @@ def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, setting
         clients.append(
             lab.start_program(client.name, "replay", log, f"--pool={client.pool}", *places, *when, *patience, output)
         )
+    if not settings.bulk_bit_per_s:
+        (lab.directory / BULK_FILE).write_text(BULK_HEADER + "\n")
+        return clients
     bulk = (f"--address={OTHER.address}", f"--port={BULK_PORT}", f"--source={WITNESS.own_address}")
-    output = f"--output={lab.directory / 'bulk.csv'}"
-    clients.append(lab.start_program(WITNESS.name, "bulk", "receive", *bulk, *when, output))
+    output = f"--output={lab.directory / BULK_FILE}"
+    clients.append(lab.start_program(WITNESS.name, "bulk", "receive", *bulk, *when, later, output))
     return clients
 
 
@@ -162,11 +167,13 @@ def _sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[floa
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
     end = start + settings.seconds / settings.k
     samples: list[Sample] = []
-    due = start
+    due, refused = start, 0
     while due < end + step:
         time.sleep(max(0.0, due - time.time()))
         lab.require_running()
         link = lab.link()
+        if len(samples) % STATUS_EVERY_SAMPLES == 0:
+            refused = _refused(lab.controller.ask(command="status"), BYSTANDER)
         assert lab.switch.process is not None and lab.controller.process is not None
         samples.append(
             Sample(
@@ -176,8 +183,15 @@ def _sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[floa
                 link.dropped_packets,
                 *process_usage(lab.switch.process.pid),
                 *process_usage(lab.controller.process.pid),
+                refused,
             )
         )
         tick(max(0.0, end - time.time()))
         due = max(due + step, time.time())
     return samples
+
+
+def _refused(status: Mapping[str, Any], service: str) -> int:
+    """Return how many connection requests to a service were refused since the switch started."""
+    rows = status["news"]["destinations"]
+    return sum(row["refused"] for row in rows if row["name"].split()[0] == service)

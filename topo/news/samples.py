@@ -26,6 +26,8 @@ class Sample:
     switch_bytes: int
     controller_cpu_s: float
     controller_bytes: int
+    bystander_refused: int
+    """SYNs to the bystander that the switch refused, by the controller's latest status."""
 
     @property
     def link(self) -> LinkCounts:
@@ -54,7 +56,9 @@ def read_samples(path: Path) -> list[Sample]:
     """Read what `write_samples` wrote."""
     found: list[Sample] = []
     for line in path.read_text().splitlines()[1:]:
-        time_s, packets, size, drops, switch_cpu, switch_bytes, controller_cpu, controller_bytes = line.split(",")
+        time_s, packets, size, drops, switch_cpu, switch_bytes, controller_cpu, controller_bytes, refused = line.split(
+            ","
+        )
         found.append(
             Sample(
                 float(time_s),
@@ -65,6 +69,7 @@ def read_samples(path: Path) -> list[Sample]:
                 int(switch_bytes),
                 float(controller_cpu),
                 int(controller_bytes),
+                int(refused),
             )
         )
     return found

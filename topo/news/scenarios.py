@@ -10,9 +10,9 @@ from topo.plan import HostPlan
 
 PRODUCTION_TIMES_S = {"detection_s": 1.0, "window_s": 4.0, "baseline_s": 64.0}
 BUCKET_S = 0.25
-POLL_S = 1.0
+POLL_S = 2.0
 RATE_WINDOW_S = 1.0
-"""The controller's defaults, to be divided by k."""
+"""To be divided by k: the controller's defaults, but without production mode the switch is read every 2 s only."""
 MODEM_BYTES_PER_S = 7_000
 """A 56 kbit/s line."""
 
@@ -31,12 +31,19 @@ class Scenario:
     """After the onset only clients with slow links ask."""
     false_alarm: bool = False
     """There is no crowd: an alarm is a false one."""
+    bulk: bool = True
+    web: bool = True
+    """Which bystanders there are."""
 
     def settle(self, settings: Settings) -> Settings:
         """Return the settings of a run of this scenario."""
         if self.crowd_per_s is not None:
             settings = replace(settings, crowd_per_s=self.crowd_per_s)
-        return settings if self.ramp_s is None else replace(settings, ramp_s=self.ramp_s)
+        if self.ramp_s is not None:
+            settings = replace(settings, ramp_s=self.ramp_s)
+        if not self.web:
+            settings = replace(settings, web_per_s=0.0)
+        return settings if self.bulk else replace(settings, bulk_bit_per_s=0.0)
 
 
 NETWORK = Scenario("network-limited", "network-limited: the answers do not fit into the bottleneck", FAST)
@@ -57,7 +64,9 @@ RISING_LOAD = Scenario(
     ramp_s=256.0,
     false_alarm=True,
 )
-SCENARIOS = {one.name: one for one in (NETWORK, SERVER, SLOW_CLIENTS, RISING_LOAD)}
+BULK = Scenario("bystander-bulk", "network-limited, with a bulk transfer as the only bystander", FAST, web=False)
+WEB = Scenario("bystander-web", "network-limited, with web requests as the only bystander", FAST, bulk=False)
+SCENARIOS = {one.name: one for one in (NETWORK, SERVER, BULK, WEB, SLOW_CLIENTS, RISING_LOAD)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,6 @@ NONE = Variant("none", "no control")
 NEWS = Variant("news", "NEWS", mode="paper", identify=False)
 HOT_SPOT = Variant("news-hsi", "NEWS + hot spot", mode="paper")
 PRODUCTION = Variant("production", "NEWS, production", mode="production")
-STATIC = tuple(Variant(f"static-{rate}", f"static {rate}/s", static_per_s=float(rate)) for rate in (40, 60, 80))
+STATIC = tuple(Variant(f"static-{rate}", f"static {rate}/s", static_per_s=float(rate)) for rate in (30, 40, 60))
 STATIC_SAME = Variant("static-news", "static at NEWS's mean", static_from=HOT_SPOT.name)
 VARIANTS = {one.name: one for one in (NONE, NEWS, HOT_SPOT, PRODUCTION, *STATIC, STATIC_SAME)}

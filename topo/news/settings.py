@@ -23,11 +23,13 @@ class Settings:
     before: int = 8
     after: int = 12
     """Intervals before and after the one in which the crowd begins."""
-    onset_phase: float = 0.625
-    """Where in its interval the crowd begins: the paper's own 88 s at T = 64 s are 1.375 intervals."""
+    onset_phase: float = 0.98
+    """Where in its interval the crowd begins.  As published, the limit starts from what was admitted in the interval of
+    the alarm and then moves up and down around it, so this and the ramp decide how high it is (docs/news.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
-    ramp_s: float = 60.0
+    ramp_s: float = 130.0
+    """From the quiet to the crowd's rate ("about 5 times in just several minutes")."""
     link_bit_per_s: float = LINK_BIT_PER_S
     queue_frames: int = 32
     burst_frames: int = 2
@@ -42,11 +44,11 @@ class Settings:
     rto_min_s: float = 0.2
     """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
     slow_cpus: float = 0.3
-    slow_cost_us: float = 330.0
+    slow_cost_us: float = 400.0
     slow_workers: int = 300
     slow_backlog: int = 256
     """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait.
-    It answers some 38 requests per second (before compression by 8), about 60 % of what the link carries."""
+    It answers some 33 requests per second (before compression by 8), three quarters of what the link has room for."""
     seed: int = 1
 
     def crowd(self) -> Crowd:

@@ -139,7 +139,7 @@ def _bystanders(scenario: str, by_variant: Mapping[str, Result]) -> dict[str, bo
             continue
         crowd, quiet = by_variant[name].crowd, by_variant[name].quiet
         times = crowd.bystander_latency_median_ms / quiet.bystander_latency_median_ms
-        kept = crowd.bystander_goodput_kbps / quiet.bystander_goodput_kbps
+        kept = crowd.bystander_goodput_kbps / max(1e-9, quiet.bystander_goodput_kbps)
         if name == HOT_SPOT.name:
             found[f"{scenario}: bystander's median latency at most 1.8 times the quiet one ({name}: {times:.2f})"] = (
                 times <= LATENCY_TIMES

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision; time in seconds on the controller's own clock, rates in bit/s and connections/s."""
+    """One decision; time in seconds on time.time(), rates in bit/s and connections/s."""
 
     time_s: float
     ar_bps: float
@@ -30,7 +30,7 @@ def parse_rows(text: str) -> list[Row]:
     whole = text[: text.rfind("\n") + 1]
     return [
         Row(
-            time_s=float(one["time_s"]),
+            time_s=float(one["unix_s"]),
             ar_bps=_number(one["ar_bps"]),
             offered_per_s=_number(one["offered_per_s"]),
             admitted_per_s=_number(one["admitted_per_s"]),
@@ -57,6 +57,16 @@ def alarms(rows: Sequence[Row]) -> list[float]:
         if row.alarm and not before:
             found.append(row.time_s)
         before = row.alarm
+    return found
+
+
+def measured(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of whole intervals: while it looks for the hot spot, the controller also decides in between,
+    from the interval before."""
+    found: list[Row] = []
+    for row in rows:
+        if not found or (row.ar_bps, row.offered_per_s) != (found[-1].ar_bps, found[-1].offered_per_s):
+            found.append(row)
     return found
 
 

@@ -13,6 +13,10 @@ from topo.news.plan import BYSTANDER, CROWD, TARGET, WITNESS
 from topo.news.scenarios import MODEM_BYTES_PER_S, Scenario
 from topo.news.settings import Settings
 
+SILENCE_S = 0.3
+"""The load begins so long after the log, measured (not compressed): what falls into the tail of the controller's empty
+first interval would be its first idea of what is usual."""
+
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
     """Return the target's requests, before compression."""
@@ -27,6 +31,8 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
 
 def bystander_requests(settings: Settings) -> Iterator[Request]:
     """Return the bystander's web requests: the same sizes, at a steady rate."""
+    if not settings.web_per_s:
+        return iter(())
     steady = Crowd(settings.web_per_s, settings.web_per_s, settings.onset_s, 0.0, settings.seconds)
     return synthesise(steady, BYSTANDER, seed=settings.seed)
 
@@ -35,6 +41,8 @@ def write_logs(directory: Path, target: Iterable[Request], bystander: Iterable[R
     """Write a compressed log for each client host and return where they are; a client is always on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
     for one in heapq.merge(target, bystander, key=lambda request: request.time_s):
+        if one.time_s < SILENCE_S * k:
+            continue
         number, place = divmod(one.client, len(CROWD))
         host = WITNESS if one.server == BYSTANDER else CROWD[place]
         shares[host.name].append(replace(one, client=number).compressed(k))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from topo.load.outcomes import Ending, Outcome, read_outcomes, write_outcomes
 from topo.load.patience import draw_wait
 from topo.load.replay import Replay
 from topo.load.requestlog import LogFormatError, Request, read_log, write_log
-from topo.load.server import answer_to
+from topo.load.server import Server, answer_to
 from topo.load.synthesise import Crowd, draw_size, synthesise
 from topo.load.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
 from topo.switches import REPOSITORY
@@ -169,6 +170,23 @@ def test_every_request_gets_its_bytes(limits: tuple[str, ...]) -> None:
     for one in outcomes:
         assert one.connect_s is not None and one.first_byte_s is not None and one.done_s is not None
         assert 0 < one.connect_s <= one.first_byte_s <= one.done_s
+
+
+def test_a_client_that_leaves_gets_no_second_turn() -> None:
+    """epoll reports a reset connection even when nothing is asked of it."""
+    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=10.0)
+    clients = [socket.create_connection(server.address) for _ in range(20)]
+    for client in clients:
+        client.sendall(b"GET /700000 HTTP/1.0\r\n\r\n")
+    while server.waiting < len(clients):
+        server.step()
+    for client in clients:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+    server.step()
+    assert server.waiting < len(clients)
+    while server.waiting:
+        server.step()
 
 
 def test_a_client_on_a_slow_line_takes_its_time() -> None:

@@ -14,10 +14,10 @@ from topo.news.measures import Records, figures, syn_times
 from topo.news.samples import Sample, at
 from topo.news.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
 from topo.news.settings import Settings
-from topo.news.trace import Row, alarms, parse_rows
+from topo.news.trace import Row, alarms, measured, parse_rows
 from topo.news.traffic import target_requests
 
-HEADER = "time_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
+HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
 
 def row(time_s: float, *, alarm: bool, ar: float = 1000.0, limit: float = math.nan) -> Row:
@@ -29,7 +29,9 @@ def outcome(due: float, server: str, ending: Ending, *, connect: float | None = 
 
 
 def sample(time_s: float, packets: int, drops: int) -> Sample:
-    return Sample(time_s, packets, packets * 100, drops, time_s * 0.5, 10_000_000, time_s * 0.25, 20_000_000)
+    return Sample(
+        time_s, packets, packets * 100, drops, time_s * 0.5, 10_000_000, time_s * 0.25, 20_000_000, drops // 50
+    )
 
 
 RECORDS = Records(
@@ -77,7 +79,7 @@ def test_the_figures_of_the_crowd() -> None:
     assert found.offered_per_s == pytest.approx(7 / 30)
     assert found.finished_per_s == pytest.approx(2 / 30)
     assert (found.bystander_latency_mean_ms, found.bystander_latency_median_ms) == (pytest.approx(200), 200)
-    assert found.bystander_refused == 1
+    assert (found.bystander_refused, found.bystander_unconnected) == (2, 1)
     assert found.bystander_goodput_kbps == pytest.approx(15_000 * 8 / 30 / 1000)
     assert found.bottleneck_used == pytest.approx(300 * 100 * 8 / 30 / 1e4)
     assert (found.switch_cpu, found.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
@@ -105,6 +107,11 @@ def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
     assert [one.time_s for one in rows] == [1.0, 2.0]
     assert math.isnan(rows[0].ar_bps) and rows[1].limit_per_s == 7.5 and rows[1].hot_spot == "167772260"
     assert alarms(rows) == [2.0]
+    assert measured([rows[0], rows[1], replace(rows[1], time_s=2.5), replace(rows[1], time_s=3.0, ar_bps=6.0)]) == [
+        rows[0],
+        rows[1],
+        replace(rows[1], time_s=3.0, ar_bps=6.0),
+    ]
     assert parse_rows("") == []
 
 

@@ -1,0 +1,103 @@
+"""What flash-crowd control costs: CPU and memory of the switch and the controller, for T = 16 to 256 s (Table II).
+
+`python -m topo.news.overhead` as root.  One short network-limited run with hot-spot identification for each T.  Time is
+compressed by k, so both the load and the number of detections per second are k times the paper's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.news.measures import Figures, figures
+from topo.news.programme import COMPRESSION
+from topo.news.records import read_records
+from topo.news.run import Run, is_done, make_run
+from topo.news.scenarios import HOT_SPOT, NETWORK
+from topo.news.settings import Settings
+from topo.switches import REPOSITORY, switch_kind
+
+PERIODS_S = (16.0, 32.0, 64.0, 128.0, 256.0)
+BEFORE_S, AFTER_S = 20.0, 40.0
+"""At least so long, as it is measured (compressed)."""
+
+
+def settings_for(period_s: float, k: float) -> Settings:
+    """Return the settings of a run with a T."""
+    interval = period_s / k
+    before = math.ceil(BEFORE_S / interval) + 1  # the first interval is left out
+    return replace(Settings(), k=k, period_s=period_s, before=before, after=math.ceil(AFTER_S / interval) + 2)
+
+
+def row(period_s: float, before: Figures, during: Figures) -> dict[str, float]:
+    """Return a line of the table; CPU in seconds per second, memory in MB, requests as measured."""
+    return {
+        "period_s": period_s,
+        "controller_cpu_before": round(before.controller_cpu, 4),
+        "controller_cpu_during": round(during.controller_cpu, 4),
+        "switch_cpu_before": round(before.switch_cpu, 4),
+        "switch_cpu_during": round(during.switch_cpu, 4),
+        "controller_mb": round(during.controller_mb, 1),
+        "switch_mb_before": round(before.switch_mb, 1),
+        "switch_mb_during": round(during.switch_mb, 1),
+        "offered_per_s": round(during.offered_per_s, 1),
+    }
+
+
+def table(rows: Sequence[dict[str, float]]) -> str:
+    """Return the rows for a person."""
+    lines = ["    T  controller CPU    switch CPU        memory (MB)            offered"]
+    lines += [
+        f"{one['period_s']:4.0f} s  {one['controller_cpu_before']:5.1%} -> {one['controller_cpu_during']:5.1%}  "
+        f"{one['switch_cpu_before']:5.1%} -> {one['switch_cpu_during']:5.1%}  "
+        f"{one['controller_mb']:.0f} + {one['switch_mb_before']:.0f} -> {one['switch_mb_during']:.0f}  "
+        f"{one['offered_per_s']:.0f}/s"
+        for one in rows
+    ]
+    return "\n".join(lines)
+
+
+def measure(output: Path, k: float, kind: str) -> list[dict[str, float]]:
+    """Make the runs that are not there yet and return the table."""
+    rows: list[dict[str, float]] = []
+    for period_s in PERIODS_S:
+        run = Run(NETWORK, HOT_SPOT, NETWORK.settle(settings_for(period_s, k)))
+        directory = output / "runs" / f"T{period_s:.0f}"
+        if not is_done(run, kind, directory):
+            print(f"T = {period_s:.0f} s: {run.settings.seconds / k:.0f} s", flush=True)
+            make_run(run, kind, directory, lambda left: None)
+        records = read_records(directory)
+        rows.append(row(period_s, figures(records, records.quiet()), figures(records, records.window())))
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m topo.news.overhead", description=__doc__)
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/overhead", help="directory of the results")
+    options = parser.parse_args(arguments)
+    options.output.mkdir(parents=True, exist_ok=True)
+    with interruptible():
+        try:
+            kind = switch_kind()
+            rows = measure(options.output, COMPRESSION[kind], kind)
+        except LabError as error:
+            print(f"sluice overhead: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice overhead: ended by {interrupted}; everything it started is gone", file=sys.stderr)
+            return 128 + interrupted.number
+    (options.output / "overhead.json").write_text(json.dumps(rows, indent=2) + "\n")
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

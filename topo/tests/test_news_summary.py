@@ -1,0 +1,151 @@
+"""What `make news` runs and what it makes of the figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import yaml
+from sluice import configload
+
+from topo.news.__main__ import parse_options
+from topo.news.configuration import controller_config
+from topo.news.measures import Figures
+from topo.news.plan import FAST
+from topo.news.programme import one_run, programme
+from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, RISING_LOAD, SERVER, STATIC_SAME, VARIANTS
+from topo.news.settings import Settings
+from topo.news.summary import Result, checks, summary, table
+
+ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
+QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)
+GOOD = replace(
+    QUIET,
+    detected_after_intervals=1.2,
+    response_loss=0.02,
+    ar_kbps=95.0,
+    bystander_latency_median_ms=30.0,
+    bystander_goodput_kbps=95.0,
+    bottleneck_used=0.9,
+)
+NO_CONTROL = replace(GOOD, detected_after_intervals=math.nan, response_loss=0.4)
+
+
+def result(one: Figures) -> Result:
+    return Result(8.0, 8.0, one, QUIET)
+
+
+RESULTS = {
+    NETWORK.name: {
+        NONE.name: result(NO_CONTROL),
+        HOT_SPOT.name: result(GOOD),
+        STATIC_SAME.name: result(replace(GOOD, ar_kbps=100.0)),
+        PRODUCTION.name: result(replace(GOOD, detected_after_intervals=0.5)),
+    },
+    RISING_LOAD.name: {HOT_SPOT.name: result(ZERO)},
+}
+
+
+def test_the_programme_is_within_its_time() -> None:
+    full, quick = programme(Settings(), quick=False), programme(Settings(), quick=True)
+    assert sum(one.seconds for one in full) < 45 * 60
+    assert sum(one.seconds for one in quick) < 10 * 60
+    assert len(quick) == 3
+    names = [one.name for one in full]
+    assert len(set(names)) == len(names)
+    for one in full:
+        if one.variant.static_from:
+            assert names.index(f"{one.scenario.name}/{one.variant.static_from}") < names.index(one.name)
+
+
+def test_a_run_of_an_hour_is_one() -> None:
+    hour = one_run(RISING_LOAD, PRODUCTION, Settings(), hour=True).settings
+    assert 3600 <= hour.seconds < 3800
+    assert one_run(NETWORK, PRODUCTION, Settings(), hour=False).settings == Settings()
+
+
+def test_the_summary_has_the_figures_of_every_variant() -> None:
+    found = summary(RESULTS)
+    network = found[NETWORK.name]
+    assert isinstance(network, dict)
+    assert list(network) == ["quiet", NONE.name, HOT_SPOT.name, STATIC_SAME.name, PRODUCTION.name]
+    assert network[HOT_SPOT.name] == {
+        "detected_after_intervals": 1.2,
+        "false_alarms": 0,
+        "rejected_share": 0,
+        "response_loss": 0.02,
+        "ar_kbps": 95.0,
+        "admitted_per_s": 0,
+        "offered_per_s": 0,
+        "bystander_latency_ms": {"mean": 0, "median": 30.0},
+        "bystander_refused": 0,
+        "bystander_goodput_kbps": 95.0,
+    }
+    assert network[NONE.name]["detected_after_intervals"] is None
+
+
+def test_every_check_holds_when_all_is_well() -> None:
+    found = checks(RESULTS)
+    assert found and all(found.values())
+
+
+@pytest.mark.parametrize(
+    ("variant", "worse", "says"),
+    [
+        (HOT_SPOT.name, {"detected_after_intervals": 1.5}, "alarm within 1.4 intervals"),
+        (HOT_SPOT.name, {"detected_after_intervals": math.nan}, "alarm within 1.4 intervals"),
+        (PRODUCTION.name, {"detected_after_intervals": 0.7}, "alarm within 5 s"),
+        (HOT_SPOT.name, {"false_alarms": 1}, "no alarm before the onset"),
+        (HOT_SPOT.name, {"response_loss": 0.04}, "response loss at most 3 %"),
+        (NONE.name, {"response_loss": 0.1}, "response loss without control"),
+        (HOT_SPOT.name, {"ar_kbps": 90.0}, "static limiter's at NEWS's own mean"),
+        (STATIC_SAME.name, {"ar_kbps": 120.0}, "best static limiter's"),
+        (PRODUCTION.name, {"bottleneck_used": 0.8}, "bottleneck at least 85 % used"),
+        (HOT_SPOT.name, {"bystander_latency_median_ms": 40.0}, "bystander's median latency"),
+        (HOT_SPOT.name, {"bystander_refused": 1}, "no bystander refused"),
+        (HOT_SPOT.name, {"bystander_goodput_kbps": 80.0}, "bulk keeps at least 90 %"),
+    ],
+)
+def test_a_check_fails_by_itself(variant: str, worse: dict[str, float], says: str) -> None:
+    one = RESULTS[NETWORK.name][variant]
+    network = {**RESULTS[NETWORK.name], variant: replace(one, crowd=replace(one.crowd, **worse))}
+    failed = [name for name, holds in checks({NETWORK.name: network}).items() if not holds]
+    assert any(says in name for name in failed)
+
+
+def test_an_alarm_without_a_crowd_is_a_false_one() -> None:
+    (name,) = [
+        name
+        for name, holds in checks({RISING_LOAD.name: {HOT_SPOT.name: result(replace(ZERO, false_alarms=1))}}).items()
+        if not holds
+    ]
+    assert name == "false-alarm-rising-load: no alarm (news-hsi)"
+
+
+def test_the_table_is_in_the_papers_scale() -> None:
+    text = table({NETWORK.name: {NONE.name: result(replace(NO_CONTROL, ar_kbps=800.0))}})
+    row = next(line for line in text.splitlines() if "no control" in line)
+    assert " 100 " in row and "40.0%" in row and " 240 " in row
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda one: one.name)
+def test_the_controller_takes_every_variants_configuration(tmp_path: Path, variant: object) -> None:
+    assert isinstance(variant, type(NONE))
+    content = controller_config(
+        FAST,
+        control_socket=tmp_path / "sock",
+        thrift=True,
+        static_rate_per_s=variant.static_per_s,
+        news=variant.news(SERVER.settle(Settings()), "trace.csv"),
+    )
+    (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
+    configload.load(tmp_path / "sluice.yaml")
+
+
+def test_the_command_line_names_what_it_knows() -> None:
+    options = parse_options(["--scenario", "bystander-web"])
+    assert (options.scenario, options.variant, options.quick) == ("bystander-web", "production", False)
+    with pytest.raises(SystemExit):
+        parse_options(["--scenario", "nothing"])
