@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use sluice_engine::{Sink, TraceEvent};
@@ -156,7 +156,7 @@ impl DataPlane {
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;
-        let inputs = self.files.take().map(|files| files.start(self.poller.waker())).transpose()?;
+        let mut inputs = self.files.take().map(|files| files.start(self.poller.waker())).transpose()?;
         while !self.stop.load(Relaxed) {
             let timeout = self.has_chores().then(|| chores_due.saturating_duration_since(Instant::now()));
             self.poller.wait(&mut events, timeout)?;
@@ -165,8 +165,11 @@ impl DataPlane {
                     Event::Ready(place) => self.receive(place, &mut rx),
                     Event::Woken => {
                         self.inject_packet_outs();
-                        if let Some(inputs) = &inputs {
-                            self.inject_files(inputs)?;
+                        if let Some(receiver) = &inputs
+                            && self.inject_files(receiver)?
+                        {
+                            inputs = None;
+                            tracing::info!("all input files are at their end");
                         }
                     }
                 }
@@ -209,10 +212,14 @@ impl DataPlane {
         }
     }
 
-    /// Takes what was read from files, a batch at a time so that packet-outs get their turn.
-    fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<()> {
+    /// Takes what was read from files, a batch at a time so that packet-outs get their turn. True when that was all.
+    fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<bool> {
         for _ in 0..BATCH {
-            let Ok(input) = inputs.try_recv() else { return Ok(()) };
+            let input = match inputs.try_recv() {
+                Ok(input) => input,
+                Err(TryRecvError::Empty) => return Ok(false),
+                Err(TryRecvError::Disconnected) => return Ok(true),
+            };
             let (place, frame) = input.map_err(io::Error::other)?;
             let port = &self.ports[place];
             port.link.counters().rx_packets.add(1);
@@ -221,7 +228,7 @@ impl DataPlane {
             self.forward(number, std::iter::once(frame.as_slice()));
         }
         self.poller.waker().wake();
-        Ok(())
+        Ok(false)
     }
 
     /// Runs frames through the program and sends what comes out.

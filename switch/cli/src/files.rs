@@ -76,9 +76,10 @@ struct Source {
 }
 
 impl Source {
-    fn advance(&mut self) -> Result<Option<Record>, String> {
-        let next = self.reader.next_record().map_err(|error| format!("{}: {error}", self.path.display()))?;
-        Ok(std::mem::replace(&mut self.next, next))
+    /// Reads the next frame, waiting for it when this is a pipe.
+    fn advance(&mut self) -> Result<(), String> {
+        self.next = self.reader.next_record().map_err(|error| format!("{}: {error}", self.path.display()))?;
+        Ok(())
     }
 }
 
@@ -116,8 +117,9 @@ impl Inputs {
             std::thread::sleep(self.wait);
             if let Err(text) = read_all(self.sources, &sender, &waker) {
                 let _ = sender.send(Err(text));
-                waker.wake();
             }
+            drop(sender);
+            waker.wake();
         })?;
         Ok(receiver)
     }
@@ -131,12 +133,13 @@ fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker)
     loop {
         let times = sources.iter().enumerate().filter_map(|(place, source)| Some((source.next.as_ref()?.time, place)));
         let Some((_, place)) = times.min() else { break };
-        let Some(record) = sources[place].advance()? else { break };
+        let Some(record) = sources[place].next.take() else { break };
         if sender.send(Ok((place, record.frame))).is_err() {
             return Ok(());
         }
         waker.wake();
+        // After the frame is on its way: the next one of a pipe may take its time.
+        sources[place].advance()?;
     }
-    tracing::info!("all input files are at their end");
     Ok(())
 }

@@ -73,6 +73,24 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
 }
 
 #[test]
+fn a_frame_does_not_wait_for_the_next_one_of_its_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    mkfifo(&path("pcap1_in.pcap"));
+    PcapWriter::create(&path("pcap2_in.pcap")).unwrap().flush().unwrap();
+    let mut switch = Switch::spawn(directory.path(), &flags(0));
+    let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
+    first.flush().unwrap();
+    switch.await_ready();
+    controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
+    for count in 1..4 {
+        write(&mut first, 10, &frame(1, 0x0800, 60));
+        assert_eq!(await_capture(&path("pcap2_out.pcap"), count).len(), count);
+    }
+    drop(first);
+}
+
+#[test]
 fn files_are_read_after_the_time_given() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
