@@ -49,24 +49,29 @@ this switch's own:
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
 ";
 
-/// Flags of `simple_switch_grpc` that this switch does not have, and why.
+/// Flags of `simple_switch_grpc` that this switch does not have and cannot do without, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("thrift-port", "there is no Thrift server; registers are read and written over P4Runtime"),
-    ("nanolog", "there are no nanomsg events; use --trace"),
-    ("notifications-addr", "there are no nanomsg notifications; they go to the P4Runtime stream"),
     ("packet-in", "there is no nanomsg packet input; use -i"),
     ("debugger", "there is no debugger; use --trace"),
     ("debugger-addr", "there is no debugger; use --trace"),
     ("restore-state", "state cannot be restored from a file"),
-    ("dump-packet-data", "use --pcap or --trace"),
-    ("log-file-max-size", "log files are not rotated; use logrotate with copytruncate"),
-    ("log-file-max-files", "log files are not rotated; use logrotate with copytruncate"),
-    ("disable-swap", "a program can always be replaced over P4Runtime"),
     ("dp-grpc-server-addr", "packets cannot be injected over gRPC; use -i with a veth pair"),
     ("priority-queues", "there are no priority queues; the link's queueing discipline queues"),
-    ("max-mc-groups", "the number of multicast groups is not limited"),
-    ("max-l1-entries", "the number of multicast entries is not limited"),
-    ("max-l2-entries", "the number of multicast entries is not limited"),
+];
+
+/// Flags of `simple_switch_grpc` without effect here, whether they take a value, and why. Packets go the same way without them,
+/// so that scripts that give them run; each is logged as a warning.
+const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
+    ("thrift-port", true, "there is no Thrift server, simple_switch_CLI cannot connect; P4Runtime has registers too"),
+    ("nanolog", true, "there are no nanomsg events; use --trace"),
+    ("notifications-addr", true, "there are no nanomsg notifications; they go to the P4Runtime stream"),
+    ("dump-packet-data", true, "use --pcap or --trace"),
+    ("log-file-max-size", true, "log files are not rotated; use logrotate with copytruncate"),
+    ("log-file-max-files", true, "log files are not rotated; use logrotate with copytruncate"),
+    ("disable-swap", false, "a program can always be replaced over P4Runtime"),
+    ("max-mc-groups", true, "the number of multicast groups is not limited"),
+    ("max-l1-entries", true, "the number of multicast entries is not limited"),
+    ("max-l2-entries", true, "the number of multicast entries is not limited"),
 ];
 
 /// A port of the switch and the interface behind it.
@@ -124,6 +129,8 @@ pub struct Args {
     pub log_level: Option<LevelFilter>,
     /// Where captures go, if any.
     pub pcap: Option<PathBuf>,
+    /// What to warn of: flags that have no effect here.
+    pub warnings: Vec<String>,
     /// Files in place of interfaces, read after this time.
     pub use_files: Option<Duration>,
     /// Log what happens to each packet.
@@ -180,6 +187,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         log_file: None,
         log_level: None,
         pcap: None,
+        warnings: Vec::new(),
         use_files: None,
         trace: false,
         stats_file: None,
@@ -221,6 +229,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("trace") => args.trace = true,
             Arg::Long("stats-file") => args.stats_file = Some(parser.value()?.into()),
             Arg::Long(flag) => {
+                if let Some((name, takes_value, why)) = WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag) {
+                    args.warnings.push(format!("--{name} has no effect: {why}"));
+                    if *takes_value {
+                        parser.value()?;
+                    }
+                    continue;
+                }
                 if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == flag) {
                     return Err(usage(format!("--{flag}: {why}")));
                 }
@@ -364,10 +379,22 @@ mod tests {
     }
 
     #[test]
+    fn the_command_line_of_p4cs_runner() {
+        let args = run("--log-file switch.log --log-flush --use-files 0 --dump-packet-data 10240 --thrift-port 9099 \
+                        --device-id 9 -i 0@pcap0 -i 1@pcap1 prog.json");
+        assert_eq!((args.device_id, args.ports.len(), args.use_files), (9, 2, Some(Duration::ZERO)));
+        let [dump, thrift] = &args.warnings[..] else { panic!("{:?}", args.warnings) };
+        assert_eq!(dump, "--dump-packet-data has no effect: use --pcap or --trace");
+        assert!(thrift.starts_with("--thrift-port has no effect: there is no Thrift server"), "{thrift}");
+        assert_eq!(run("p.json --disable-swap --nanolog ipc:///tmp/x").warnings.len(), 2);
+    }
+
+    #[test]
     fn refusals_name_the_flag() {
         for (line, text) in [
             ("p.json --frobnicate", "unknown flag --frobnicate"),
-            ("p.json --thrift-port 9090", "--thrift-port: there is no Thrift server"),
+            ("p.json --debugger", "--debugger: there is no debugger"),
+            ("p.json --thrift-port", "missing argument"),
             ("", "a program is missing"),
             ("--no-p4 p.json", "contradict"),
             ("p.json -i veth1", "-i veth1: it has to be PORT@IFACE"),

@@ -65,6 +65,7 @@ fn run(args: &Args) -> Result<(), String> {
         Some(path) => format!("cannot write the log file {}: {error}", path.display()),
         None => format!("cannot log: {error}"),
     })?;
+    args.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let settings = settings(args)?;
     let trace = logging::traces_packets(args);
     let config = Config {

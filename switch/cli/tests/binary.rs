@@ -244,7 +244,7 @@ fn refusals_say_what_to_do() {
     let busy = busy.local_addr().unwrap().to_string();
     let cases: [(&[&str], i32, &str); 6] = [
         (&["--frobnicate"], 2, "unknown flag --frobnicate"),
-        (&["--no-p4", "--thrift-port", "9090"], 2, "there is no Thrift server"),
+        (&["--no-p4", "--debugger"], 2, "there is no debugger"),
         (&["/nonexistent.json"], 1, "cannot read /nonexistent.json"),
         (&[broken], 1, "broken.json: program (p4_device_config)"),
         (&[PROGRAM, "--p4info", PROGRAM], 1, "everything.json: P4Info text"),
