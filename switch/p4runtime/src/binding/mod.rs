@@ -313,7 +313,7 @@ impl Binding {
             |action, preamble| table::bind_action(action, preamble, info.type_info.as_ref()),
         )?;
         let tables = Objects::bind(
-            &info.tables,
+            &table::compiled_tables(info, program),
             |table| table.preamble.as_ref(),
             |table, preamble| table::bind_table(table, preamble, info, program, &actions),
         )?;

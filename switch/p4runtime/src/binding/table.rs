@@ -22,6 +22,28 @@ pub fn bind_action(
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
 
+/// The tables of P4Info that are to be held against the program's.
+///
+/// p4c names those in P4Info that it finds to be without effect later, and leaves out of the JSON. They are passed over when
+/// nothing else speaks against both being of one compilation: the program has no table with a key that P4Info has not.
+pub fn compiled_tables(info: &p4info::P4Info, program: &Program) -> Vec<p4info::Table> {
+    fn name(table: &p4info::Table) -> &str {
+        table.preamble.as_ref().map_or("", |preamble| &preamble.name)
+    }
+    let mut tables = info.tables.clone();
+    let mut keyed = program.tables().filter(|(_, table)| !table.keys.is_empty());
+    if keyed.all(|(_, table)| info.tables.iter().any(|known| name(known) == table.name)) {
+        tables.retain(|table| {
+            let there = program.table(name(table)).is_some();
+            if !there {
+                tracing::warn!(table = name(table), "the compiler left this table out of the program");
+            }
+            there
+        });
+    }
+    tables
+}
+
 /// A table with its key and actions, held against the program's.
 pub fn bind_table(
     table: &p4info::Table,
@@ -34,7 +56,14 @@ pub fn bind_table(
     let engine = program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let compiled = program.table_info(engine);
     let place = format!("table {name}");
-    let mut key = bind_key(&table.match_fields, info.type_info.as_ref(), &place)?;
+    // p4c gives no width to fields of type `error`
+    let mut fields = table.match_fields.clone();
+    for (field, compiled) in fields.iter_mut().zip(&compiled.keys) {
+        if field.bitwidth == 0 {
+            field.bitwidth = compiled.width.try_into().unwrap_or(0);
+        }
+    }
+    let mut key = bind_key(&fields, info.type_info.as_ref(), &place)?;
     if key.len() != compiled.keys.len() {
         return Err(different(&place, count(key.len()), count(compiled.keys.len())));
     }
