@@ -10,7 +10,7 @@ use proptest::test_runner::TestRng;
 use serde_json::{Value, json};
 use sluice_engine::{Engine, Options, Program};
 
-const PROGRAMS: [&str; 4] = ["tables", "selector", "arrays", "paths"];
+const PROGRAMS: [&str; 5] = ["tables", "selector", "arrays", "paths", "stacks"];
 
 /// All places of a JSON tree.
 fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {

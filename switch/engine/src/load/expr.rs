@@ -63,6 +63,16 @@ impl Scope<'_> {
         Ok((stack, f.ok_or_else(|| j.error(format!("no field '{field}' in the stack's headers")))?))
     }
 
+    /// A field, or the validity, of the element that a `dereference_header_stack` takes at run time.
+    fn element_field(&self, dereference: &J, name: &str, depth: u32) -> Result<Expr> {
+        let stack = self.stack(&dereference.get("left")?.get("value")?)?;
+        let header_type = self.layout.stacks[stack].header_type;
+        let field = self.layout.type_field(header_type, name);
+        let field = field.ok_or_else(|| dereference.error(format!("no field '{name}' in the stack's headers")))?;
+        let index = self.expr_at(&dereference.get("right")?, depth)?;
+        Ok(Expr::StackIndexed(stack, Box::new(index), field))
+    }
+
     fn param(&self, j: &J) -> Result<FieldRef> {
         let index = j.as_u32()? as usize;
         self.params.get(index).copied().ok_or_else(|| j.error(format!("the action has no parameter {index}")))
@@ -81,6 +91,14 @@ impl Scope<'_> {
         match j.str("type")? {
             "expression" if value.opt("op").is_some() => self.operation(&value, depth + 1),
             "expression" => self.expr_at(&value, depth + 1),
+            // `hdr.stack[i].isValid()`: p4c puts the element where the header's name would be
+            "field" if value.at(0)?.value.is_object() => {
+                let op = value.at(0)?;
+                if op.str("op")? != "dereference_header_stack" {
+                    return Err(op.error("an element of a header stack is expected"));
+                }
+                self.element_field(&op, value.at(1)?.as_str()?, depth + 1)
+            }
             "field" => Ok(Expr::Field(self.field(&value)?)),
             "hexstr" => Ok(Expr::Const(value.as_hex()?)),
             "bool" => Ok(Expr::Bool(value.as_bool()?)),
