@@ -1,0 +1,203 @@
+"""Carries out a test's statements over P4Runtime."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from finsy.proto import p4d, p4i, p4r
+
+from tools.target.client import Client
+from tools.target.entities import canonical
+
+from .entries import Entries, find
+from .statements import Add, CheckCounter, Command, SetDefault, StfError, number
+
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
+class Control:
+    """One switch's control plane, with what simple_switch_CLI would remember: multicast nodes and groups."""
+
+    def __init__(self, client: Client, p4info: p4i.P4Info) -> None:
+        self._client = client
+        self._p4info = p4info
+        self._entries = Entries(p4info)
+        self._nodes: list[tuple[int, list[int]]] = []
+        self._groups: dict[int, list[int]] = {}
+        self._commands: dict[str, Callable[..., None]] = {
+            "mirroring_add": self._mirror,
+            "mirroring_add_mc": self._mirror_group,
+            "mirroring_delete": self._mirror_end,
+            "mirroring_get": _nothing,
+            "mc_mgrp_create": self._group,
+            "mc_node_create": self._node,
+            "mc_node_update": self._node_again,
+            "mc_node_associate": self._associate,
+            "counter_read": self._counter_read,
+            "counter_write": self._counter_write,
+            "register_read": self._register_read,
+            "register_write": self._register_write,
+            "register_reset": self._register_reset,
+            "meter_get_rates": self._meter_read,
+            "meter_set_rates": self._meter_set,
+            "meter_array_set_rates": self._meter_set_all,
+        }
+
+    def carry_out(self, statement: Add | SetDefault | Command) -> None:
+        """Do what a statement says. Raises StfError, or Refused when the switch does not take it."""
+        match statement:
+            case Add():
+                self._client.write([self._entries.insert(statement)])
+            case SetDefault():
+                self._client.write([self._entries.set_default(statement)])
+            case Command(name=name, words=words):
+                self._commands[name](*words)
+
+    def check(self, statement: CheckCounter) -> str | None:
+        """What is wrong with a counter; None when it says what is expected. Raises StfError."""
+        counter = find("counter", statement.counter, self._p4info.counters, lambda counter: counter.preamble.name)
+        index = p4r.Index(index=number(statement.index))
+        entry = p4r.CounterEntry(counter_id=counter.preamble.id, index=index)
+        (entity,) = self._client.read([p4r.Entity(counter_entry=entry)])
+        data = entity.counter_entry.data
+        value = data.byte_count if statement.unit == "bytes" else data.packet_count
+        if _RELATIONS[statement.relation](value, statement.number):
+            return None
+        wanted = f"{statement.relation} {statement.number}"
+        return (
+            f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {wanted}"
+        )
+
+    # -- the commands of simple_switch_CLI
+
+    def _modify(self, entity: p4r.Entity) -> None:
+        self._client.write([p4r.Update(type=p4r.Update.MODIFY, entity=entity)])
+
+    def _group(self, group: str) -> None:
+        self._groups[number(group)] = []
+        entry = p4r.MulticastGroupEntry(multicast_group_id=number(group))
+        entity = p4r.Entity(
+            packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
+        )
+        self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
+
+    def _node(self, instance: str, *ports: str) -> None:
+        self._nodes.append((number(instance), [number(port) for port in ports if port != "|"]))
+
+    def _node_again(self, node: str, *ports: str) -> None:
+        instance, _ = self._known(number(node))
+        self._nodes[number(node)] = (instance, [number(port) for port in ports if port != "|"])
+        for group, nodes in self._groups.items():
+            if number(node) in nodes:
+                self._write_group(group)
+
+    def _associate(self, group: str, node: str) -> None:
+        self._known(number(node))
+        if number(group) not in self._groups:
+            raise StfError(f"multicast group {group} was not created")
+        self._groups[number(group)].append(number(node))
+        self._write_group(number(group))
+
+    def _known(self, node: int) -> tuple[int, list[int]]:
+        if node >= len(self._nodes):
+            raise StfError(f"multicast node {node} was not created")
+        return self._nodes[node]
+
+    def _replicas(self, group: int) -> list[p4r.Replica]:
+        nodes = (self._nodes[node] for node in self._groups.get(group, []))
+        return [p4r.Replica(egress_port=port, instance=instance) for instance, ports in nodes for port in ports]
+
+    def _write_group(self, group: int) -> None:
+        entry = p4r.MulticastGroupEntry(multicast_group_id=group, replicas=self._replicas(group))
+        self._modify(
+            p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=entry))
+        )
+
+    def _session(self, session: str, replicas: list[p4r.Replica]) -> None:
+        entry = p4r.CloneSessionEntry(session_id=number(session), replicas=replicas)
+        engine = p4r.PacketReplicationEngineEntry(clone_session_entry=entry)
+        entity = p4r.Entity(packet_replication_engine_entry=engine)
+        self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
+
+    def _mirror(self, session: str, port: str) -> None:
+        # BMv2's own mirroring leaves the instance 0, which P4Runtime allows
+        self._session(session, [p4r.Replica(egress_port=number(port), instance=0)])
+
+    def _mirror_group(self, session: str, group: str) -> None:
+        self._session(session, self._replicas(number(group)))
+
+    def _mirror_end(self, session: str) -> None:
+        entry = p4r.CloneSessionEntry(session_id=number(session))
+        entity = p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(clone_session_entry=entry))
+        self._client.write([p4r.Update(type=p4r.Update.DELETE, entity=entity)])
+
+    def _register(self, name: str, index: int | None) -> p4r.RegisterEntry:
+        register = find("register", name, self._p4info.registers, lambda register: register.preamble.name)
+        entry = p4r.RegisterEntry(register_id=register.preamble.id)
+        if index is not None:
+            entry.index.index = index
+        return entry
+
+    def _register_read(self, name: str, index: str) -> None:
+        self._client.read([p4r.Entity(register_entry=self._register(name, number(index)))])
+
+    def _register_write(self, name: str, index: str, value: str) -> None:
+        entry = self._register(name, number(index))
+        entry.data.CopyFrom(p4d.P4Data(bitstring=canonical(number(value))))
+        self._modify(p4r.Entity(register_entry=entry))
+
+    def _register_reset(self, name: str) -> None:
+        entry = self._register(name, None)
+        entry.data.CopyFrom(p4d.P4Data(bitstring=b"\0"))
+        self._modify(p4r.Entity(register_entry=entry))
+
+    def _counter(self, name: str, index: str) -> p4r.CounterEntry:
+        counter = find("counter", name, self._p4info.counters, lambda counter: counter.preamble.name)
+        return p4r.CounterEntry(counter_id=counter.preamble.id, index=p4r.Index(index=number(index)))
+
+    def _counter_read(self, name: str, index: str) -> None:
+        self._client.read([p4r.Entity(counter_entry=self._counter(name, index))])
+
+    def _counter_write(self, name: str, index: str, packets: str, octets: str) -> None:
+        entry = self._counter(name, index)
+        entry.data.packet_count, entry.data.byte_count = number(packets), number(octets)
+        self._modify(p4r.Entity(counter_entry=entry))
+
+    def _meter(self, name: str) -> p4i.Meter:
+        return find("meter", name, self._p4info.meters, lambda meter: meter.preamble.name)
+
+    def _meter_read(self, name: str, index: str) -> None:
+        entry = p4r.MeterEntry(meter_id=self._meter(name).preamble.id, index=p4r.Index(index=number(index)))
+        self._client.read([p4r.Entity(meter_entry=entry)])
+
+    def _meter_set(self, name: str, index: str, *rates: str) -> None:
+        meter = self._meter(name)
+        entry = p4r.MeterEntry(meter_id=meter.preamble.id, index=p4r.Index(index=number(index)))
+        entry.config.CopyFrom(_meter_config(rates))
+        self._modify(p4r.Entity(meter_entry=entry))
+
+    def _meter_set_all(self, name: str, *rates: str) -> None:
+        for index in range(self._meter(name).size):
+            self._meter_set(name, str(index), *rates)
+
+
+def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
+    """Units per microsecond and bursts, lower rate first, as simple_switch_CLI takes them. Raises StfError."""
+    try:
+        (low, low_burst), (high, high_burst) = (rate.split(":") for rate in rates)
+        cir, pir = round(float(low) * 1e6), round(float(high) * 1e6)
+        return p4r.MeterConfig(cir=cir, cburst=number(low_burst), pir=pir, pburst=number(high_burst))
+    except ValueError:
+        raise StfError(f"two RATE:BURST are expected, not {' '.join(rates)}") from None
+
+
+def _nothing(*_words: str) -> None:
+    """There is nothing to see but that the session is there, which whoever uses it will."""

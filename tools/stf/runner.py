@@ -1,0 +1,153 @@
+"""Runs one test: a switch of its own, its statements in order, and what came out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from tools.target import pcap
+from tools.target.client import Client, Refused
+from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
+
+from .control import Control
+from .expectations import differences
+from .programs import CompileError, NotForV1model, Program, program_of
+from .statements import Add, CheckCounter, Command, Expect, Packet, SetDefault, Statement, StfError, parse
+
+END_OF_INPUTS = "all input files are at their end"
+"""What the embedded switch logs after the last packet."""
+DONE_S = 30.0
+"""Packets that are not through by then are stuck."""
+
+
+class Outcome(Enum):
+    """How a test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A test's outcome, with the reason where it did not pass."""
+
+    name: str
+    outcome: Outcome
+    reason: str = ""
+
+
+def run(test: Path, binary: Path) -> Result:
+    """Run a test. Whatever goes wrong is in the result."""
+    with tempfile.TemporaryDirectory(prefix="stf-") as folder:
+        try:
+            statements = parse(test.read_text())
+            found = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
+        except NotForV1model as other:
+            return Result(test.stem, Outcome.SKIPPED, f"for {other}, not v1model")
+        except (StfError, CompileError, SwitchError, Refused, pcap.PcapError, OSError) as error:
+            return Result(test.stem, Outcome.FAILED, str(error))
+    return Result(test.stem, Outcome.FAILED if found else Outcome.PASSED, "\n".join(found))
+
+
+def _run(statements: list[Statement], program: Program, binary: Path, folder: Path) -> list[str]:
+    ports = sorted({statement.port for statement in statements if isinstance(statement, Packet | Expect)})
+    senders = sorted({statement.port for statement in statements if isinstance(statement, Packet)})
+    for port in set(ports) - set(senders):
+        pcap.write(folder / f"p{port}_in.pcap", ())
+    pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in senders}, pcap.HEADER)
+    statistics = folder / "statistics"
+    switch = start(folder, binary, ["--no-p4"], ports, ["--stats-file", str(statistics)])
+    try:
+        await_ready(switch)
+        client = Client(switch.address)
+        try:
+            client.push(program.p4info, program.json.read_bytes())
+            control = Control(client, program.p4info)
+            _Script(statements, pipes, control, statistics, switch).play()
+            pipes.close()
+            await_end(switch)
+            found = [control.check(statement) for statement in statements if isinstance(statement, CheckCounter)]
+        finally:
+            client.close()
+    finally:
+        pipes.close()
+        switch.end()
+    came = {port: pcap.read(path) for port, path in switch.outputs.items()}
+    expected = (statement for statement in statements if isinstance(statement, Expect))
+    return differences(expected, came) + [text for text in found if text]
+
+
+def in_order(statements: Iterable[Statement]) -> list[Packet | Add | SetDefault | Command]:
+    """What is to be done, commands first where more than one port sends."""
+    script = [statement for statement in statements if not isinstance(statement, Expect | CheckCounter)]
+    senders = {statement.port for statement in script if isinstance(statement, Packet)}
+    if len(senders) > 1:
+        script.sort(key=lambda statement: isinstance(statement, Packet))
+    return script
+
+
+class _Script:
+    """Gives the switch packets and commands: in the order of the test, or commands first where several ports send.
+
+    A switch that reads named pipes takes the earliest packet once it knows the next one of every port, so that with
+    several of them packets wait for what comes later. (p4c's runner gives BMv2 pipes too: packets wait there as well.)
+    """
+
+    def __init__(
+        self, statements: list[Statement], pipes: Pipes, control: Control, statistics: Path, switch: Switch
+    ) -> None:
+        self._pipes, self._control = pipes, control
+        self._statistics, self._switch = statistics, switch
+        self._sent = self._seen = 0
+        self._script = in_order(statements)
+
+    def play(self) -> None:
+        for statement in self._script:
+            if isinstance(statement, Packet):
+                # a second apart: the order of a capture is that of its times
+                self._pipes.write(statement.port, pcap.record(statement.data, self._sent * 1_000_000))
+                self._sent += 1
+            else:
+                self._await_packets()
+                self._carry_out(statement)
+
+    def _carry_out(self, statement: Add | SetDefault | Command) -> None:
+        try:
+            self._control.carry_out(statement)
+        except (StfError, Refused) as error:
+            raise StfError(f"line {statement.line}: {error}") from None
+
+    def _await_packets(self) -> None:
+        """Wait until every packet so far has been through."""
+        if self._sent == self._seen:
+            return
+        deadline = time.monotonic() + DONE_S
+        while self._received() < self._sent:
+            self._switch.check()
+            if time.monotonic() > deadline:
+                raise StfError(f"of {self._sent} packets {self._received()} are through after {DONE_S:g} s")
+            time.sleep(0.05)
+        self._seen = self._sent
+
+    def _received(self) -> int:
+        try:
+            statistics = json.loads(self._statistics.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return 0
+        return sum(port["rx_packets"] for port in statistics["ports"].values())
+
+
+def await_end(switch: Switch) -> None:
+    """Wait until every packet of the inputs is through. Raises SwitchError."""
+    deadline = time.monotonic() + DONE_S
+    while END_OF_INPUTS not in switch.log.read_text(errors="replace"):
+        switch.check()
+        if time.monotonic() > deadline:
+            raise SwitchError(f"the packets are not through after {DONE_S:g} s:\n{switch.tail()}")
+        time.sleep(0.01)

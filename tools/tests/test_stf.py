@@ -1,0 +1,192 @@
+"""The format's parser and matcher, and entries as P4Runtime has them; one test through a switch."""
+
+from pathlib import Path
+
+import pytest
+from finsy.proto import p4i, p4r
+from google.protobuf import text_format
+
+from tools.stf.__main__ import main
+from tools.stf.entries import Entries
+from tools.stf.expectations import differences, matches
+from tools.stf.runner import in_order
+from tools.stf.statements import (
+    Add,
+    Call,
+    CheckCounter,
+    Command,
+    Expect,
+    Packet,
+    SetDefault,
+    StfError,
+    parse,
+)
+from tools.target import pcap
+from tools.target.process import EMBEDDED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+P4INFO = text_format.Parse(
+    """
+tables {
+  preamble { id: 1 name: "ingress.t" }
+  match_fields { id: 1 name: "hdr.a" bitwidth: 12 match_type: TERNARY }
+  match_fields { id: 2 name: "hdr.stack[1].b" bitwidth: 32 match_type: LPM }
+  match_fields { id: 3 name: "hdr.c.$valid$" bitwidth: 1 match_type: EXACT }
+  action_refs { id: 7 }
+}
+tables { preamble { id: 2 name: "egress.t" } action_refs { id: 7 } }
+actions { preamble { id: 7 name: "ingress.go" } params { id: 1 name: "port" bitwidth: 9 } }
+""",
+    p4i.P4Info(),
+)
+
+
+def test_statements() -> None:
+    text = """
+    # a comment
+    ADD ingress.t 100 hdr.a:0x1** stack$1.b : 10/8 go(port:3, x:0x10) = A   # another
+    add t k:0b1 nothing()
+    setdefault t go(port:1)
+    Packet 3 00 1122 ff
+    expect 4 0* **22 $
+    expect 5
+    check_counter c(7) packets >= 2
+    mc_node_create 400 6 7
+    wait
+    no_packet
+    """
+    assert parse(text) == [
+        Add(3, "ingress.t", 100, (("hdr.a", "0x1**"), ("stack$1.b", "10/8")), Call("go", {"port": "3", "x": "0x10"})),
+        Add(4, "t", None, (("k", "0b1"),), Call("nothing", {})),
+        SetDefault(5, "t", Call("go", {"port": "1"})),
+        Packet(6, 3, bytes.fromhex("001122ff")),
+        Expect(7, 4, "0***22$"),
+        Expect(8, 5, None),
+        CheckCounter(9, "c", "7", "packets", ">=", 2),
+        Command(10, "mc_node_create", ("400", "6", "7")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("frobnicate 1", "'frobnicate' is no statement of STF"),
+        ("packet", "a port is missing"),
+        ("packet 1 0g", "non-hexadecimal"),
+        ("expect 1 0$0", "'\\$' at its end"),
+        ("add t k:1", "an action call is missing"),
+        ("add t 1 2 a()", "a key is NAME:VALUE, not '2'"),
+        ("add t a(1)", "an argument is NAME:VALUE, not '1'"),
+        ("register_write r 1", "register_write takes 3 words"),
+        ("check_counter c", "is expected"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(line: str, reason: str) -> None:
+    with pytest.raises(StfError, match=f"line 2: .*{reason}"):
+        parse(f"# first\n{line}")
+
+
+def test_patterns() -> None:
+    frame = bytes.fromhex("0a1b2c")
+    assert matches("0a1b2c", frame)
+    assert matches("0a", frame)
+    assert matches("*a1*2c$", frame)
+    assert not matches("0a1b2c00", frame)
+    assert not matches("0a1b$", frame)
+    assert not matches("0b", frame)
+
+
+def test_every_port_is_held_against_what_is_expected_there() -> None:
+    expected = [Expect(1, 1, "01"), Expect(2, 1, None), Expect(3, 2, "ff$"), Expect(4, 9, None)]
+    assert differences(expected, {1: [b"\x01\x02", b"\x55"], 2: [b"\xff"], 3: [], 9: [b"a", b"b"]}) == []
+    assert differences(expected, {1: [b"\x02", b"\x55"], 2: [], 3: [b"\x00"]}) == [
+        "port 1, line 1: expected 01, got 02",
+        "port 2: 1 packets are expected, 0 came",
+        "port 3: 0 packets are expected, 1 came",
+    ]
+
+
+def entry(line: str) -> p4r.TableEntry:
+    (add,) = parse(line)
+    assert isinstance(add, Add)
+    update = Entries(P4INFO).insert(add)
+    assert update.type == p4r.Update.INSERT
+    return update.entity.table_entry
+
+
+def test_entries() -> None:
+    made = entry("add ingress.t 5 a:0x1** stack$1.b:0x0a01**** c.valid:1 go(port:0x103)")
+    assert (made.table_id, made.priority) == (1, 6)
+    first, second, third = made.match
+    assert (first.ternary.value, first.ternary.mask) == (b"\x01\x00", b"\x0f\x00")
+    assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
+    assert third.exact.value == b"\x01"
+    assert made.action.action.params[0].value == b"\x01\x03"
+    # what is not said may be anything, and is zero where it has to be something
+    (only,) = entry("add ingress.t 5 a:0x*** go(port:1)").match
+    assert (only.field_id, only.exact.value) == (3, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("add nowhere 1 a:1 go(port:1)", "there is no table 'nowhere', only ingress.t, egress.t"),
+        ("add t 1 a:1 go(port:1)", "table 't' may be ingress.t or egress.t"),
+        ("add ingress.t 1 z:1 go(port:1)", "table ingress.t has no key 'z'"),
+        ("add ingress.t 1 a:1 stay()", "there is no action of ingress.t 'stay'"),
+        ("add ingress.t 1 a:1 go()", "parameter 'port' of go is missing"),
+        ("add ingress.t 1 a:1 go(port:1, q:1)", "there is no parameter of go 'q'"),
+    ],
+)
+def test_entries_that_do_not_fit_the_program(line: str, reason: str) -> None:
+    with pytest.raises(StfError, match=reason):
+        entry(line)
+
+
+def test_captures_survive_the_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "c.pcap"
+    frames = [b"", b"\x01" * 70_000]
+    pcap.write(path, enumerate(frames))
+    assert pcap.read(path) == frames
+    path.write_bytes(path.read_bytes()[:-1])
+    assert pcap.read(path) == frames[:1]
+    path.write_bytes(b"nonsense that is long enough")
+    with pytest.raises(pcap.PcapError, match="not a capture"):
+        pcap.read(path)
+
+
+def test_commands_come_in_their_place_or_first_where_several_ports_send() -> None:
+    lines = ["packet 1 00", "add t a()", "packet {} 01", "setdefault t b()", "expect 1"]
+    one, two = (in_order(parse("\n".join(lines).format(port))) for port in (1, 2))
+    assert [statement.line for statement in one] == [1, 2, 3, 4]
+    assert [statement.line for statement in two] == [2, 4, 1, 3]
+
+
+FORWARDING = """
+add ports port:1 set_port(mac:0x020000000101, inside:0)
+add ports port:2 set_port(mac:0x020000000201, inside:1)
+add routes destination:0x0a000200/24 connected()
+add neighbours next_hop:0x0a000214 set_neighbour(port:2, src:0x020000000201, dst:0x020000000214)
+packet 1 020000000101 0200000001aa 0800 4500001c0000000040110000 0a00010a 0a000214 0001000200080000
+packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
+expect 2 020000000214 020000000201 0800 4500001c000000003f1164b4 0a00010a 0a000214 0001000200080000
+# a command after packets waits for them: the route is not there for the last one
+packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
+expect 2 0200000002** 020000000201 0800 4500001c0000
+add routes destination:0x0a000214/32 via(next_hop:0x0a000299)
+packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
+"""
+
+
+@pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
+def test_a_test_through_the_switch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for suffix in ("json", "p4info.txtpb"):
+        (tmp_path / f"forwarding.{suffix}").symlink_to(ROOT / f"p4src/build/sluice.{suffix}")
+    test = tmp_path / "forwarding.stf"
+    test.write_text(FORWARDING)
+    assert main([str(tmp_path)]) == 0, capsys.readouterr().out
+    assert "1 passed, 0 failed, 0 skipped" in capsys.readouterr().out
+    test.write_text(FORWARDING.replace("expect 2 020000000214", "expect 2 020000000215"))
+    assert main([str(tmp_path)]) == 1
+    assert "failed forwarding: port 2, line 8: expected 020000000215" in capsys.readouterr().out
