@@ -1,0 +1,137 @@
+"""`python -m tools.differential`; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from finsy.proto import p4i
+from google.protobuf import text_format
+from sluice.names import RATE_TICK_US
+
+from tools.target.client import Refused
+from tools.target.entities import Entities
+from tools.target.process import ROOT, SwitchError, bmv2_binary, embedded_binary
+
+from . import compare
+from .frames import Frames
+from .side import Side
+from .world import CPU_PORT, LONGEST_STEP, PORTS, World
+
+PROGRAM = ROOT / "p4src/build/sluice"
+RESULTS = ROOT / "results/differential/sluice.json"
+ROUND_PACKETS = 500
+START_S = 20.0
+"""More than a switch runs before the first packet."""
+MARKER = b"\xff" * 14
+"""Addressed to nobody: dropped by both, and counted."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, print the table, and write the report; 0 when nothing differs."""
+    parser = argparse.ArgumentParser(prog="python -m tools.differential", description=__doc__)
+    parser.add_argument("--packets", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
+    parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
+    parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    try:
+        binaries = {"embedded": embedded_binary(options.switch), "bmv2": bmv2_binary()}
+    except SwitchError as error:
+        print(error, file=sys.stderr)
+        return 2
+    with ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
+        folder.mkdir(exist_ok=options.keep is None)
+        try:
+            sides = [stack.enter_context(Side(n, b, folder / n, PORTS, CPU_PORT)) for n, b in binaries.items()]
+            result = run(sides[0], sides[1], options.packets, options.seed, options.round)
+        except (SwitchError, Refused) as error:
+            print(error, file=sys.stderr)
+            return 2
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.write_text(json.dumps(result, indent=1) + "\n")
+    _print(result)
+    return 1 if result["differences"] else 0
+
+
+def run(ours: Side, theirs: Side, packets: int, seed: int, round_packets: int) -> dict[str, object]:
+    """Give both the same, round by round, and compare."""
+    p4info = text_format.Parse(PROGRAM.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
+    sides = (ours, theirs)
+    for side in sides:
+        side.load(p4info, PROGRAM.with_suffix(".json").read_bytes())
+    rng = random.Random(seed)
+    world, frames, report = World(Entities(p4info), random.Random(rng.random())), Frames(rng), compare.Report()
+    started, sent, came, writes = time.monotonic(), 0, 0, 0
+    while sent < packets:
+        updates = world.change() if sent else world.start()
+        writes += len(updates)
+        when = f"packets {sent} to {sent + round_packets}"
+        compare.codes(report, when, ours.write(updates), theirs.write(updates))
+        batch = frames.take(min(round_packets, packets - sent))
+        for side in sides:
+            side.send(batch, MARKER)
+        for side in sides:
+            side.await_quiet()
+        frames_out = ours.came()
+        compare.outputs(report, when, frames_out, theirs.came())
+        came += sum(map(len, frames_out.values()))
+        sent += len(batch)
+        if sys.stderr.isatty():
+            print(f"\r{sent} packets, {sum(report.counts.values())} differences ", end="", file=sys.stderr)
+    states = [side.state(p4info) for side in sides]
+    # the window of a response rate goes by the clock once a step of it is over
+    too_long = time.monotonic() - started > LONGEST_STEP * RATE_TICK_US / 1e6 - START_S
+    left_out = [name for name in states[0].registers if name.endswith(".rate_bytes") and too_long]
+    for name in left_out:
+        del states[0].registers[name]
+    compare.states(report, states[0], states[1], compare.sluice_registers)
+    return {
+        "packets": sent,
+        "seed": seed,
+        "updates": writes,
+        "frames_out": came,
+        "register_cells": sum(map(len, states[0].registers.values())),
+        "registers_not_zero": sum(len(cells) - cells.count(0) for cells in states[0].registers.values()),
+        "counters_not_zero": {name: len(cells) for name, cells in states[0].counters.items()},
+        "left_out": left_out,
+        "seconds": round(time.monotonic() - started, 1),
+        "differences": dict(report.counts),
+        "examples": report.examples,
+    }
+
+
+def _print(result: dict[str, object]) -> None:
+    for key in (
+        "packets",
+        "seed",
+        "updates",
+        "frames_out",
+        "register_cells",
+        "registers_not_zero",
+        "left_out",
+        "seconds",
+    ):
+        print(f"{key.replace('_', ' '):>18}  {result[key]}")
+    differences, examples = result["differences"], result["examples"]
+    assert isinstance(differences, dict)
+    assert isinstance(examples, dict)
+    for kind, count in differences.items():
+        print(f"\n{count} x {kind}")
+        for example in examples[kind]:
+            print(f"    {example}")
+    if not differences:
+        print(f"{'differences':>18}  none")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""What differs between two switches, and what of it is explained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .side import State
+
+SHOWN_BYTES = 160
+EXAMPLES = 5
+
+Differ = Callable[[str, int, int], bool]
+"""Whether two values of a register's cell differ."""
+
+
+@dataclass
+class Report:
+    """Differences by kind, with a few examples of each."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def add(self, kind: str, text: str) -> None:
+        """One difference."""
+        self.counts[kind] += 1
+        examples = self.examples.setdefault(kind, [])
+        if len(examples) < EXAMPLES:
+            examples.append(text)
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def outputs(
+    report: Report, when: str, ours: Mapping[int | str, Sequence[bytes]], theirs: Mapping[int | str, Sequence[bytes]]
+) -> None:
+    """Hold the outputs of a round against each other, port by port and in order.
+
+    Frames that only one of the two has sent are one difference each, so that what follows is compared again.
+    """
+    for place in sorted(ours.keys() | theirs.keys(), key=str):
+        left, right = list(ours.get(place, ())), list(theirs.get(place, ()))
+        if left == right:
+            continue
+        only_left, only_right = Counter(left) - Counter(right), Counter(right) - Counter(left)
+        for frame, count in only_left.items():
+            for _ in range(count):
+                report.add("only the embedded switch sent", f"{when}, port {place}: {_hex(frame)}")
+        for frame, count in only_right.items():
+            for _ in range(count):
+                report.add("only BMv2 sent", f"{when}, port {place}: {_hex(frame)}")
+        if not only_left and not only_right:
+            at = next(index for index, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1])
+            report.add("another order", f"{when}, port {place}, from frame {at}: {_hex(left[at])}, {_hex(right[at])}")
+
+
+def _hex(frame: bytes) -> str:
+    text = frame[:SHOWN_BYTES].hex()
+    return f"{text}.. ({len(frame)} bytes)" if len(frame) > SHOWN_BYTES else text
+
+
+def codes(report: Report, when: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> None:
+    """Hold the answers to a write against each other: codes, not texts."""
+    if ours != theirs:
+        report.add("a write was answered otherwise", f"{when}: embedded {ours or 'OK'}, BMv2 {theirs or 'OK'}")
+
+
+def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
+    """Hold what the switches hold at the end against each other."""
+    for name, cells in ours.registers.items():
+        other = theirs.registers.get(name, [])
+        if len(cells) != len(other):
+            report.add("register", f"{name}: {len(cells)} cells, {len(other)} on BMv2")
+        for index, (left, right) in enumerate(zip(cells, other, strict=False)):
+            if left != right and differ(name, left, right):
+                report.add("register", f"{name}[{index}]: {left:#x}, {right:#x} on BMv2")
+    for name, counts in ours.counters.items():
+        other_counts = theirs.counters.get(name, {})
+        for index in sorted(counts.keys() | other_counts.keys()):
+            left_count, right_count = counts.get(index, (0, 0)), other_counts.get(index, (0, 0))
+            if left_count != right_count:
+                report.add("counter", f"{name}[{index}]: {left_count}, {right_count} on BMv2 (packets, bytes)")
+    for name, entries in ours.entries.items():
+        for entry in entries ^ theirs.entries.get(name, frozenset()):
+            whose = "embedded" if entry in entries else "BMv2"
+            report.add("table entry", f"{name}, only {whose}: {' '.join(entry.split())}")
+
+
+STAMP_BITS = 32
+STAMP_TOLERANCE = 100_000
+"""Two minutes in the finer of the two units. The clocks begin with the switches; times that matter are days apart."""
+STAMPED = (".pin_key_1", ".pin_key_2", ".admitted_clients", ".rate_flow")
+"""Registers with a time in the low bits of their cells."""
+
+
+def sluice_registers(name: str, left: int, right: int) -> bool:
+    """Sluice's registers differ unless only the time in a stamp does."""
+    if not name.endswith(STAMPED):
+        return True
+    mask = (1 << STAMP_BITS) - 1
+    distance = ((left - right) & mask, (right - left) & mask)
+    return left >> STAMP_BITS != right >> STAMP_BITS or min(distance) > STAMP_TOLERANCE

@@ -1,0 +1,162 @@
+"""One of the two switches: what it is given, and what it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from finsy.proto import p4i, p4r
+
+from tools.target import pcap, thrift
+from tools.target.client import Client, Refused
+from tools.target.process import Pipes, SwitchError, await_ready, start
+from tools.target.quiet import await_quiet
+
+QUIET_S = 120.0
+"""A round takes seconds; a switch that works on after this is stuck."""
+QUEUE_PACKETS = 1 << 20
+
+
+@dataclass(frozen=True)
+class State:
+    """What a switch holds at the end, by name: registers and counters by cell, table entries in canonical text."""
+
+    registers: dict[str, list[int]]
+    counters: dict[str, dict[int, tuple[int, int]]]
+    entries: dict[str, frozenset[str]]
+
+
+class Side:
+    """A running switch that reads named pipes. Raises SwitchError or Refused."""
+
+    def __init__(self, name: str, binary: Path, folder: Path, ports: Sequence[int], cpu_port: int) -> None:
+        self.name = name
+        self.folder = folder
+        self._ports = ports
+        folder.mkdir()
+        self._pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in ports}, pcap.HEADER)
+        self.switch = start(folder, binary, ["--no-p4"], ports, ["--cpu-port", str(cpu_port)])
+        self._outputs: dict[int, pcap.Tail] = {}
+        self._clock = 0
+        self._feeders: list[threading.Thread] = []
+        self.client: Client | None = None
+
+    def __enter__(self) -> Side:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pipes.close()
+        if self.client:
+            self.client.close()
+        self.switch.end()
+
+    def load(self, p4info: p4i.P4Info, program: bytes) -> None:
+        """Wait until the switch serves, and load the program."""
+        await_ready(self.switch)
+        self.client = Client(self.switch.address)
+        self.client.push(p4info, program)
+        if self.switch.thrift:
+            thrift.deepen_queues(self.switch.thrift, QUEUE_PACKETS)
+        self._outputs = {port: pcap.Tail(path) for port, path in self.switch.outputs.items()}
+
+    def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
+        """Write; the code of each update, none when all were accepted."""
+        assert self.client
+        try:
+            self.client.write(updates)
+        except Refused as refused:
+            return refused.codes
+        return ()
+
+    def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
+        """Give the switch frames in this order, then the marker by every port.
+
+        It takes the earliest frame of all ports once it knows the next one of each, so that at the end of a round one
+        marker has been through and the others wait for the next round. Returns at once; `await_quiet` waits.
+        """
+        for port in self._ports:
+            records = [
+                pcap.record(frame, self._clock + place) for place, (to, frame) in enumerate(frames) if to == port
+            ]
+            records.append(pcap.record(marker, self._clock + len(frames)))
+            # A pipe holds 64 KiB, and the switch reads them in turn: each needs a thread.
+            feeder = threading.Thread(target=self._pipes.write, args=(port, b"".join(records)), daemon=True)
+            feeder.start()
+            self._feeders.append(feeder)
+        self._clock += len(frames) + 1
+
+    def await_quiet(self) -> None:
+        """Wait until the switch has nothing left to do."""
+        for feeder in self._feeders:
+            feeder.join(QUIET_S)
+        self._feeders.clear()
+        if not await_quiet(self.switch.process.pid, self._pipes.descriptors(), QUIET_S):
+            self.switch.check()
+            raise SwitchError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.tail()}")
+        self.switch.check()
+
+    def came(self) -> dict[int | str, list[bytes]]:
+        """What came out since the last call: frames by port, and packet-ins in wire form."""
+        assert self.client
+        out: dict[int | str, list[bytes]] = {port: tail.more() for port, tail in self._outputs.items()}
+        out["controller"] = [_packet_in(packet) for packet in self.client.packets()]
+        return out
+
+    def state(self, p4info: p4i.P4Info) -> State:
+        """What it holds."""
+        assert self.client
+        counters: dict[str, dict[int, tuple[int, int]]] = {}
+        names = {counter.preamble.id: counter.preamble.name for counter in p4info.counters}
+        for identifier, name in names.items():
+            pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=identifier))
+            cells = (entity.counter_entry for entity in self.client.read([pattern]))
+            counters[name] = {
+                cell.index.index: (cell.data.packet_count, cell.data.byte_count)
+                for cell in cells
+                if cell.data.packet_count or cell.data.byte_count
+            }
+        entries: dict[str, frozenset[str]] = {}
+        for table in p4info.tables:
+            pattern = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id))
+            read = self.client.read([pattern])
+            entries[table.preamble.name] = frozenset(_canonical(entity.table_entry) for entity in read)
+        return State(self._registers(p4info), counters, entries)
+
+    def _registers(self, p4info: p4i.P4Info) -> dict[str, list[int]]:
+        assert self.client
+        registers: dict[str, list[int]] = {}
+        for register in p4info.registers:
+            if self.switch.thrift:
+                registers[register.preamble.name] = thrift.read_register(self.switch.thrift, register.preamble.name)
+                continue
+            pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
+            cells = {
+                entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
+                for entity in self.client.read([pattern])
+            }
+            registers[register.preamble.name] = [cells[index] for index in range(register.size)]
+        return registers
+
+
+def _packet_in(packet: p4r.PacketIn) -> bytes:
+    fields = sorted((field.metadata_id, field.value.lstrip(b"\0")) for field in packet.metadata)
+    return b"".join(bytes([number, len(value)]) + value for number, value in fields) + packet.payload
+
+
+def _canonical(entry: p4r.TableEntry) -> str:
+    fields = sorted(entry.match, key=lambda field: field.field_id)
+    entry.ClearField("match")
+    entry.match.extend(fields)
+    members = sorted(
+        entry.action.action_profile_action_set.action_profile_actions,
+        key=lambda member: member.SerializeToString(deterministic=True),
+    )
+    if members:
+        entry.action.action_profile_action_set.ClearField("action_profile_actions")
+        entry.action.action_profile_action_set.action_profile_actions.extend(members)
+    return str(entry)

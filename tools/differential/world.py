@@ -1,0 +1,236 @@
+"""What sluice's tables may hold in a differential run, and random valid changes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from finsy.proto import p4r
+
+from tools.target.entities import Entities, Value
+
+PORTS = (1, 2, 3, 4)
+CPU_PORT = 510
+
+
+def ipv4(text: str) -> int:
+    """An address as a number."""
+    return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
+
+
+def router_mac(port: int) -> int:
+    """The router's address on a port."""
+    return 0x020000000001 | port << 8
+
+
+def host_mac(address: int) -> int:
+    """The MAC address of a host."""
+    return 0x020000000000 | address & 0xFFFFFF
+
+
+NETWORKS = {1: ipv4("10.0.1.0"), 2: ipv4("10.0.2.0"), 3: ipv4("10.0.3.0"), 4: ipv4("10.0.4.0")}
+ROUTERS = {port: network | 1 for port, network in NETWORKS.items()}
+CLIENTS = [NETWORKS[1] | host for host in (10, 11, 12, 254)] + [ipv4("20.0.0.0") | host for host in range(1, 9)]
+SERVER_HOSTS = [NETWORKS[2] | host for host in (11, 12, 13)] + [NETWORKS[3] | host for host in (13, 14)]
+OTHERS = [NETWORKS[4] | host for host in (20, 21, 254)]
+VIPS = [ipv4("10.0.0.100"), ipv4("10.0.0.101")]
+TCP, UDP = 6, 17
+
+SERVICES = {1: (VIPS[0], TCP, 80), 2: (VIPS[0], UDP, 53), 3: (VIPS[1], TCP, 80), 4: (VIPS[1], TCP, 443)}
+SERVERS = {
+    number: (host, {1: TCP, 2: UDP, 3: TCP, 4: TCP}[service], 8000 + service, service)
+    for number, (host, service) in enumerate(((host, service) for service in SERVICES for host in SERVER_HOSTS), 1)
+}
+"""By id: address, protocol, port and service."""
+
+DAYS = 1_318_360
+"""Ticks of a day. Every two times of the connection table are far enough apart for no run to tell."""
+
+TIMERS = (
+    {"idle_time": 8 * DAYS, "pending_time": DAYS, "answered_time": 6 * DAYS, "linger_time": DAYS},
+    # stamps of the first: a SYN's and a FIN's are older than this idle time, the others are not
+    {"idle_time": 4 * DAYS, "pending_time": 3 * DAYS, "answered_time": 3 * DAYS, "linger_time": 3 * DAYS},
+)
+
+LONGEST_STEP = 1 << 18
+"""Of the response rates, in units of 1.024 ms: 268 s, so that a run of less sees one step."""
+
+SETTINGS: tuple[tuple[str, str, tuple[dict[str, int], ...]], ...] = (
+    ("timers", "set_timers", TIMERS),
+    # all packets or none: which ones of a share would be the random generators' choice
+    ("sampling", "set_sampling", ({"packets": 0}, {"packets": 65536})),
+    ("rate_settings", "set_rates", tuple({"step_time": LONGEST_STEP, "flow_mask": mask} for mask in (0, 1, 7))),
+)
+"""Tables without a key: their parameters."""
+
+LIMITED = 8
+"""Numbers of destinations with a limit."""
+
+Key = tuple[str, tuple[tuple[str, Value], ...]]
+
+
+@dataclass
+class World:
+    """The tables' contents, so that every change is a valid one."""
+
+    entities: Entities
+    rng: random.Random
+    there: dict[Key, p4r.Entity] = field(default_factory=dict[Key, p4r.Entity])
+    bursts: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+
+    def start(self) -> list[p4r.Update]:
+        """Everything that a working router needs."""
+        updates = [self._set(made) for made in self._foundation()]
+        for service in SERVICES:
+            updates += [self._set(self._group("choose", "choose_server", service))]
+            updates += [self._set(self._group("choose_stable", "choose_stable_server", service))]
+        defaults = (self.entities.default(table, action, settings[0]) for table, action, settings in SETTINGS)
+        return [*updates, *(p4r.Update(type=p4r.Update.MODIFY, entity=entity) for entity in defaults)]
+
+    def change(self) -> list[p4r.Update]:
+        """A few random changes, all of them valid."""
+        count = self.rng.randint(1, 12)
+        kinds = [self._toggle, self._toggle, self._regroup, self._regroup, self._meter, self._route, self._setting]
+        return [self.rng.choice(kinds)() for _ in range(count)]
+
+    # -- what there may be
+
+    def _foundation(self) -> list[tuple[Key, p4r.Entity]]:
+        made = [self._port(port, inside=port in (2, 3)) for port in PORTS]
+        owned = [*ROUTERS.values(), *VIPS]
+        made += [self._entry("owned", {"address": address}, "is_owned", {}) for address in owned]
+        for network in NETWORKS.values():
+            made.append(self._entry("routes", {"destination": (network, 24)}, "connected", {}))
+        gateways = ((ipv4("20.0.0.0"), 8, CLIENTS[3]), (ipv4("192.168.0.0"), 16, OTHERS[2]))
+        for prefix, length, hop in gateways:
+            made.append(self._entry("routes", {"destination": (prefix, length)}, "via", {"next_hop": hop}))
+        for port, network in NETWORKS.items():
+            for host in (*CLIENTS, *SERVER_HOSTS, *OTHERS):
+                if host & 0xFFFFFF00 == network:
+                    args = {"port": port, "src": router_mac(port), "dst": host_mac(host)}
+                    made.append(self._entry("neighbours", {"next_hop": host}, "set_neighbour", args))
+        for number, endpoint in SERVICES.items():
+            made.append(self._entry("services", _endpoint(*endpoint), "to_service", {"service": number}))
+        for number, (host, protocol, port, service) in SERVERS.items():
+            match = _endpoint(host, protocol, port)
+            address, _, service_port = SERVICES[service]
+            args = {"server": number, "service": service, "address": address, "port": service_port}
+            made.append(self._entry("origins", match, "from_server", args))
+            made.append(self._entry("services", match, "deny_direct", {}))
+            args = {"address": host, "port": port, "ejected": 0}
+            made.append(self._entry("servers", {"server": number}, "to_server", args))
+        return made
+
+    def _entry(
+        self, table: str, match: Mapping[str, Value], action: str, args: Mapping[str, int]
+    ) -> tuple[Key, p4r.Entity]:
+        return (table, tuple(sorted(match.items()))), self.entities.entry(table, match, action, args)
+
+    def _group(self, table: str, action: str, service: int) -> tuple[Key, p4r.Entity]:
+        servers = [number for number, server in SERVERS.items() if server[3] == service]
+        chosen = self.rng.sample(servers, self.rng.randint(1, len(servers)))
+        members = [(self.rng.randint(1, 16), {"id": number}) for number in chosen]
+        match = {"service": service}
+        return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
+
+    # -- changes
+
+    def _set(self, made: tuple[Key, p4r.Entity]) -> p4r.Update:
+        key, entity = made
+        kind = p4r.Update.MODIFY if key in self.there else p4r.Update.INSERT
+        self.there[key] = entity
+        return p4r.Update(type=kind, entity=entity)
+
+    def _toggle(self) -> p4r.Update:
+        """Take an entry away, or bring it back, perhaps another one."""
+        candidates: list[Callable[[], tuple[Key, p4r.Entity]]] = [
+            lambda: self.rng.choice(self._foundation()),
+            self._vlan,
+            self._ejection,
+            self._some_port,
+            self._destination,
+            self._destination,
+        ]
+        key, entity = self.rng.choice(candidates)()
+        if key in self.there and self.rng.random() < 0.15:
+            return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(key))
+        return self._set((key, entity))
+
+    def _port(self, port: int, *, inside: bool) -> tuple[Key, p4r.Entity]:
+        args = {"mac": router_mac(port), "inside": int(inside)}
+        return self._entry("ports", {"port": port}, "set_port", args)
+
+    def _some_port(self) -> tuple[Key, p4r.Entity]:
+        return self._port(self.rng.choice(PORTS), inside=self.rng.random() < 0.5)
+
+    def _destination(self) -> tuple[Key, p4r.Entity]:
+        match = {"address": self.rng.choice((*VIPS, *VIPS, *SERVER_HOSTS, *OTHERS))}
+        args = {
+            "id": self.rng.randint(1, LIMITED),
+            "answer_reset": self.rng.randint(0, 1),
+            "remember_time": self.rng.choice((0, 4 * DAYS)),
+        }
+        return self._entry("destinations", match, "limit_destination", args)
+
+    def _vlan(self) -> tuple[Key, p4r.Entity]:
+        match = {"port": self.rng.choice(PORTS)}
+        action = self.rng.choice(("set_vlan", "strip", "keep"))
+        return self._entry(
+            "egress_vlan", match, action, {"id": self.rng.randint(1, 4094)} if action == "set_vlan" else {}
+        )
+
+    def _ejection(self) -> tuple[Key, p4r.Entity]:
+        number = self.rng.choice(list(SERVERS))
+        host, _, port, _ = SERVERS[number]
+        args = {"address": host, "port": port, "ejected": self.rng.randint(0, 1)}
+        return self._entry("servers", {"server": number}, "to_server", args)
+
+    def _regroup(self) -> p4r.Update:
+        table, action = self.rng.choice((("choose", "choose_server"), ("choose_stable", "choose_stable_server")))
+        made = self._group(table, action, self.rng.choice(list(SERVICES)))
+        if made[0] in self.there and self.rng.random() < 0.2:
+            return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))
+        return self._set(made)
+
+    def _route(self) -> p4r.Update:
+        """A prefix of any length around an address that packets have."""
+        address = self.rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, ipv4("192.168.7.7")))
+        length = self.rng.randint(1, 32)
+        prefix = address >> (32 - length) << (32 - length)
+        match: dict[str, Value] = {"destination": (prefix, length)}
+        if self.rng.random() < 0.5:
+            made = self._entry("routes", match, "connected", {})
+        else:
+            hop = self.rng.choice((*CLIENTS, *OTHERS))
+            made = self._entry("routes", match, "via", {"next_hop": hop})
+        if made[0] in self.there:
+            return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))
+        return self._set(made)
+
+    def _meter(self) -> p4r.Update:
+        """So many packets and no more: rates of zero make it independent of time.
+
+        Never the configuration that is there: BMv2 refills on any write, the embedded switch only on a change.
+        """
+        cells = {
+            "admission": tuple(SERVICES),
+            "punt_limit": (1, 2, 3),
+            "destination_limit": range(1, LIMITED + 1),
+            "returning_limit": range(1, LIMITED + 1),
+        }
+        name = self.rng.choice(list(cells))
+        index = self.rng.choice(cells[name])
+        burst = self.rng.choice([b for b in (1, 100, 5_000, 100_000) if b != self.bursts.get((name, index))])
+        self.bursts[name, index] = burst
+        config = p4r.MeterConfig(cir=0, cburst=burst, pir=0, pburst=2 * burst)
+        return p4r.Update(type=p4r.Update.MODIFY, entity=self.entities.meter(name, index, config))
+
+    def _setting(self) -> p4r.Update:
+        table, action, settings = self.rng.choice(SETTINGS)
+        entity = self.entities.default(table, action, self.rng.choice(settings))
+        return p4r.Update(type=p4r.Update.MODIFY, entity=entity)
+
+
+def _endpoint(address: int, protocol: int, port: int) -> dict[str, Value]:
+    return {"address": address, "protocol": protocol, "port": port}
