@@ -28,7 +28,7 @@ class Settings:
     the alarm and then moves up and down around it, so this and the ramp decide how high it is (docs/news.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
-    ramp_s: float = 130.0
+    ramp_s: float = 120.0
     """From the quiet to the crowd's rate ("about 5 times in just several minutes")."""
     link_bit_per_s: float = LINK_BIT_PER_S
     queue_frames: int = 32
