@@ -44,6 +44,8 @@ this switch's own:
       --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
       --trace                  log what happens to each packet (also with --log-level trace)
       --stats-file FILE        write statistics as JSON into FILE every second and at the end
+      --busy-poll              look for packets all the time in place of waiting for them; takes one core
+      --qdisc-bypass           send past the interfaces' queueing disciplines: links shaped by tc are not shaped then
       --max-connections N      controllers that may be connected at a time [64]
       --max-request-mib N      largest P4Runtime request, in MiB [128]
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
@@ -133,6 +135,10 @@ pub struct Args {
     pub warnings: Vec<String>,
     /// Files in place of interfaces, read after this time.
     pub use_files: Option<Duration>,
+    /// Look for packets all the time.
+    pub busy_poll: bool,
+    /// Send past the queueing disciplines.
+    pub qdisc_bypass: bool,
     /// Log what happens to each packet.
     pub trace: bool,
     /// Where statistics go, if anywhere but the end of standard error.
@@ -189,6 +195,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         pcap: None,
         warnings: Vec::new(),
         use_files: None,
+        busy_poll: false,
+        qdisc_bypass: false,
         trace: false,
         stats_file: None,
     };
@@ -210,6 +218,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("grpc-server-key") => args.tls.key = Some(parser.value()?.into()),
             Arg::Long("grpc-server-cacert") => args.tls.ca = Some(parser.value()?.into()),
             Arg::Long("grpc-server-with-client-auth") => args.tls.client_auth = true,
+            Arg::Long("busy-poll") => args.busy_poll = true,
+            Arg::Long("qdisc-bypass") => args.qdisc_bypass = true,
             Arg::Long("max-connections") => args.max_connections = Some(limit(parser.value()?, "--max-connections")?),
             Arg::Long("max-request-mib") => args.max_request_mib = Some(limit(parser.value()?, "--max-request-mib")?),
             Arg::Long("cpu-port") => args.cpu_port = Some(port_number(parser.value()?, "--cpu-port")?),
@@ -376,6 +386,8 @@ mod tests {
         assert_eq!(run("--use-files 2 p.json").use_files, Some(Duration::from_secs(2)));
         assert_eq!(run("--use-files -1 p.json").use_files, Some(Duration::ZERO));
         assert_eq!(run("--pcap=/x p.json").pcap, Some("/x".into()));
+        let args = run("--busy-poll p.json --qdisc-bypass");
+        assert!(args.busy_poll && args.qdisc_bypass);
     }
 
     #[test]

@@ -19,6 +19,8 @@ use crate::trace;
 /// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
 /// something of the kind to do.
 const CHORES: Duration = Duration::from_millis(250);
+/// Looks into the rings between two questions to the kernel, when polling busily.
+const SPINS: usize = 256;
 /// Ports of v1model have 9 bits.
 const PORT_NUMBERS: usize = 512;
 
@@ -42,6 +44,7 @@ pub struct DataPlane {
     stop: Arc<AtomicBool>,
     /// Someone reads the statistics while the switch runs.
     watched: bool,
+    busy_poll: bool,
     traced: Option<u64>,
     /// Read when the thread starts.
     files: Option<Inputs>,
@@ -87,6 +90,8 @@ pub struct Habits {
     pub trace: bool,
     /// Keep the statistics fresh, because someone reads them.
     pub watched: bool,
+    /// Look for frames all the time, in place of waiting for them.
+    pub busy_poll: bool,
 }
 
 impl DataPlane {
@@ -123,6 +128,7 @@ impl DataPlane {
             no_such_port: Arc::default(),
             stop: Arc::default(),
             watched: habits.watched,
+            busy_poll: habits.busy_poll,
             traced: habits.trace.then_some(0),
             files,
         })
@@ -158,7 +164,14 @@ impl DataPlane {
         let mut chores_due = Instant::now() + CHORES;
         let mut inputs = self.files.take().map(|files| files.start(self.poller.waker())).transpose()?;
         while !self.stop.load(Relaxed) {
-            let timeout = self.has_chores().then(|| chores_due.saturating_duration_since(Instant::now()));
+            if self.busy_poll {
+                self.spin(&mut rx);
+            }
+            let chores = self.has_chores();
+            let timeout = match self.busy_poll {
+                true => Some(Duration::ZERO),
+                false => chores.then(|| chores_due.saturating_duration_since(Instant::now())),
+            };
             self.poller.wait(&mut events, timeout)?;
             for event in &events {
                 match *event {
@@ -175,13 +188,25 @@ impl DataPlane {
                 }
             }
             // The clock is asked only where the answer matters.
-            if timeout.is_some() && Instant::now() >= chores_due {
+            if chores && Instant::now() >= chores_due {
                 self.do_chores();
                 chores_due = Instant::now() + CHORES;
             }
         }
         self.do_chores();
         Ok(())
+    }
+
+    /// Forwards what is in the rings, until nothing was for a while: then the kernel is asked for all else.
+    fn spin(&mut self, rx: &mut RxBatch) {
+        for _ in 0..SPINS {
+            for place in 0..self.ports.len() {
+                if self.ports[place].link.may_have_frames() {
+                    self.receive(place, rx);
+                }
+            }
+            std::hint::spin_loop();
+        }
     }
 
     fn receive(&mut self, place: usize, rx: &mut RxBatch) {
@@ -203,6 +228,7 @@ impl DataPlane {
         }
         let number = port.number;
         self.forward(number, rx.frames());
+        rx.clear();
     }
 
     fn inject_packet_outs(&mut self) {

@@ -48,6 +48,14 @@ impl Link {
         }
     }
 
+    /// Whether frames may wait to be received.
+    pub fn may_have_frames(&self) -> bool {
+        match self {
+            Self::Interface(interface) => interface.may_have_frames(),
+            Self::Files(_) => false,
+        }
+    }
+
     /// Tries to open a lost interface again.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use sluice_engine::Options;
 use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use sluice_p4runtime::{Config, Device, Listener, Pipeline, Settings, parse_p4info, serve, server};
-use sluice_ports::Interface;
+use sluice_ports::{Interface, Options as PortOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -77,7 +77,7 @@ fn run(args: &Args) -> Result<(), String> {
     if let Some(program) = &args.program {
         device.start(Arc::new(load(program, args.p4info.as_deref())?));
     }
-    let habits = Habits { trace, watched: args.stats_file.is_some() };
+    let habits = Habits { trace, watched: args.stats_file.is_some(), busy_poll: args.busy_poll };
     let (ports, files) = match args.use_files {
         None => (open_ports(args)?, None),
         Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
@@ -150,7 +150,9 @@ type Ports = Vec<(u32, Link, Option<Captures>)>;
 
 fn open_ports(args: &Args) -> Result<Ports, String> {
     let open = |port: &args::PortSpec| {
-        let interface = Interface::open(&port.interface).map_err(|error| format!("port {}: {error}", port.number))?;
+        let options = PortOptions { bypass_qdisc: args.qdisc_bypass, ..PortOptions::default() };
+        let interface =
+            Interface::open_with(&port.interface, options).map_err(|error| format!("port {}: {error}", port.number))?;
         let captures = args.pcap.as_deref().map(|directory| {
             Captures::create(directory, &port.interface)
                 .map_err(|error| format!("cannot write captures into {}: {error}", directory.display()))

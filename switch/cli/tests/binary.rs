@@ -169,29 +169,33 @@ fn packets_go_to_the_controller_and_come_from_it() {
 
 #[test]
 fn an_interface_may_come_back() {
-    in_namespace(|| {
-        let switch = Switch::start(&flags("--log-console"));
-        controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
-        run("ip link del s1");
-        run("ip link set s2 down");
-        run("ip link set s2 up");
-        add_pair(1);
-        let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
-        let started = Instant::now();
-        let arrived = loop {
-            left.send(&[frame(1, 0x0800, 60)]);
-            let arrived = right.interface.receive(&mut RxBatch::default());
-            if right.interface.counters().rx_packets.get() > 0 {
-                break arrived;
-            }
-            assert!(started.elapsed() < Duration::from_secs(5), "nothing forwarded 5 s after the interface came back");
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        assert_eq!(arrived, sluice_ports::Received::Frames);
-        let (code, out, _) = switch.stop(libc::SIGTERM);
-        assert_eq!(code, Some(0));
-        assert!(out.contains("interface is gone") && out.contains("interface is back"), "{out}");
-    });
+    for habits in ["", "--busy-poll --qdisc-bypass"] {
+        in_namespace(move || vanishing(habits));
+    }
+}
+
+fn vanishing(habits: &str) {
+    let switch = Switch::start(&flags(&format!("--log-console {habits}")));
+    controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
+    run("ip link del s1");
+    run("ip link set s2 down");
+    run("ip link set s2 up");
+    add_pair(1);
+    let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
+    let started = Instant::now();
+    let arrived = loop {
+        left.send(&[frame(1, 0x0800, 60)]);
+        let arrived = right.interface.receive(&mut RxBatch::default());
+        if right.interface.counters().rx_packets.get() > 0 {
+            break arrived;
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "nothing forwarded 5 s after the interface came back");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(arrived, sluice_ports::Received::Frames);
+    let (code, out, _) = switch.stop(libc::SIGTERM);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("interface is gone") && out.contains("interface is back"), "{out}");
 }
 
 #[test]

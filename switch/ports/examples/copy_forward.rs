@@ -1,14 +1,15 @@
-//! Copies every frame from one interface to another and back, with the switch's own packet input and output
+//! Copies every frame from one interface to another and back, with plain batched calls (`recvmmsg`, `sendmmsg`)
 //! and no pipeline: the ceiling that the switch is measured against.
 //!
 //! `copy_forward IFACE IFACE`; ends on SIGINT or SIGTERM by default action.
 
 use std::process::ExitCode;
 
-use sluice_ports::{Event, Interface, Poller, Received, RxBatch, TxBatch};
+use sluice_ports::{Event, Input, Interface, Options, Poller, Received, RxBatch, TxBatch};
 
 fn run(names: &[String; 2]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut ends = [Interface::open(&names[0])?, Interface::open(&names[1])?];
+    let plain = Options { input: Input::Calls, ..Options::default() };
+    let mut ends = [Interface::open_with(&names[0], plain)?, Interface::open_with(&names[1], plain)?];
     let poller = Poller::new()?;
     for (token, end) in ends.iter().enumerate() {
         poller.add(end.raw_fd().ok_or("interface lost while opening")?, token)?;

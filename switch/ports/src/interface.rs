@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::batch::{BATCH, RxBatch, Sent, TxBatch};
 use crate::counters::Counters;
+use crate::ring::Ring;
+use crate::rx::RxBatch;
 use crate::sys;
+use crate::tx::{Sent, TxBatch};
 
 /// Bytes of kernel buffer asked for on either side of a socket. Large enough that a burst is not lost while the
 /// switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits its queue.
@@ -54,23 +56,49 @@ pub enum Received {
     Lost,
 }
 
+/// How frames get from the kernel into this process.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// Through a ring that both share: no copy, no system call for a batch.
+    #[default]
+    Ring,
+    /// By `recvmmsg`.
+    Calls,
+}
+
+/// How an interface is used.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Options {
+    /// How frames come in.
+    pub input: Input,
+    /// Send past the interface's queueing discipline. What shapes the link then shapes nothing.
+    pub bypass_qdisc: bool,
+}
+
 /// A network interface in use as a port.
 pub struct Interface {
     name: String,
+    options: Options,
     socket: Option<Socket>,
     counters: Arc<Counters>,
 }
 
 struct Socket {
     fd: OwnedFd,
+    ring: Option<Arc<Ring>>,
     index: libc::c_int,
 }
 
 impl Interface {
-    /// Opens the interface called `name`; frames that arrive from now on are received.
+    /// Opens the interface called `name` in the usual way; frames that arrive from now on are received.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        let socket = open_socket(name)?;
-        Ok(Self { name: name.to_owned(), socket: Some(socket), counters: Arc::default() })
+        Self::open_with(name, Options::default())
+    }
+
+    /// Opens the interface called `name`; frames that arrive from now on are received.
+    pub fn open_with(name: &str, options: Options) -> Result<Self, OpenError> {
+        let socket = open_socket(name, options)?;
+        Ok(Self { name: name.to_owned(), options, socket: Some(socket), counters: Arc::default() })
     }
 
     /// The interface's name.
@@ -96,9 +124,14 @@ impl Interface {
     /// Tries to open a lost interface again.
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         if self.socket.is_none() {
-            self.socket = Some(open_socket(&self.name)?);
+            self.socket = Some(open_socket(&self.name, self.options)?);
         }
         Ok(())
+    }
+
+    /// Whether [`Self::receive`] may find frames. Asks nobody but memory, where there is a ring.
+    pub fn may_have_frames(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.ring.as_ref().is_none_or(|ring| ring.is_ready()))
     }
 
     /// Replaces the batch's content by the frames that wait at this interface.
@@ -107,7 +140,14 @@ impl Interface {
             batch.clear();
             return Received::Lost;
         };
-        match batch.receive(&socket.fd, BATCH) {
+        let result = batch.receive(&socket.fd, socket.ring.as_ref()).and_then(|oddities| {
+            // A ring has no way to say that the interface went down.
+            if batch.is_empty() && socket.ring.is_some() {
+                sys::take_error(&socket.fd)?
+            }
+            Ok(oddities)
+        });
+        match result {
             Ok(oddities) => {
                 let counters = &self.counters;
                 if !batch.is_empty() {
@@ -119,6 +159,9 @@ impl Interface {
                 }
                 if oddities.partial_checksum > 0 {
                     counters.rx_partial_checksum.add(oddities.partial_checksum);
+                }
+                if oddities.dropped > 0 {
+                    counters.rx_kernel_drops.add(oddities.dropped);
                 }
                 Received::Frames
             }
@@ -174,7 +217,7 @@ impl Interface {
     }
 }
 
-fn open_socket(name: &str) -> Result<Socket, OpenError> {
+fn open_socket(name: &str, options: Options) -> Result<Socket, OpenError> {
     let kernel = |action| {
         let name = name.to_owned();
         move |error| OpenError::Kernel { name, action, error }
@@ -193,7 +236,15 @@ fn open_socket(name: &str) -> Result<Socket, OpenError> {
             .or_else(|_| sys::set_option(&fd, libc::SOL_SOCKET, plain, &SOCKET_BUFFER))
             .map_err(kernel("set the buffer size"))?;
     }
+    if options.bypass_qdisc {
+        sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)
+            .map_err(kernel("bypass the queueing discipline"))?;
+    }
+    let ring = match options.input {
+        Input::Ring => Some(Arc::new(Ring::new(&fd).map_err(kernel("make a receive ring"))?)),
+        Input::Calls => None,
+    };
     sys::bind_to_interface(&fd, index).map_err(kernel("receive frames"))?;
     sys::set_promiscuous(&fd, index).map_err(kernel("receive frames addressed to others"))?;
-    Ok(Socket { fd, index })
+    Ok(Socket { fd, ring, index })
 }

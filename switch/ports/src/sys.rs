@@ -79,6 +79,16 @@ pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     Ok(u64::from(stats.tp_drops))
 }
 
+/// The error that waits at the socket, if any; it is taken away.
+pub fn take_error(fd: &OwnedFd) -> io::Result<()> {
+    let (mut error, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: pointer and length describe `error`, which outlives the call.
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut length)
+    })?;
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
 /// Turns the usual "negative is an error" into a result.
 pub fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

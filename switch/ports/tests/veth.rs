@@ -5,7 +5,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sluice_ports::{Interface, OpenError, Poller, Received, RxBatch, TxBatch};
+use sluice_ports::{Input, Interface, OpenError, Options, Poller, Received, RxBatch, TxBatch};
+
+const INPUTS: [Input; 2] = [Input::Ring, Input::Calls];
 
 /// Runs `test` with interfaces `left` and `right`, joined and up, in a fresh namespace.
 fn with_veth(test: impl FnOnce() + Send + 'static) {
@@ -63,6 +65,7 @@ fn receive(interface: &mut Interface, count: usize) -> Vec<Vec<u8>> {
         poller.wait(&mut events, Some(left)).unwrap();
         assert_eq!(interface.receive(&mut batch), Received::Frames);
         frames.extend(batch.frames().map(<[u8]>::to_vec));
+        batch.clear();
     }
     frames
 }
@@ -83,34 +86,89 @@ fn send(interface: &mut Interface, frames: &[Vec<u8>]) {
     assert!(batch.is_empty());
 }
 
+fn open(name: &str, input: Input) -> Interface {
+    Interface::open_with(name, Options { input, ..Options::default() }).unwrap()
+}
+
 #[test]
 fn frames_arrive_whole_in_order_and_only_at_the_other_end() {
-    with_veth(|| {
-        let (mut left, mut right) = (Interface::open("left").unwrap(), Interface::open("right").unwrap());
-        let frames: Vec<_> = (0..150).map(|n| frame(60 + n * 9, &[0x08, 0x00])).collect();
-        send(&mut left, &frames);
-        assert_eq!(receive(&mut right, frames.len()), frames);
-        let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
-        let (out, into) = (left.counters().snapshot(), right.counters().snapshot());
-        assert_eq!((out.tx_packets, out.tx_bytes, out.rx_packets), (150, bytes, 0));
-        assert_eq!((into.rx_packets, into.rx_bytes, into.tx_packets), (150, bytes, 0));
-        let mut own = RxBatch::default();
-        assert_eq!(left.receive(&mut own), Received::Frames);
-        assert!(own.is_empty(), "own frames came back");
-    });
+    for input in INPUTS {
+        with_veth(move || {
+            let (mut left, mut right) = (open("left", input), open("right", input));
+            let frames: Vec<_> = (0..150).map(|n| frame(60 + n * 9, &[0x08, 0x00])).collect();
+            send(&mut left, &frames);
+            assert_eq!(receive(&mut right, frames.len()), frames);
+            let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+            let (out, into) = (left.counters().snapshot(), right.counters().snapshot());
+            assert_eq!((out.tx_packets, out.tx_bytes, out.rx_packets), (150, bytes, 0));
+            assert_eq!((into.rx_packets, into.rx_bytes, into.tx_packets), (150, bytes, 0));
+            let mut own = RxBatch::default();
+            assert_eq!(left.receive(&mut own), Received::Frames);
+            assert!(own.is_empty(), "own frames came back");
+        });
+    }
 }
 
 #[test]
 fn vlan_tags_are_put_back() {
+    for input in INPUTS {
+        with_veth(move || {
+            let (mut left, mut right) = (open("left", input), open("right", input));
+            let frames = [
+                frame(64, &[0x81, 0x00, 0x60, 0x05, 0x08, 0x00]),
+                frame(64, &[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x08, 0x08, 0x00]),
+                frame(1518, &[0x81, 0x00, 0x00, 0x00, 0x08, 0x00]),
+            ];
+            send(&mut left, &frames);
+            assert_eq!(receive(&mut right, frames.len()), frames);
+        });
+    }
+}
+
+#[test]
+fn frames_longer_than_a_slot_keep_their_place_among_the_others() {
+    for input in INPUTS {
+        with_veth(move || {
+            for end in ["left", "right"] {
+                run(&format!("ip link set {end} mtu 65535"));
+            }
+            let (mut left, mut right) = (open("left", input), open("right", input));
+            let lengths = [60, 1594, 1595, 1599, 1600, 9000, 64, 65_549, 60, 3000, 3001, 61];
+            let mut frames: Vec<_> = lengths.iter().map(|&length| frame(length, &[0x08, 0x00])).collect();
+            frames.push(frame(65_553, &[0x81, 0x00, 0x20, 0x07, 0x08, 0x00]));
+            frames.push(frame(60, &[0x08, 0x00]));
+            send(&mut left, &frames);
+            assert_eq!(receive(&mut right, frames.len()), frames);
+            assert_eq!(right.counters().snapshot().rx_oversize, 0);
+        });
+    }
+}
+
+#[test]
+fn a_ring_goes_round_and_what_it_cannot_hold_is_counted() {
     with_veth(|| {
-        let (mut left, mut right) = (Interface::open("left").unwrap(), Interface::open("right").unwrap());
-        let frames = [
-            frame(64, &[0x81, 0x00, 0x60, 0x05, 0x08, 0x00]),
-            frame(64, &[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x08, 0x08, 0x00]),
-            frame(1518, &[0x81, 0x00, 0x00, 0x00, 0x08, 0x00]),
-        ];
-        send(&mut left, &frames);
-        assert_eq!(receive(&mut right, frames.len()), frames);
+        let (mut left, mut right) = (open("left", Input::Calls), open("right", Input::Ring));
+        assert!(!right.may_have_frames());
+        for round in 0..30u32 {
+            let frames: Vec<_> = (0..500u32)
+                .map(|n| [&frame(60, &[0x08, 0x00])[..14], &(round * 500 + n).to_be_bytes(), &[0; 42]].concat())
+                .collect();
+            send(&mut left, &frames);
+            assert!(right.may_have_frames());
+            assert_eq!(receive(&mut right, frames.len()), frames);
+        }
+        let burst = vec![frame(60, &[0x08, 0x00]); 10_000];
+        send(&mut left, &burst);
+        let (mut batch, mut count) = (RxBatch::default(), 0);
+        while right.may_have_frames() {
+            assert_eq!(right.receive(&mut batch), Received::Frames);
+            count += batch.len() as u64;
+            batch.clear();
+        }
+        right.update_kernel_drops();
+        let drops = right.counters().snapshot().rx_kernel_drops;
+        assert!(drops > 0, "{count} frames waited");
+        assert_eq!(count + drops, burst.len() as u64);
     });
 }
 
@@ -129,38 +187,44 @@ fn what_a_shaped_link_refuses_is_the_links_loss() {
 
 #[test]
 fn refused_and_down_frames_are_counted_apart() {
-    with_veth(|| {
-        let mut left = Interface::open("left").unwrap();
-        send(&mut left, &[frame(60, &[8, 0]), frame(4000, &[8, 0]), frame(61, &[8, 0])]);
-        let counters = left.counters().snapshot();
-        assert_eq!((counters.tx_packets, counters.tx_refused), (2, 1), "{counters:?}");
-        run("ip link set left down");
-        send(&mut left, &[frame(60, &[8, 0])]);
-        assert_eq!(left.counters().snapshot().tx_down_drops, 1);
-        assert_eq!(left.receive(&mut RxBatch::default()), Received::Down);
-        run("ip link set left up");
-        send(&mut left, &[frame(60, &[8, 0])]);
-        assert_eq!(left.counters().snapshot().tx_packets, 3);
-    });
+    for input in INPUTS {
+        with_veth(move || refused_and_down(open("left", input)));
+    }
+}
+
+fn refused_and_down(mut left: Interface) {
+    send(&mut left, &[frame(60, &[8, 0]), frame(4000, &[8, 0]), frame(61, &[8, 0])]);
+    let counters = left.counters().snapshot();
+    assert_eq!((counters.tx_packets, counters.tx_refused), (2, 1), "{counters:?}");
+    run("ip link set left down");
+    send(&mut left, &[frame(60, &[8, 0])]);
+    assert_eq!(left.counters().snapshot().tx_down_drops, 1);
+    assert_eq!(left.receive(&mut RxBatch::default()), Received::Down);
+    run("ip link set left up");
+    send(&mut left, &[frame(60, &[8, 0])]);
+    assert_eq!(left.counters().snapshot().tx_packets, 3);
 }
 
 #[test]
 fn an_interface_may_vanish_and_come_back() {
-    with_veth(|| {
-        let mut left = Interface::open("left").unwrap();
-        run("ip link del left");
-        let mut batch = RxBatch::default();
-        assert_eq!(left.receive(&mut batch), Received::Lost);
-        assert!(!left.is_open());
-        assert!(matches!(left.reopen(), Err(OpenError::Missing { .. })));
-        send(&mut left, &[frame(60, &[8, 0])]);
-        assert_eq!(left.counters().snapshot().tx_down_drops, 1);
-        add_pair();
-        left.reopen().unwrap();
-        let mut right = Interface::open("right").unwrap();
-        send(&mut right, &[frame(60, &[8, 0])]);
-        assert_eq!(receive(&mut left, 1), [frame(60, &[8, 0])]);
-    });
+    for input in INPUTS {
+        with_veth(move || vanishing(open("left", input)));
+    }
+}
+
+fn vanishing(mut left: Interface) {
+    run("ip link del left");
+    let mut batch = RxBatch::default();
+    assert_eq!(left.receive(&mut batch), Received::Lost);
+    assert!(!left.is_open());
+    assert!(matches!(left.reopen(), Err(OpenError::Missing { .. })));
+    send(&mut left, &[frame(60, &[8, 0])]);
+    assert_eq!(left.counters().snapshot().tx_down_drops, 1);
+    add_pair();
+    left.reopen().unwrap();
+    let mut right = Interface::open("right").unwrap();
+    send(&mut right, &[frame(60, &[8, 0])]);
+    assert_eq!(receive(&mut left, 1), [frame(60, &[8, 0])]);
 }
 
 #[test]

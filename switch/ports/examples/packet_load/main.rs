@@ -1,0 +1,59 @@
+//! The load of `make bench`: frames of many TCP connections, made from one frame.
+//!
+//! `packet_load flood OUT FRAME FIRST COUNT RATE SECONDS`: frames of connections FIRST, FIRST + 1, ... (COUNT of them, round and
+//! round) at RATE a second, 0 for as many as the interface takes. Prints how many were sent and the seconds it took.
+//!
+//! `packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS`: the same, one at a time, each with the time of its sending in it.
+//! Prints how many were sent and, of those that came out at IN, how many and their latencies in microseconds: p50, p99, max.
+//!
+//! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connection after connection, WINDOW at a time,
+//! and answers as their server. Prints how many were opened, how many were given up, and the seconds it took.
+//!
+//! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options; its source address and port are
+//! replaced by those of the connection. It spins: a core is taken while it runs.
+
+mod connections;
+mod flood;
+mod handshakes;
+mod latency;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use connections::Template;
+
+const USAGE: &str = "usage: packet_load flood OUT FRAME FIRST COUNT RATE SECONDS
+       packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS
+       packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS";
+
+fn run(words: &[&str]) -> Result<String, Box<dyn Error>> {
+    let template = |path: &str| Template::new(std::fs::read(path)?);
+    match *words {
+        ["flood", out, frame, first, count, rate, seconds] => {
+            let connections = first.parse()?..first.parse::<u32>()? + count.parse::<u32>()?;
+            flood::run(out, &template(frame)?, connections, rate.parse()?, seconds.parse()?)
+        }
+        ["latency", out, into, frame, first, count, rate, seconds] => {
+            let connections = first.parse()?..first.parse::<u32>()? + count.parse::<u32>()?;
+            latency::run([out, into], &template(frame)?, connections, rate.parse()?, seconds.parse()?)
+        }
+        ["handshakes", client, server, frame, first, window, seconds] => {
+            handshakes::run([client, server], &template(frame)?, first.parse()?, window.parse()?, seconds.parse()?)
+        }
+        _ => Err(USAGE.into()),
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(result) => {
+            println!("{result}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("packet_load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

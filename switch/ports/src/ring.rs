@@ -1,0 +1,163 @@
+//! A receive ring that the kernel fills (`TPACKET_V2`): frames are read where the kernel put them.
+//!
+//! Packet sockets have three kinds of ring. In version 3 frames of any length lie back to back, but a frame is not
+//! seen before its block is full or a timer of at least a millisecond ends; in version 2 it is seen at once. A frame that
+//! does not fit its slot comes whole through the socket as well, in order, and is fetched from there.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::sys;
+use crate::vlan::{Tag, VLAN_TAG, put_back};
+
+/// Bytes of a slot: headers of the kernel, room for a VLAN tag, and an Ethernet frame of the usual 1,514 bytes. Not a
+/// power of two, so that slots fall into different cache sets.
+const SLOT: usize = 1664;
+/// The kernel allocates the ring in blocks of this many bytes, contiguous in physical memory.
+const BLOCK: usize = 1 << 16;
+const SLOTS_IN_BLOCK: usize = BLOCK / SLOT;
+const BLOCKS: usize = 128;
+/// Slots of a ring: what may wait while the switch is not scheduled.
+pub const SLOTS: usize = BLOCKS * SLOTS_IN_BLOCK;
+
+/// `TPACKET_V2` of `linux/if_packet.h`.
+const VERSION: libc::c_int = 1;
+
+/// A ring, mapped into this process.
+pub struct Ring {
+    memory: NonNull<u8>,
+    /// Where the kernel puts its next frame, as far as it has been looked at.
+    next: AtomicUsize,
+}
+
+// SAFETY: the mapping belongs to the value; what the kernel shares is accessed through atomics, and frames only while
+// their slot is ours.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+/// A slot that the kernel has filled.
+pub struct Slot<'r> {
+    header: &'r libc::tpacket2_hdr,
+    number: usize,
+}
+
+impl Ring {
+    /// Gives a socket that is not bound yet a ring.
+    pub fn new(socket: &OwnedFd) -> io::Result<Self> {
+        let packet = |name, value: &libc::c_int| sys::set_option(socket, libc::SOL_PACKET, name, value);
+        packet(libc::PACKET_VERSION, &VERSION)?;
+        packet(libc::PACKET_RESERVE, &(VLAN_TAG as libc::c_int))?;
+        packet(libc::PACKET_COPY_THRESH, &1)?;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as libc::c_uint,
+            tp_block_nr: BLOCKS as libc::c_uint,
+            tp_frame_size: SLOT as libc::c_uint,
+            tp_frame_nr: SLOTS as libc::c_uint,
+        };
+        sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of the socket's own ring; no memory of this process is touched.
+        let memory = unsafe {
+            libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+        };
+        match NonNull::new(memory.cast::<u8>()) {
+            Some(memory) if memory.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
+                Ok(Self { memory, next: AtomicUsize::new(0) })
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn slot(&self, number: usize) -> *mut u8 {
+        debug_assert!(number < SLOTS);
+        // SAFETY: blocks lie back to back in the mapping, and this slot lies within its block.
+        unsafe { self.memory.as_ptr().add(number / SLOTS_IN_BLOCK * BLOCK + number % SLOTS_IN_BLOCK * SLOT) }
+    }
+
+    fn status(&self, number: usize) -> &AtomicU32 {
+        // SAFETY: a slot starts with the status word of its header, which both sides access atomically; the mapping
+        // lives as long as the borrow.
+        unsafe { AtomicU32::from_ptr(self.slot(number).cast()) }
+    }
+
+    /// Whether a frame waits.
+    pub fn is_ready(&self) -> bool {
+        let next = self.next.load(Ordering::Relaxed);
+        self.status(next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Takes the next slot, if the kernel has filled it. It is the caller's until [`Self::give_back`].
+    pub fn take(&self) -> Option<Slot<'_>> {
+        if !self.is_ready() {
+            return None;
+        }
+        let number = self.next.load(Ordering::Relaxed);
+        self.next.store((number + 1) % SLOTS, Ordering::Relaxed);
+        // SAFETY: the slot starts with this header, aligned to 16 bytes; the kernel wrote it before the status that
+        // `is_ready` has seen, and leaves it alone until the slot is given back.
+        let header = unsafe { &*self.slot(number).cast::<libc::tpacket2_hdr>() };
+        Some(Slot { header, number })
+    }
+
+    /// Hands `count` slots from number `first` on back to the kernel.
+    ///
+    /// # Safety
+    /// They were taken, and nothing refers to their frames any more.
+    pub unsafe fn give_back(&self, first: usize, count: usize) {
+        for number in first..first + count {
+            self.status(number % SLOTS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: pointer and length are those of the mapping, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+    }
+}
+
+impl Slot<'_> {
+    /// Its number in the ring.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether the frame did not fit, and waits at the socket.
+    pub fn is_at_socket(&self) -> bool {
+        self.header.tp_status & libc::TP_STATUS_COPY != 0
+    }
+
+    /// Whether the frame did not fit, and there was no memory to keep it.
+    pub fn is_cut(&self) -> bool {
+        self.header.tp_snaplen < self.header.tp_len
+    }
+
+    /// Whether an offload engine was to complete the frame's checksum.
+    pub fn has_partial_checksum(&self) -> bool {
+        self.header.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0
+    }
+
+    /// When the kernel received it, in nanoseconds since 1970.
+    pub fn time_ns(&self) -> u64 {
+        u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
+    }
+
+    /// The frame, with its VLAN tag put back.
+    pub fn frame(&mut self, ring: &Ring) -> (*const u8, usize) {
+        let (start, length) = (usize::from(self.header.tp_mac), self.header.tp_snaplen as usize);
+        assert!(start >= VLAN_TAG && start + length <= SLOT, "the kernel's frame leaves its slot");
+        let tag = Tag::of(self.header.tp_status, self.header.tp_vlan_tpid, self.header.tp_vlan_tci);
+        // SAFETY: within the slot, as just checked, and behind the header: the kernel keeps PACKET_RESERVE bytes free
+        // between it and the frame. The slot is ours.
+        let room = unsafe {
+            let start = ring.slot(self.number).add(start - VLAN_TAG);
+            std::slice::from_raw_parts_mut(start, VLAN_TAG + length)
+        };
+        let frame = put_back(tag, room);
+        (frame.as_ptr(), frame.len())
+    }
+}

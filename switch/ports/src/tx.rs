@@ -1,0 +1,128 @@
+//! Batches of frames from the pipeline to the kernel.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::rx::BATCH;
+
+/// Frames waiting to be sent by one interface, back to back in one buffer.
+#[derive(Default)]
+pub struct TxBatch {
+    buffer: Vec<u8>,
+    ends: Vec<usize>,
+    vectors: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the raw pointers in `vectors` and `headers` are only used inside `send`, which sets them first.
+unsafe impl Send for TxBatch {}
+
+/// What became of one frame, or of several in a row.
+pub enum Sent {
+    /// The kernel took this many frames with this many bytes together.
+    Taken {
+        /// Frames.
+        frames: u64,
+        /// Bytes of these frames.
+        bytes: u64,
+    },
+    /// The kernel refused one frame.
+    Refused(io::Error),
+}
+
+impl TxBatch {
+    /// Adds a frame given in two parts.
+    pub fn push(&mut self, head: &[u8], tail: &[u8]) {
+        self.buffer.extend_from_slice(head);
+        self.buffer.extend_from_slice(tail);
+        self.ends.push(self.buffer.len());
+    }
+
+    /// How many frames wait.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether no frame waits.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The frames, in the order they were added.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.ends.len()).map(|number| &self.buffer[self.range(number)])
+    }
+
+    fn range(&self, number: usize) -> std::ops::Range<usize> {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        start..self.ends[number]
+    }
+
+    /// Forgets the frames; the memory stays for the next batch.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.ends.clear();
+    }
+
+    /// Sends every frame and reports what became of each; a frame that is refused does not stop the others.
+    pub fn send(&mut self, socket: &OwnedFd, mut report: impl FnMut(Sent)) {
+        self.vectors.clear();
+        self.headers.clear();
+        for number in 0..self.ends.len() {
+            let range = self.range(number);
+            self.vectors
+                .push(libc::iovec { iov_base: self.buffer[range.clone()].as_mut_ptr().cast(), iov_len: range.len() });
+        }
+        for vector in &mut self.vectors {
+            // SAFETY: all-zero is a valid value of this plain structure.
+            let mut header: libc::mmsghdr = unsafe { zeroed() };
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+            self.headers.push(header);
+        }
+        let mut next = 0;
+        while next < self.headers.len() {
+            let rest = &mut self.headers[next..];
+            // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`;
+            // none of them is touched before the call returns.
+            let count = unsafe {
+                libc::sendmmsg(
+                    socket.as_raw_fd(),
+                    rest.as_mut_ptr(),
+                    rest.len().min(BATCH) as libc::c_uint,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            if count > 0 {
+                let count = count as usize;
+                let bytes = rest[..count].iter().map(|header| u64::from(header.msg_len)).sum();
+                report(Sent::Taken { frames: count as u64, bytes });
+                next += count;
+                continue;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                report(Sent::Refused(error));
+                next += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_keep_order_and_bounds() {
+        let mut batch = TxBatch::default();
+        batch.push(b"ab", b"c");
+        batch.push(b"", b"");
+        batch.push(b"d", b"");
+        let frames: Vec<&[u8]> = batch.frames().collect();
+        assert_eq!(frames, [b"abc".as_slice(), b"", b"d"]);
+        batch.clear();
+        assert!(batch.is_empty());
+    }
+}
