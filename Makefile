@@ -76,9 +76,9 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touche
 	$(BIN)/python tools/gen_names.py --check
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
 
-bench: setup root ## packets per second of the switch, next to the copy-forward ceiling
-	cd switch && cargo build --release --quiet --package sluice-ports --examples
-	@$(BIN)/python -m tools.bench
+bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop; QUICK=1: two minutes
+	cd switch && cargo build --release --quiet --package sluice-ports --package sluice-engine --examples
+	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
 # Set-up
 

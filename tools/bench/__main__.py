@@ -1,0 +1,106 @@
+"""Measures, prints a table with ratios and verdicts, and writes results/bench/."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from sluice import names
+
+from tools.bench import engine
+from tools.bench.cases import WHO, set_ups
+from tools.bench.conntrack import roomy_conntrack
+from tools.bench.measure import Times, measure
+from tools.bench.network import LARGE_BUILD
+from tools.bench.report import Found, table, verdicts, write
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.mn import setLogLevel
+from topo.prerequisites import require_prerequisites
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results/bench"
+NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
+FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
+BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
+
+
+def forwarders(asked: list[str]) -> list[str]:
+    """Those asked for that this machine has."""
+    found: list[str] = []
+    for who in asked:
+        if who in NEEDS and shutil.which(NEEDS[who]) is None:
+            print(f"{NEEDS[who]} is not on PATH: {who} is left out")
+        else:
+            found.append(who)
+    return found
+
+
+def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
+    """All measurements."""
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True)
+
+    found, times = Found(), BRIEF if quick else FULL
+    with roomy_conntrack():
+        for turn in range(rounds):
+            say(f"round {turn + 1} of {rounds}")
+            for who in asked:
+                for set_up in set_ups(who, quick=quick):
+                    if set_up.large and who == "embedded" and not LARGE_BUILD.exists():
+                        say(f"{LARGE_BUILD.relative_to(ROOT)} is not there: its cases are left out")
+                        continue
+                    measure(who, set_up, times, found, say)
+    if "embedded" in asked:
+        found.engine_pps = engine.packets_per_second(times.trial)
+        found.engine_instructions = engine.instructions_per_packet()
+        say(f"engine alone: {found.engine_pps:,.0f} packets/s")
+    return found
+
+
+def machine() -> dict[str, object]:
+    """Where the figures come from."""
+    return {
+        "program": f"{names.PROGRAM} {names.VERSION}",
+        "kernel": platform.release(),
+        "cpus": os.cpu_count(),
+        "measured": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def main() -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer cases, one short round: about two minutes")
+    parser.add_argument("--rounds", type=int, help="how often the forwarders take their turn [3; quick: 1]")
+    parser.add_argument("--who", nargs="+", choices=WHO, default=list(WHO), help="only these")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        try:
+            require_prerequisites()
+            setLogLevel("error")
+            found = run(forwarders(options.who), options.rounds or (1 if options.quick else 3), quick=options.quick)
+        except LabError as error:
+            print(f"sluice bench: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice bench: ended by {interrupted}; everything it started is gone", file=sys.stderr)
+            return 128 + interrupted.number
+    print(f"\n{table(found)}\n")
+    print("\n".join(verdicts(found)))
+    write(RESULTS, found, machine())
+    print(f"\nwritten to {RESULTS.relative_to(ROOT)}/: switch.json, details.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

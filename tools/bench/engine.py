@@ -1,0 +1,52 @@
+"""The engine alone: packets per second by the clock, instructions per packet by callgrind."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from topo.errors import LabError
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "switch/target/release/examples/bench"
+PROGRAM = ROOT / "p4src/build/sluice.json"
+PHASES = 4
+"""The example runs so many packets of each: data, answers, both in turn, new connections."""
+FEW, MANY = 10_000, 20_000
+
+
+def packets_per_second(seconds: float) -> float:
+    """Data and answers in turn, on one core; LabError when the example fails."""
+    text = _run([str(EXAMPLE), str(PROGRAM), "--seconds", str(seconds)])
+    found = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
+    if found is None:
+        raise LabError(f"{EXAMPLE.name} does not say engine_pps:\n{text}")
+    return float(found[1])
+
+
+def instructions_per_packet() -> float | None:
+    """The mean over the kinds of packets, by the difference of two runs; None without valgrind."""
+    if shutil.which("valgrind") is None:
+        return None
+    return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))
+
+
+def _instructions(packets: int) -> int:
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
+        text = _run([*tool, str(EXAMPLE), str(PROGRAM), "--packets", str(packets)])
+    found = re.search(r"Collected : (\d+)", text)
+    if found is None:
+        raise LabError(f"valgrind does not say how many instructions it collected:\n{text}")
+    return int(found[1])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    if done.returncode:
+        raise LabError(f"{' '.join(command)}: exit code {done.returncode}:\n{text}")
+    return text

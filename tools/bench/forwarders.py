@@ -1,0 +1,111 @@
+"""The forwarders as Mininet switches. The two that run sluice's program are the lab's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.bench.addresses import (
+    CLIENT_MAC,
+    CLIENTS,
+    CLIENTS_HOP,
+    INTERFACES,
+    PORT,
+    ROUTER_MACS,
+    SERVER_MAC,
+    VIP,
+    extra_routes,
+    server_addresses,
+)
+from tools.bench.load import EXAMPLES
+from topo.hosts import turn_offloads_off
+from topo.mn import Node, Switch
+from topo.processes import Process, run_in
+from topo.switches import SWITCHES, ProcessSwitch
+
+
+class CopyForward(ProcessSwitch):
+    """Batched receive and send calls, and nothing else."""
+
+    program = "copy_forward"
+
+    def executable(self) -> str:
+        """Return the release build of the example."""
+        return str(EXAMPLES / "copy_forward")
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line of copy_forward."""
+        return [executable, *(ports[number] for number in sorted(ports))]
+
+    def ready(self, process: Process) -> bool:
+        """Say whether it forwards."""
+        process.require_running()
+        return "copy_forward: forwarding" in process.output()
+
+
+class KernelDnat(Switch):
+    """The kernel's own forwarding; a rule of iptables for each server, with the probability that is left for it."""
+
+    def __init__(self, name: str, *, directory: Path, **params: object) -> None:
+        super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
+        self.directory = directory
+
+    def start(self, controllers: list[Node]) -> None:
+        """Make the namespace a router."""
+        del controllers
+        settings = {
+            "net.ipv6.conf.all.disable_ipv6": "1",
+            "net.ipv4.ip_forward": "1",
+            "net.ipv4.conf.all.rp_filter": "0",
+            "net.ipv4.conf.default.rp_filter": "0",
+            # The load's data has no sequence numbers that make sense.
+            "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
+        }
+        for port in (1, 2):
+            interface = self.intfs[port].name
+            turn_offloads_off(self.pid, interface)
+            run_in(self.pid, ["sysctl", "-q", "-w", f"net.ipv4.conf.{interface}.rp_filter=0"])
+            run_in(self.pid, ["ip", "link", "set", interface, "address", ROUTER_MACS[port - 1]])
+            run_in(self.pid, ["ip", "link", "set", interface, "up"])
+            run_in(self.pid, ["ip", "address", "add", INTERFACES[port - 1], "dev", interface])
+        # Names in net.netfilter appear with the first rule.
+        self.restore([])
+        run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
+        hop = ["ip", "neighbour", "replace", CLIENTS_HOP, "lladdr", CLIENT_MAC, "dev", self.intfs[1].name]
+        run_in(self.pid, hop)
+        run_in(self.pid, ["ip", "route", "add", CLIENTS, "via", CLIENTS_HOP])
+
+    def restore(self, servers: list[str]) -> None:
+        """Replace the rules."""
+        lines = ["*nat"]
+        for place, server in enumerate(servers):
+            share = 1 / (len(servers) - place)
+            lines.append(
+                f"-A PREROUTING -d {VIP} -p tcp --dport {PORT} -m statistic --mode random"
+                f" --probability {share:.10f} -j DNAT --to-destination {server}:{PORT}"
+            )
+        path = self.directory / "rules"
+        path.write_text("\n".join([*lines, "COMMIT", ""]))
+        run_in(self.pid, ["iptables-restore", str(path)])
+
+    def program(self, servers: int, entries: int) -> None:
+        """Share connections out over the first `servers` servers, with so many more routes."""
+        into = self.intfs[2].name
+        addresses = server_addresses(servers)
+        commands = [f"neighbour replace {address} lladdr {SERVER_MAC} dev {into}" for address in addresses]
+        commands += [f"route replace {prefix} via {addresses[0]}" for prefix in extra_routes(entries)]
+        path = self.directory / "commands"
+        path.write_text("\n".join([*commands, ""]))
+        run_in(self.pid, ["ip", "-batch", str(path)], timeout_s=120)
+        self.restore(addresses)
+
+    def stop_process(self) -> None:
+        """Nothing runs."""
+
+
+def kind_of(who: str) -> type[ProcessSwitch] | type[KernelDnat]:
+    """The class of a forwarder."""
+    if who == "copy-forward":
+        return CopyForward
+    if who == "kernel-dnat":
+        return KernelDnat
+    return SWITCHES[who]

@@ -1,0 +1,87 @@
+"""The load generator: switch/ports/examples/packet_load, run in the load host."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+
+from tools.bench.addresses import CLIENT_MAC
+from tools.bench.search import Trial
+from topo.errors import LabError
+from topo.processes import command_in
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "switch/target/release/examples"
+FCS_LENGTH = 4
+HEADERS = 54
+SPARE_TIME_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Microseconds from sending to arrival."""
+
+    sent: int
+    received: int
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Connections whose handshake was completed."""
+
+    count: int
+    given_up: int
+    seconds: float
+
+
+class Load:
+    """What the load host sends, and from which interface to which."""
+
+    def __init__(self, pid: int, out: str, into: str, directory: Path) -> None:
+        self.pid, self.out, self.into, self.directory = pid, out, into, directory
+
+    def frame(self, router: str, destination: tuple[str, int], flags: str, length: int) -> Path:
+        """A file with the frame that connections are made from; `length` includes the frame check sequence."""
+        segment = TCP(dport=destination[1], flags=flags) / bytes(length - FCS_LENGTH - HEADERS)
+        path = self.directory / f"{flags}-{length}.frame"
+        path.write_bytes(bytes(Ether(src=CLIENT_MAC, dst=router) / IP(src="0.0.0.0", dst=destination[0]) / segment))
+        return path
+
+    def flood(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> tuple[int, float]:
+        """Send frames of connections; how many, and how long it took."""
+        words = self._run(seconds, "flood", self.out, str(frame), first, count, rate, seconds)
+        return int(words[0]), float(words[1])
+
+    def latency(self, frame: Path, count: int, rate: float, seconds: float) -> Latency:
+        """Send frames one at a time and see how long each takes."""
+        words = self._run(seconds, "latency", self.out, self.into, str(frame), 0, count, rate, seconds)
+        return Latency(int(words[0]), int(words[1]), float(words[2]), float(words[3]))
+
+    def handshakes(self, frame: Path, first: int, window: int, seconds: float) -> Opened:
+        """Open connections, `window` at a time."""
+        words = self._run(seconds, "handshakes", self.out, self.into, str(frame), first, window, seconds)
+        return Opened(int(words[0]), int(words[1]), float(words[2]))
+
+    def _run(self, seconds: float, *arguments: str | float) -> list[str]:
+        command = [str(EXAMPLES / "packet_load"), *(f"{word}" for word in arguments)]
+        done = subprocess.run(
+            command_in(command, namespace_pid=self.pid),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=seconds + SPARE_TIME_S,
+        )
+        if done.returncode:
+            raise LabError(done.stderr.strip() or f"packet_load: exit code {done.returncode}")
+        return done.stdout.split()
+
+
+def trial(sent: int, received: int, seconds: float) -> Trial:
+    """A trial in which no more came out than went in (a stray frame of the kernel's is not counted)."""
+    return Trial(sent, min(sent, received), seconds)

@@ -1,0 +1,189 @@
+"""Rows, the table with its ratios, the verdicts and the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tools.bench.cases import SMALL, Case
+from tools.bench.search import spread
+
+HEAD = (
+    *("forwarder", "frame", "servers", "connections", "entries", "packets/s"),
+    *("of copy", "x bmv2", "p50 us", "p99 us"),
+)
+GOAL_BMV2, GOAL_CEILING, GOAL_ENGINE, GOAL_FLAT = 10.0, 0.8, 2e6, 0.15
+
+
+@dataclass(slots=True)
+class Found:
+    """All measurements, by forwarder and case; one value for each round."""
+
+    pps: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
+    p50: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
+    p99: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
+    connections: dict[str, list[float]] = field(default_factory=lambda: {})
+    syns: dict[str, list[float]] = field(default_factory=lambda: {})
+    engine_pps: float | None = None
+    engine_instructions: float | None = None
+    idle_cpu_percent: float | None = None
+    rss_mb: float | None = None
+    rss_large_mb: float | None = None
+
+    def rate(self, who: str, case: Case) -> float | None:
+        """Median over the rounds."""
+        rates = self.pps.get((who, case))
+        return median(rates) if rates else None
+
+
+def rows(found: Found) -> list[dict[str, Any]]:
+    """One for each forwarder and case, in order of measurement."""
+
+    def row(who: str, case: Case, rates: list[float]) -> dict[str, Any]:
+        p50, p99 = found.p50.get((who, case)), found.p99.get((who, case))
+        latency = {"p50": round(median(p50), 1), "p99": round(median(p99), 1)} if p50 and p99 else None
+        return {
+            "who": who,
+            "frame": case.frame,
+            "servers": case.servers,
+            "connections": case.connections,
+            "entries": case.entries,
+            "pps": round(median(rates)),
+            "latency_us": latency,
+        }
+
+    return [row(who, case, rates) for (who, case), rates in found.pps.items()]
+
+
+def result(found: Found) -> dict[str, Any]:
+    """The content of results/bench/switch.json."""
+    return {
+        "rows": rows(found),
+        "connections_per_s": {who: round(median(rates)) for who, rates in found.connections.items()},
+        "engine_pps": _rounded(found.engine_pps),
+        "idle_cpu_percent": found.idle_cpu_percent,
+        "rss_mb": found.rss_mb,
+    }
+
+
+def details(found: Found, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of results/bench/details.json: what the other file has no place for."""
+    return {
+        "machine": dict(machine),
+        "pps_rounds": [
+            {"who": who, **_fields(case), "pps": [round(rate) for rate in rates]}
+            for (who, case), rates in found.pps.items()
+        ],
+        "syns_per_s": {who: round(median(rates)) for who, rates in found.syns.items()},
+        "connections_per_s_rounds": {who: [round(rate) for rate in rates] for who, rates in found.connections.items()},
+        "engine_instructions_per_packet": _rounded(found.engine_instructions),
+        "rss_large_mb": found.rss_large_mb,
+        "verdicts": verdicts(found),
+    }
+
+
+def _fields(case: Case) -> dict[str, int]:
+    return {
+        "frame": case.frame,
+        "servers": case.servers,
+        "connections": case.connections,
+        "entries": case.entries,
+    }
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def ratio(found: Found, who: str, other: str, case: Case) -> float | None:
+    """How much of another's rate; where that was not measured in this case, of its rate at this frame length."""
+    mine = found.rate(who, case)
+    theirs = found.rate(other, case) or found.rate(other, Case(frame=case.frame))
+    return mine / theirs if mine is not None and theirs else None
+
+
+def table(found: Found) -> str:
+    """The rows as text."""
+    lines = [HEAD]
+    for row, (who, case) in zip(rows(found), found.pps, strict=True):
+        latency = row["latency_us"] or {"p50": None, "p99": None}
+        lines.append(
+            (
+                who,
+                str(case.frame),
+                f"{case.servers:,}",
+                f"{case.connections:,}",
+                f"{case.entries:,}",
+                f"{row['pps']:,}",
+                _text(ratio(found, who, "copy-forward", case), ".2f"),
+                _text(ratio(found, who, "bmv2", case), ".1f"),
+                _text(latency["p50"], ",.0f"),
+                _text(latency["p99"], ",.0f"),
+            )
+        )
+    widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
+    laid_out = [
+        "  ".join([line[0].ljust(widths[0]), *(line[n].rjust(widths[n]) for n in range(1, len(HEAD)))])
+        for line in lines
+    ]
+    for title, values in (("connections/s", found.connections), ("SYNs/s", found.syns)):
+        if values:
+            laid_out.append(f"{title}: " + ", ".join(f"{who} {median(rates):,.0f}" for who, rates in values.items()))
+    return "\n".join(laid_out)
+
+
+def _text(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def verdicts(found: Found) -> list[str]:
+    """What was to be reached, and what was."""
+    base = Case(SMALL)
+    lines: list[str] = []
+
+    def compare(what: str, value: float | None, goal: float, form: str, *, least: bool = True) -> None:
+        if value is None:
+            return
+        reached = value >= goal if least else value <= goal
+        lines.append(
+            f"{'reached' if reached else 'MISSED '}  {what}: {format(value, form)}"
+            f" ({'at least' if least else 'at most'} {format(goal, form)})"
+        )
+
+    compare("embedded, times bmv2", ratio(found, "embedded", "bmv2", base), GOAL_BMV2, ".1f")
+    compare("embedded, of copy-forward", ratio(found, "embedded", "copy-forward", base), GOAL_CEILING, ".2f")
+    compare("engine alone, packets/s", found.engine_pps, GOAL_ENGINE, ",.0f")
+    for what, cases in (
+        ("1 to 1,000 servers", [Case(servers=1), base, Case(servers=1_000)]),
+        ("1k to 100k connections", [base, Case(connections=100_000)]),
+    ):
+        rates = [found.rate("embedded", case) for case in cases]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(cases):
+            compare(f"embedded, difference from {what}", spread(known), GOAL_FLAT, ".0%", least=False)
+    for what, case in (
+        ("1M connections", Case(connections=1_000_000)),
+        ("100k more routes", Case(entries=100_000)),
+    ):
+        rate, usual = found.rate("embedded", case), found.rate("embedded", base)
+        if rate and usual:
+            lines.append(f"         embedded with {what}: {rate / usual:.2f} of its rate without")
+    if found.idle_cpu_percent is not None:
+        usage = f"{found.idle_cpu_percent:.1f} % of a core when idle, {found.rss_mb:.0f} MB resident"
+        lines.append(f"         embedded: {usage}")
+    if found.engine_instructions is not None:
+        lines.append(f"         engine alone: {found.engine_instructions:,.0f} instructions a packet")
+    return lines
+
+
+def write(folder: Path, found: Found, machine: Mapping[str, Any]) -> None:
+    """Write both files, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("switch.json", result(found)), ("details.json", details(found, machine))):
+        beside = folder / f".{name}.new"
+        beside.write_text(json.dumps(content, indent=1) + "\n")
+        beside.rename(folder / name)

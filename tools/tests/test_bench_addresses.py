@@ -1,0 +1,31 @@
+"""The addresses of the bench do not get into each other's way."""
+
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from sluice.config import Config
+
+from tools.bench.addresses import CLIENTS, INTERFACES, extra_routes, server_addresses
+from tools.bench.program import order
+
+
+def test_a_thousand_servers_are_behind_their_interface() -> None:
+    network = IPv4Interface(INTERFACES[1]).network
+    servers = [IPv4Address(address) for address in server_addresses(1000)]
+    assert len(set(servers)) == 1000
+    assert all(server in network for server in servers)
+    assert IPv4Interface(INTERFACES[1]).ip not in servers
+
+
+def test_extra_routes_are_apart_from_all_else() -> None:
+    routes = [IPv4Network(prefix) for prefix in extra_routes(100_000)]
+    assert len(set(routes)) == 100_000
+    taken = [IPv4Network(CLIENTS), *(IPv4Interface(one).network for one in INTERFACES)]
+    assert not any(route.overlaps(one) for route in (routes[0], routes[-1]) for one in taken)
+
+
+def test_the_order_is_a_configuration() -> None:
+    told = order(servers=1000, entries=10, thrift=True, pipeline=None, fresh=True)
+    config = Config.model_validate(told["config"])
+    assert len(config.services[0].servers) == 1000
+    assert len(config.routes) == 11
+    assert len(told["neighbours"]) == 1001
