@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tools.bench.addresses import (
@@ -67,6 +68,11 @@ class KernelDnat(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "address", ROUTER_MACS[port - 1]])
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
             run_in(self.pid, ["ip", "address", "add", INTERFACES[port - 1], "dev", interface])
+        # Packets are handled on the core that sends them unless told otherwise; the load has the first one.
+        spread = f"mount -t sysfs none /sys && echo {rps_mask(os.cpu_count() or 1):x} > /sys/class/net/"
+        for port in (1, 2):
+            queue = f"{self.intfs[port].name}/queues/rx-0/rps_cpus"
+            run_in(self.pid, ["unshare", "--mount", "sh", "-c", spread + queue])
         # Names in net.netfilter appear with the first rule.
         self.restore([])
         run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
@@ -100,6 +106,11 @@ class KernelDnat(Switch):
 
     def stop_process(self) -> None:
         """Nothing runs."""
+
+
+def rps_mask(cpus: int) -> int:
+    """The cores, as bits, on which the kernel forwards: all but the first, where there is more than one."""
+    return (1 << cpus) - 2 if cpus > 1 else 0
 
 
 def kind_of(who: str) -> type[ProcessSwitch] | type[KernelDnat]:

@@ -1,4 +1,4 @@
-"""The load generator: switch/ports/examples/packet_load, run in the load host."""
+"""The load generator: switch/ports/examples/packet_load, run in the load host on the first core."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Load:
         return Opened(int(words[0]), int(words[1]), float(words[2]))
 
     def _run(self, seconds: float, *arguments: str | float) -> list[str]:
-        command = [str(EXAMPLES / "packet_load"), *(f"{word}" for word in arguments)]
+        command = ["taskset", "--cpu-list", "0", str(EXAMPLES / "packet_load"), *(f"{word}" for word in arguments)]
         done = subprocess.run(
             command_in(command, namespace_pid=self.pid),
             check=False,

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from sluice.config import Config
 
 from tools.bench.addresses import CLIENTS, INTERFACES, extra_routes, server_addresses
+from tools.bench.forwarders import rps_mask
 from tools.bench.program import order
 
 
@@ -29,3 +30,7 @@ def test_the_order_is_a_configuration() -> None:
     assert len(config.services[0].servers) == 1000
     assert len(config.routes) == 11
     assert len(told["neighbours"]) == 1001
+
+
+def test_the_kernel_leaves_the_first_core_to_the_load() -> None:
+    assert [rps_mask(cpus) for cpus in (1, 2, 4)] == [0, 0b10, 0b1110]

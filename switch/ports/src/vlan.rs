@@ -18,7 +18,7 @@ impl Tag {
     pub fn of(status: u32, tpid: u16, tci: u16) -> Option<Self> {
         let has_type = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         (status & libc::TP_STATUS_VLAN_VALID != 0)
-            .then(|| Self { tpid: if has_type { tpid } else { ETHERTYPE_VLAN }, tci })
+            .then_some(Self { tpid: if has_type { tpid } else { ETHERTYPE_VLAN }, tci })
     }
 }
 
