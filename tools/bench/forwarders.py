@@ -69,7 +69,9 @@ class KernelDnat(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
             run_in(self.pid, ["ip", "address", "add", INTERFACES[port - 1], "dev", interface])
         # Packets are handled on the core that sends them unless told otherwise; the load has the first one.
-        spread = f"mount -t sysfs none /sys && echo {rps_mask(os.cpu_count() or 1):x} > /sys/class/net/"
+        spread = (
+            f"umount --lazy /sys; mount -t sysfs sysfs /sys && echo {rps_mask(os.cpu_count() or 1):x} > /sys/class/net/"
+        )
         for port in (1, 2):
             queue = f"{self.intfs[port].name}/queues/rx-0/rps_cpus"
             run_in(self.pid, ["unshare", "--mount", "sh", "-c", spread + queue])
