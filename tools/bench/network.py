@@ -67,6 +67,7 @@ class Bench:
         if isinstance(self.switch, KernelDnat):
             self.switch.program(servers, entries)
         elif self.who in PIPELINES:
+            assert isinstance(self.switch, ProcessSwitch)
             told = order(
                 servers=servers,
                 entries=entries,
