@@ -97,14 +97,15 @@ class NewsView:
         self._number()
 
     def _limit_in(self, found: Found) -> tuple[IPv4Address, Split] | None:
-        """The limit that an earlier control left, if any: where it is noted, and in the buckets."""
+        """The limit that an earlier control left, if any: as noted or, without a note, what anybody may have of it."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
-        for address, limit in sorted(found.limits.items()):
-            number = found.destinations[address]
-            if number in anybody:
+        own = {host.address for host in self.config.hosts if host.limit}
+        for address, number in sorted(found.destinations.items()):
+            limit = found.limits.get(address)
+            if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
                 rest = (second.rate, second.burst) if second else (None, None)
-                return address, Split(limit, first.rate, first.burst, *rest)
+                return address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
         return None
 
     # -- the loop's steps

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from ipaddress import IPv4Address
 
+import numpy as np
 import pytest
+from fakeswitch import Memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sluice.loops.news import METERS, TABLES
+from sluice.names import Register
 from sluice.news import Cause
-from virtual import FAST_BPS, Run
+from virtual import FAST_BPS, Run, Switch
 
 WEB, HOST, STRANGER = "10.0.0.100", "10.0.2.77", "10.0.2.99"
 ONSET = 60.0
@@ -119,3 +124,15 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
             assert written.anybody[number].rate + (second.rate if second else 0) <= 1.25 * limit + 2
     # Stage destinations, which these belong to, is for SYNs only.
     assert run.switch.touched == TABLES | METERS
+
+
+def test_slow_readings_do_not_stretch_the_intervals() -> None:
+    class Slow(Memory):
+        async def array(self, register: Register) -> NDArray[np.uint64]:
+            await asyncio.sleep(0.3)
+            return await super().array(register)
+
+    run = Run("{mode: paper, period_s: 5, poll_s: 0.2}", lambda _: {WEB: 30.0}, switch=Switch(registers=Slow()))
+    times = [decision.time_s for decision in run.until(62).decisions]
+    assert len(times) == 12
+    assert all(5 * i <= time <= 5 * i + 0.7 for i, time in enumerate(times, 1))

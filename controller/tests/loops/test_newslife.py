@@ -87,6 +87,19 @@ async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwit
     assert (buckets(switch, "destination_limit"), buckets(switch, "returning_limit")) == before
 
 
+async def test_switch_that_keeps_no_notes_keeps_its_limit(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(more=NEWS)
+    async with running(config):
+        pass
+    leave_limit(switch, FILES, 50)
+    for entry in switch.entries("destinations"):
+        entry.metadata = b""
+    async with running(config) as again:
+        (shown,) = (await status.gather(again.controller))["news"]["limits"]
+        assert (shown["destination"], shown["limit_per_s"]) == ("files (10.0.2.77)", 40)
+        assert set(buckets(switch, "destination_limit")) == {2}
+
+
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
     async with running(config):
