@@ -6,8 +6,8 @@ from .detector import Detection
 from .filters import Baseline
 from .options import NewsOptions
 
-_BUSIER_MOST = 1.0
-"""However noisy, twice the usual requests are more than usual."""
+_BUSIER_MOST = 0.5
+"""However noisy, half as many requests again are more than usual."""
 
 
 class BaselineDetector:
@@ -69,7 +69,9 @@ class BaselineDetector:
         self.learned = False
         if ar is None:
             return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)
-        congested = busier and not recovered
+        # By the plain tolerance: a crowd that builds up slowly widens the noise, and would be learned as it comes.
+        more = request_average is not None and offered > request_average * (1 + options.tolerance)
+        congested = more and not recovered
         if evident and (not self.warm or not (limiting or self.alarm or congested or sick)):
             self.learned = True
             self._ar.fold(ar)

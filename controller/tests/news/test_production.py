@@ -88,6 +88,20 @@ def test_nothing_is_said_before_it_is_warm() -> None:
     assert not detector.observe(1, 400, limiting=False, sick=False).alarm
 
 
+def test_crowd_that_builds_up_is_not_learned_as_it_comes() -> None:
+    detector = BaselineDetector(NewsOptions())
+    for i in range(300):
+        detector.observe(100 + 12 * (-1) ** i, 200 + 25 * (-1) ** (i // 2), limiting=False, sick=False)
+    alarm = None
+    for second in range(200):
+        offered = 200 + min(second, 150) * 6
+        ar = 100 * min(1.0, (400 / offered) ** 2)
+        if alarm is None and detector.observe(ar, offered, limiting=False, sick=False).alarm:
+            alarm = offered
+    assert alarm is not None
+    assert alarm <= 700
+
+
 def test_idle_network_teaches_nothing() -> None:
     detector = BaselineDetector(OPTIONS)
     for _ in range(200):
