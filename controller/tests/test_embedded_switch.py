@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from configs import web
-from harness import Running, running, until
+from live import Running, running, until
 from sluice.balance import Counts
 from sluice.configload import load
 from sluice.names import Counter, DropReason, Register

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch
-from harness import WriteConfig
+from live import WriteConfig
 
 
 @pytest.fixture

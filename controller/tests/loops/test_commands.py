@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakeswitch import FakeSwitch
-from harness import WriteConfig, feed, running, until
+from live import WriteConfig, feed, running, until
 from sluice.loops import control
 from sluice.loops.controller import Controller
 from sluice.loops.world import Refused

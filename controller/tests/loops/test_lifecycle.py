@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from harness import WriteConfig, feed, running, until
+from live import WriteConfig, feed, running, until
 from sluice.switch.errors import SwitchError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fakeswitch import FakeSwitch
-from harness import WriteConfig, running, until
+from live import WriteConfig, running, until
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sluice.loops.neighbourtable import NeighbourTable

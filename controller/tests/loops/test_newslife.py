@@ -7,7 +7,7 @@ import re
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from harness import Running, WriteConfig, running, until
+from live import Running, WriteConfig, running, until
 from sluice import status
 from sluice.loops.world import Refused
 

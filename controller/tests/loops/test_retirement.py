@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fakeswitch import FakeSwitch, Memory
-from harness import WriteConfig
+from live import WriteConfig
 from sluice.configload import load
 from sluice.loops.link import Link
 from sluice.loops.retirement import forget_unused
