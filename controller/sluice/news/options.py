@@ -56,7 +56,7 @@ class NewsProductionOptions:
     """Part by which it falls at most in one move, when no healthy limit is known yet."""
     probe_min: PartOfOne = 0.02
     """Smallest step upward, in parts of the limit."""
-    probe_max: Positive = 0.07
+    probe_max: Positive = 0.1
     """Largest step upward, in parts of the limit."""
     binding_share: Share = 0.01
     """The limit binds while it refuses more than this part of the hot spot's requests."""
