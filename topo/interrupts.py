@@ -25,6 +25,18 @@ def ignore_signals() -> None:
 
 
 @contextmanager
+def undisturbed() -> Generator[None]:
+    """Within this (a cleaning up), signals are ignored; then all is as it was."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    ignore_signals()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None]:
     """Within this, the first of `signals` raises Interrupted in the main thread; then all is as it was."""
 

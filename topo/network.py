@@ -21,7 +21,7 @@ from topo.controller import Controller
 from topo.errors import LabError
 from topo.hosts import LabHost
 from topo.httperf import Httperf, Load
-from topo.interrupts import ignore_signals
+from topo.interrupts import undisturbed
 from topo.mn import Mininet, Node, setLogLevel
 from topo.netns import interface_packets
 from topo.observation import Observation
@@ -246,5 +246,5 @@ class Lab:
         self._stack.callback(switch.stop_process)
 
     def _close(self) -> None:
-        ignore_signals()
-        self._stack.close()
+        with undisturbed():
+            self._stack.close()

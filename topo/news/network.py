@@ -15,7 +15,7 @@ from typing import Self
 from topo import cgroups
 from topo.controller import SluiceRun
 from topo.hosts import LabHost
-from topo.interrupts import ignore_signals
+from topo.interrupts import undisturbed
 from topo.mn import Mininet, Node, setLogLevel
 from topo.netns import listening
 from topo.news.bottleneck import LinkCounts, read_bottleneck, set_bottleneck
@@ -215,8 +215,8 @@ class NewsLab:
             run_in(self.pid(WITNESS.name), [*echo, str(server.address)])
 
     def _close(self) -> None:
-        ignore_signals()
-        self._stack.close()
+        with undisturbed():
+            self._stack.close()
 
 
 ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]

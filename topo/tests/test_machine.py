@@ -13,7 +13,7 @@ import pytest
 
 from topo import cgroups, prerequisites
 from topo.errors import LabError
-from topo.interrupts import Interrupted, interruptible
+from topo.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
 from topo.lab import parse_load
 from topo.netns import listening, socket_in
 from topo.processes import Process, await_true
@@ -160,3 +160,10 @@ def test_a_machine_without_namespaces_is_said_at_once(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(LabError, match=r"no network namespace can be made here .*Invalid argument"):
         prerequisites.require_prerequisites()
+
+
+def test_signals_are_as_before_after_a_cleaning_up() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with undisturbed():
+        assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_IGN] * len(SIGNALS)
+    assert [signal.getsignal(number) for number in SIGNALS] == before
