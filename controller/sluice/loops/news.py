@@ -39,8 +39,7 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
         if loop.time() >= observation:
             await view.count(link.registers)
             decision = view.observe(loop.time(), await read_ledger(link.registers, servers), samples)
-            # Late readings do not add up: intervals end at whole multiples; one that was missed is left out.
-            observation += interval_s * max(1, math.ceil((loop.time() - observation) / interval_s))
+            observation = _next(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)
             decision = view.sampled(loop.time(), samples)
@@ -48,8 +47,13 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
             decision = None
         if decision is not None:
             await _act(world, link, view, trace, decision)
-        reading = max(reading + poll_s, loop.time())
+        reading = _next(reading, poll_s, loop.time())
         await asyncio.sleep(min(reading, observation) - loop.time())
+
+
+def _next(due: float, period_s: float, now: float) -> float:
+    """The next whole multiple of the period. Late readings do not add up, slow ones leave time for others."""
+    return due + period_s * max(1, math.ceil((now - due) / period_s))
 
 
 async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:
