@@ -9,7 +9,8 @@ from tools.bench.cases import Case, SetUp
 from tools.bench.network import Bench, bench
 from tools.bench.report import Found
 from tools.bench.search import Trial, largest_rate
-from tools.bench.usage import idle_cpu_percent, resident_mb
+from tools.bench.usage import idle_cpu_percent
+from topo.usage import process_usage
 
 WINDOW = 64
 """Handshakes under way at a time."""
@@ -78,7 +79,7 @@ def _measure_connections(one: Bench, times: Times, found: Found, say: Callable[[
 
 
 def _measure_usage(one: Bench, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
-    memory = resident_mb(one.pid)
+    memory = process_usage(one.pid)[1] / 1e6
     if set_up.large:
         found.rss_large_mb = round(memory, 1)
         return

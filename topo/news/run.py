@@ -27,12 +27,13 @@ from topo.news.plan import (
     TARGET_ADDRESS,
     WITNESS,
 )
-from topo.news.samples import Sample, process_usage, write_samples
+from topo.news.samples import Sample, write_samples
 from topo.news.scenarios import Scenario, Variant
 from topo.news.settings import Settings
 from topo.news.trace import read_rows
 from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
 from topo.processes import Process
+from topo.usage import process_usage
 
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8

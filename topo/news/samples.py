@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from topo.news.bottleneck import LinkCounts
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +29,6 @@ class Sample:
     def link(self) -> LinkCounts:
         """The bottleneck's counts."""
         return LinkCounts(self.sent_packets, self.sent_bytes, self.dropped_packets)
-
-
-def process_usage(pid: int) -> tuple[float, int]:
-    """Return the seconds of CPU a process has used, all threads, and its resident bytes (proc(5))."""
-    columns = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    ticks = int(columns[11]) + int(columns[12])
-    return ticks / TICKS_PER_S, int(columns[21]) * PAGE_BYTES
 
 
 def write_samples(path: Path, samples: Sequence[Sample]) -> None:

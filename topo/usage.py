@@ -1,0 +1,16 @@
+"""What a process uses, out of /proc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def process_usage(pid: int) -> tuple[float, int]:
+    """Return the seconds of CPU a process has used, all threads, and its resident bytes (proc(5))."""
+    columns = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks = int(columns[11]) + int(columns[12])
+    return ticks / TICKS_PER_S, int(columns[21]) * PAGE_BYTES
