@@ -33,6 +33,13 @@ struct Port {
     captures: Option<Captures>,
 }
 
+impl Port {
+    fn is_gone(&self) {
+        tracing::warn!(interface = self.link.name(), "interface is gone; waiting for it to come back");
+        self.present.store(false, Relaxed);
+    }
+}
+
 /// The thread's state.
 pub struct DataPlane {
     device: Arc<Device>,
@@ -215,10 +222,7 @@ impl DataPlane {
         match interface.receive(rx) {
             Received::Frames => {}
             Received::Down => tracing::info!(interface = interface.name(), "interface is down"),
-            Received::Lost => {
-                tracing::warn!(interface = interface.name(), "interface is gone; waiting for it to come back");
-                port.present.store(false, Relaxed);
-            }
+            Received::Lost => port.is_gone(),
         }
         if rx.is_empty() {
             return;
@@ -283,8 +287,9 @@ impl DataPlane {
     }
 
     fn has_chores(&self) -> bool {
-        let has_chore =
-            |port: &Port| !port.link.is_open() || port.captures.as_ref().is_some_and(Captures::is_unflushed);
+        let has_chore = |port: &Port| {
+            !port.link.is_open() || port.link.was_down() || port.captures.as_ref().is_some_and(Captures::is_unflushed)
+        };
         self.watched || self.ports.iter().any(has_chore)
     }
 
@@ -294,6 +299,9 @@ impl DataPlane {
                 captures.flush();
             }
             port.link.update_kernel_drops();
+            if port.link.was_down() && !port.link.is_still_there() {
+                port.is_gone();
+            }
             if port.link.is_open() || port.link.reopen().is_err() {
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use sluice_ports::{Counters, Interface, OpenError, TxBatch};
+use sluice_ports::{Counters, Interface, OpenError, Received, TxBatch};
 
 use crate::files::Output;
 
@@ -44,6 +44,22 @@ impl Link {
     pub fn is_open(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.is_open(),
+            Self::Files(_) => true,
+        }
+    }
+
+    /// Whether it is there, but went down: then it may go away unsaid.
+    pub fn was_down(&self) -> bool {
+        match self {
+            Self::Interface(interface) => interface.was_down(),
+            Self::Files(_) => false,
+        }
+    }
+
+    /// Whether one that was there still is.
+    pub fn is_still_there(&mut self) -> bool {
+        match self {
+            Self::Interface(interface) => interface.check() != Received::Lost,
             Self::Files(_) => true,
         }
     }

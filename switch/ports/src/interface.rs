@@ -50,7 +50,8 @@ pub enum OpenError {
 pub enum Received {
     /// The batch holds what was waiting.
     Frames,
-    /// The interface is down; it speaks up again by itself.
+    /// The interface is down; frames come again by themselves once it is up. The kernel says nothing more if it goes
+    /// away while down: ask [`Interface::check`] now and then.
     Down,
     /// The interface is gone, or its name belongs to another one now; the socket is closed.
     Lost,
@@ -87,6 +88,8 @@ struct Socket {
     fd: OwnedFd,
     ring: Option<Arc<Ring>>,
     index: libc::c_int,
+    /// The kernel said that the interface went down, and no frame has come since.
+    was_down: bool,
 }
 
 impl Interface {
@@ -116,6 +119,11 @@ impl Interface {
         self.socket.is_some()
     }
 
+    /// Whether the interface is there and went down; it may be up again, as long as no frame has come.
+    pub fn was_down(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.was_down)
+    }
+
     /// The socket to wait on, while the interface is there.
     pub fn raw_fd(&self) -> Option<RawFd> {
         self.socket.as_ref().map(|socket| socket.fd.as_raw_fd())
@@ -136,7 +144,7 @@ impl Interface {
 
     /// Replaces the batch's content by the frames that wait at this interface.
     pub fn receive(&mut self, batch: &mut RxBatch) -> Received {
-        let Some(socket) = &self.socket else {
+        let Some(socket) = &mut self.socket else {
             batch.clear();
             return Received::Lost;
         };
@@ -151,6 +159,7 @@ impl Interface {
             Ok(oddities) => {
                 let counters = &self.counters;
                 if !batch.is_empty() {
+                    socket.was_down = false;
                     counters.rx_packets.add(batch.len() as u64);
                     counters.rx_bytes.add(batch.frames().map(|frame| frame.len() as u64).sum());
                 }
@@ -167,7 +176,8 @@ impl Interface {
             }
             Err(_) => {
                 batch.clear();
-                self.check_lost()
+                socket.was_down = true;
+                self.check()
             }
         }
     }
@@ -205,8 +215,8 @@ impl Interface {
         }
     }
 
-    /// Finds out, after an error, whether the interface is down or gone.
-    fn check_lost(&mut self) -> Received {
+    /// Finds out whether an interface that was down is gone by now.
+    pub fn check(&mut self) -> Received {
         let Some(socket) = &self.socket else { return Received::Lost };
         if sys::interface_index(&self.name) == Some(socket.index) {
             return Received::Down;
@@ -246,5 +256,5 @@ fn open_socket(name: &str, options: Options) -> Result<Socket, OpenError> {
     };
     sys::bind_to_interface(&fd, index).map_err(kernel("receive frames"))?;
     sys::set_promiscuous(&fd, index).map_err(kernel("receive frames addressed to others"))?;
-    Ok(Socket { fd, ring, index })
+    Ok(Socket { fd, ring, index, was_down: false })
 }
