@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from sluice.names import PuntReason
 
@@ -19,10 +13,8 @@ from topo.apache import ApacheLimits, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts
 from topo.controller import Controller
 from topo.errors import LabError
-from topo.hosts import LabHost
+from topo.ground import SWITCH_NAME, Ground
 from topo.httperf import Httperf, Load
-from topo.interrupts import undisturbed
-from topo.mn import Mininet, Node, setLogLevel
 from topo.netns import interface_packets
 from topo.observation import Observation
 from topo.plan import (
@@ -34,22 +26,19 @@ from topo.plan import (
     WEB_PORT,
     Balance,
 )
-from topo.prerequisites import require_prerequisites
 from topo.processes import POLL_S, Process, await_true, run_in
 from topo.stress import start_stress
-from topo.switches import SWITCHES, ProcessSwitch
 
 SERVER_CPUS = 0.1
 """CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
 
-SWITCH_NAME = "sw1"
 SERVED_TIMEOUT_S = 30.0
 QUIET_TIMEOUT_S = 10.0
 MEETING_TIMEOUT_S = 10
 DYING_S = 1.0
 
 
-class Lab:
+class Lab(Ground):
     """A context manager; everything it started is gone when it ends, however it ends."""
 
     def __init__(
@@ -60,32 +49,13 @@ class Lab:
         say: Callable[[str], None] = print,
         limits: ApacheLimits | None = None,
     ) -> None:
-        self.kind = kind
+        super().__init__(kind)
         self.balance = balance
         self._say = say
         self._limits = limits or ApacheLimits()
-        self._stack = ExitStack()
         self._stressed: dict[str, Process] = {}
         self._groups: dict[str, cgroups.CpuGroup] = {}
-        self._servers: list[Process] = []
         self._loads = 0
-
-    def __enter__(self) -> Self:
-        try:
-            self._build()
-        except BaseException:
-            self._close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
-
-    def pid(self, host: str) -> int:
-        """Return a process that lives in the namespaces of a host or of the switch."""
-        return self._nodes[host].pid
 
     @property
     def files(self) -> Path:
@@ -173,23 +143,16 @@ class Lab:
         """Have `callback` called when the lab ends, before what was started earlier is stopped."""
         self._stack.callback(callback)
 
-    def _build(self) -> None:
-        require_prerequisites()
-        setLogLevel("output")
-        # Mininet would raise limits of the whole machine (sysctls) for large networks; this one needs none of it.
-        Mininet.inited = True
-        hierarchy = cgroups.mounted_hierarchy()
-        cgroups.remove_stale(hierarchy)
-        self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
-        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+    def build(self) -> None:
+        """Network, servers, controller; the hosts know each other at the end."""
+        self._prepare()
         self.directory.chmod(0o755)  # Apache's workers are not root
         write_files(self.files)
-        self._stack.callback(cgroups.remove_own, hierarchy)
-        self._build_network()
+        self._build_network(HOSTS)
         self._say(f"network up: {len(HOSTS)} hosts around {self.switch.program}")
         cpus = SERVER_CPUS * self.switch.load_share
         for server in SERVERS:
-            self._groups[server.name] = group = cgroups.CpuGroup(hierarchy, server.name, cpus)
+            self._groups[server.name] = group = cgroups.CpuGroup(self._hierarchy, server.name, cpus)
             process = start_apache(
                 server.name,
                 str(server.address),
@@ -222,29 +185,3 @@ class Lab:
             if host is not PLAIN_HOST:
                 echo = ["ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address)]
                 run_in(self.pid(PLAIN_HOST.name), echo)
-
-    def _build_network(self) -> None:
-        switch_class = SWITCHES[self.kind]
-        net = Mininet(controller=None, switch=switch_class, build=False)
-        self._stack.callback(net.stop)
-        self.net = net
-        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)
-        assert isinstance(switch, ProcessSwitch)
-        self.switch = switch
-        self._nodes: dict[str, Node] = {SWITCH_NAME: switch}
-        for host in HOSTS:
-            node = net.addHost(
-                host.name,
-                LabHost,
-                ip=str(host.interface),
-                mac=host.mac,
-                defaultRoute=f"via {host.gateway.ip}",
-            )
-            self._nodes[host.name] = node
-            net.addLink(node, switch, port1=0, port2=host.port)
-        net.start()
-        self._stack.callback(switch.stop_process)
-
-    def _close(self) -> None:
-        with undisturbed():
-            self._stack.close()

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from topo import cgroups
 from topo.controller import SluiceRun
+from topo.ground import SWITCH_NAME, Ground
 from topo.hosts import LabHost
-from topo.interrupts import undisturbed
-from topo.mn import Mininet, Node, setLogLevel
+from topo.mn import Mininet
 from topo.netns import listening
 from topo.news.bottleneck import LinkCounts, read_bottleneck, set_bottleneck
 from topo.news.distance import set_distances
@@ -35,11 +30,9 @@ from topo.news.plan import (
 )
 from topo.news.settings import Settings
 from topo.plan import HostPlan
-from topo.prerequisites import require_prerequisites
 from topo.processes import Process, await_true, run_in
-from topo.switches import REPOSITORY, SWITCHES, ProcessSwitch
+from topo.switches import REPOSITORY
 
-SWITCH_NAME = "sw1"
 SLOW_PERIOD_US = 10_000
 """The slow server's CPU is granted in parts of 10 ms: with the kernel's 100 ms its answers would come in bursts."""
 PRIORITY = -15
@@ -48,7 +41,7 @@ READY_TIMEOUT_S = 20.0
 MEETING_TIMEOUT_S = 10
 
 
-class NewsLab:
+class NewsLab(Ground):
     """A context manager; everything it started is gone when it ends, however it ends.
 
     `configure` makes the controller's configuration from the path of its control socket and the lab's directory.
@@ -60,30 +53,10 @@ class NewsLab:
         settings: Settings,
         configure: Callable[[Path, Path, bool], Mapping[str, object]],
     ) -> None:
-        self.kind = kind
+        super().__init__(kind)
         self.settings = settings
         self._configure = configure
-        self._stack = ExitStack()
-        self._nodes: dict[str, Node] = {}
-        self._servers: list[Process] = []
         self.distance = ""
-
-    def __enter__(self) -> Self:
-        try:
-            self._build()
-        except BaseException:
-            self._close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
-
-    def pid(self, host: str) -> int:
-        """Return a process that lives in the namespaces of a host or of the switch."""
-        return self._nodes[host].pid
 
     def start_program(self, host: str, module: str, *arguments: str, procs: Path | None = None) -> Process:
         """Start a program of `topo.load` on a host; the lab ends it if the caller does not."""
@@ -108,17 +81,12 @@ class NewsLab:
             if process is not None:
                 process.require_running()
 
-    def _build(self) -> None:
-        require_prerequisites()
+    def build(self) -> None:
+        """Network, bottleneck, servers, controller; the switch knows everybody at the end."""
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-        setLogLevel("output")
-        Mininet.inited = True  # or Mininet raises limits of the whole machine
-        self._hierarchy = cgroups.mounted_hierarchy()
-        cgroups.remove_stale(self._hierarchy)
-        self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
-        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
-        self._stack.callback(cgroups.remove_own, self._hierarchy)
-        self._build_network()
+        self._prepare()
+        self._build_network(SWITCH_HOSTS, self._add_clients)
+        self._bottleneck = self.switch.intfs[ROUTER.port].name
         self._route()
         set_bottleneck(self.pid(SWITCH_NAME), self._bottleneck, self.settings)
         self._start_servers()
@@ -128,26 +96,10 @@ class NewsLab:
         self.controller.start()
         self._meet()
 
-    def _build_network(self) -> None:
-        switch_class = SWITCHES[self.kind]
-        net = Mininet(controller=None, switch=switch_class, build=False)
-        self._stack.callback(net.stop)
-        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)
-        assert isinstance(switch, ProcessSwitch)
-        self.switch = self._nodes[SWITCH_NAME] = switch
-        for host in SWITCH_HOSTS:
-            node = net.addHost(
-                host.name, LabHost, ip=str(host.interface), mac=host.mac, defaultRoute=f"via {host.gateway.ip}"
-            )
-            self._nodes[host.name] = node
-            net.addLink(node, switch, port1=0, port2=host.port)
+    def _add_clients(self, net: Mininet) -> None:
         for client in CLIENTS:
-            node = net.addHost(client.name, LabHost, ip=str(client.interface))
-            self._nodes[client.name] = node
+            node = self._nodes[client.name] = net.addHost(client.name, LabHost, ip=str(client.interface))
             net.addLink(node, self._nodes[ROUTER.name], port1=0, port2=client.number)
-        net.start()
-        self._stack.callback(switch.stop_process)
-        self._bottleneck = switch.intfs[ROUTER.port].name
 
     def _route(self) -> None:
         settings, router = self.settings, self.pid(ROUTER.name)
@@ -213,10 +165,6 @@ class NewsLab:
             source = str(WITNESS.own_address)
             echo = ["ping", "-q", "-I", source, "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S)]
             run_in(self.pid(WITNESS.name), [*echo, str(server.address)])
-
-    def _close(self) -> None:
-        with undisturbed():
-            self._stack.close()
 
 
 ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]

@@ -1,0 +1,87 @@
+"""What every lab stands on: a directory, cgroups, a switch with hosts around it; all of it gone when the lab ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from topo import cgroups
+from topo.hosts import LabHost
+from topo.interrupts import undisturbed
+from topo.mn import Mininet, Node, setLogLevel
+from topo.plan import HostPlan
+from topo.prerequisites import require_prerequisites
+from topo.processes import Process
+from topo.switches import SWITCHES, ProcessSwitch
+
+SWITCH_NAME = "sw1"
+
+
+class Ground:
+    """A context manager; a lab says in `build` what it consists of, in order, and it is taken down in reverse."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._stack = ExitStack()
+        self._nodes: dict[str, Node] = {}
+        self._servers: list[Process] = []
+
+    def build(self) -> None:
+        """Start everything; what it hands to the stack is ended with the lab, also when this raises."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            self.build()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def pid(self, host: str) -> int:
+        """Return a process that lives in the namespaces of a host or of the switch."""
+        return self._nodes[host].pid
+
+    def _prepare(self) -> None:
+        require_prerequisites()
+        setLogLevel("output")
+        # Mininet would raise limits of the whole machine (sysctls) for large networks; a lab needs none of it.
+        Mininet.inited = True
+        self._hierarchy = cgroups.mounted_hierarchy()
+        cgroups.remove_stale(self._hierarchy)
+        self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
+        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        self._stack.callback(cgroups.remove_own, self._hierarchy)
+
+    def _build_network(self, hosts: Iterable[HostPlan], more: Callable[[Mininet], None] | None = None) -> None:
+        """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts."""
+        switch_class = SWITCHES[self.kind]
+        self.net = net = Mininet(controller=None, switch=switch_class, build=False)
+        self._stack.callback(net.stop)
+        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)
+        assert isinstance(switch, ProcessSwitch)
+        self.switch = self._nodes[SWITCH_NAME] = switch
+        for host in hosts:
+            route = f"via {host.gateway.ip}"
+            node = net.addHost(host.name, LabHost, ip=str(host.interface), mac=host.mac, defaultRoute=route)
+            self._nodes[host.name] = node
+            net.addLink(node, switch, port1=0, port2=host.port)
+        if more is not None:
+            more(net)
+        net.start()
+        self._stack.callback(switch.stop_process)
+
+    def _close(self) -> None:
+        with undisturbed():
+            self._stack.close()
