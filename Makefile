@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead test ptf test-python test-switch test-lab lint format p4 p4-check bench setup clean root
+.PHONY: help demo lab news news-overhead test ptf test-python test-switch test-lab lint format p4 p4-check bench experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -47,7 +47,7 @@ test-switch: | check-cargo ## tests of the embedded switch
 	cd switch && cargo test --quiet --workspace
 
 test-python: setup ## tests of the controller and the tools
-	$(BIN)/pytest -q controller tools
+	$(BIN)/pytest -q controller tools experiments
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
@@ -79,6 +79,10 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touche
 bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop; QUICK=1: two minutes
 	cd switch && cargo build --release --quiet --package sluice-ports --package sluice-engine --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
+
+experiments: setup root ## the papers' figures and today's alternatives, FIG=... one of them; QUICK=1: under 30 min (docs/results.md)
+	@tools/install_packages.sh experiments/packages.txt
+	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 
 # Set-up
 

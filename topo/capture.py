@@ -1,4 +1,4 @@
-"""A capture of SYN, SYN-ACK and RST segments at a host, by a packet socket with a kernel filter."""
+"""A capture of SYN, SYN-ACK, FIN and RST segments at a host, by a packet socket with a kernel filter."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ SO_TIMESTAMPNS = 35
 SOL_PACKET = 263  # include/linux/socket.h
 PACKET_STATISTICS = 6  # include/uapi/linux/if_packet.h
 
+FLAG_FIN = 0x01
 FLAG_SYN = 0x02
 FLAG_RST = 0x04
 FLAG_ACK = 0x10
 
 FILTER = (
-    # What `tcpdump -dd 'ip and tcp[tcpflags] & (tcp-syn|tcp-rst) != 0'` prints:
+    # What `tcpdump -dd 'ip and tcp[tcpflags] & (tcp-syn|tcp-fin|tcp-rst) != 0'` prints:
     # code, jump if true, jump if false, operand.
     (0x28, 0, 0, 12),
     (0x15, 0, 8, ETH_P_IP),
@@ -35,7 +36,7 @@ FILTER = (
     (0x45, 4, 0, 0x1FFF),
     (0xB1, 0, 0, 14),
     (0x50, 0, 0, 27),
-    (0x45, 0, 1, FLAG_SYN | FLAG_RST),
+    (0x45, 0, 1, FLAG_SYN | FLAG_FIN | FLAG_RST),
     (0x06, 0, 0, 128),
     (0x06, 0, 0, 0),
 )
@@ -66,6 +67,7 @@ def parse_segment(frame: bytes, time: float, service: IPv4Address, port: int) ->
         syn=bool(flags & FLAG_SYN),
         ack=bool(flags & FLAG_ACK),
         rst=bool(flags & FLAG_RST),
+        fin=bool(flags & FLAG_FIN),
         sequence=sequence,
         acknowledgement=acknowledgement,
     )

@@ -36,6 +36,10 @@ class Ground:
         """Start everything; what it hands to the stack is ended with the lab, also when this raises."""
         raise NotImplementedError
 
+    def switch_class(self) -> type[ProcessSwitch]:
+        """Return what stands in the middle of the network."""
+        return SWITCHES[self.kind]
+
     def __enter__(self) -> Self:
         try:
             self.build()
@@ -66,7 +70,7 @@ class Ground:
 
     def _build_network(self, hosts: Iterable[HostPlan], more: Callable[[Mininet], None] | None = None) -> None:
         """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts."""
-        switch_class = SWITCHES[self.kind]
+        switch_class = self.switch_class()
         self.net = net = Mininet(controller=None, switch=switch_class, build=False)
         self._stack.callback(net.stop)
         switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)

@@ -1,4 +1,4 @@
-"""Connect times from a capture at the client: first SYN to first SYN-ACK, per connection.  Pure."""
+"""Times from a capture at the client, per connection: first SYN to first SYN-ACK, and to the end.  Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Connection = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One SYN, SYN-ACK or RST as the client saw it."""
+    """One SYN, SYN-ACK, FIN or RST as the client saw it."""
 
     time: float
     """Seconds, on the clock of time.time()."""
@@ -27,16 +27,19 @@ class Segment:
     rst: bool
     sequence: int
     acknowledgement: int
+    fin: bool = False
 
 
 @dataclass(slots=True)
 class Handshake:
-    """What became of one connection's handshake."""
+    """What became of one connection."""
 
     first_syn: float
     syns: int = 1
     first_synack: float | None = None
     synacks: int = 0
+    ended: float | None = None
+    """When the service's FIN came: everything had been sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Handshakes:
 
     by_connection: dict[Connection, Handshake] = field(default_factory=dict[Connection, Handshake])
     resets_by_service: int = 0
+    _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
         """Take one segment into account; what belongs to no connection seen from its SYN is left out."""
@@ -78,12 +82,20 @@ class Handshakes:
             self._syn(segment)
         elif segment.syn and segment.ack:
             self._synack(segment)
+        elif segment.fin and not segment.to_server:
+            self._fin(segment)
 
     def between(self, start: float, end: float) -> ConnectTimes:
         """Return the connect times of the connections whose first SYN was sent in [start, end)."""
         begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
         answered = [one.first_synack - one.first_syn for one in begun if one.first_synack is not None]
         return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+
+    def transfers_between(self, start: float, end: float) -> ConnectTimes:
+        """Return the times to the service's FIN of the connections whose first SYN was sent in [start, end)."""
+        begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
+        times = [one.ended - one.first_syn for one in begun if one.ended is not None]
+        return ConnectTimes(len(begun), len(begun) - len(times), times)
 
     def answered_between(self, start: float, end: float) -> ConnectTimes:
         """Return the connect times of the connections whose first SYN-ACK came in [start, end)."""
@@ -98,7 +110,7 @@ class Handshakes:
         key = (segment.client, segment.client_port, segment.sequence)
         known = self.by_connection.get(key)
         if known is None:
-            self.by_connection[key] = Handshake(segment.time)
+            self.by_connection[key] = self._latest[segment.client, segment.client_port] = Handshake(segment.time)
         else:
             known.syns += 1
 
@@ -109,3 +121,8 @@ class Handshakes:
             known.synacks += 1
             if known.first_synack is None:
                 known.first_synack = segment.time
+
+    def _fin(self, segment: Segment) -> None:
+        known = self._latest.get((segment.client, segment.client_port))
+        if known is not None and known.ended is None:
+            known.ended = segment.time

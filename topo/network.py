@@ -150,6 +150,11 @@ class Lab(Ground):
         write_files(self.files)
         self._build_network(HOSTS)
         self._say(f"network up: {len(HOSTS)} hosts around {self.switch.program}")
+        self._start_servers()
+        self._start_balancer()
+        self._meet_everyone()
+
+    def _start_servers(self) -> None:
         cpus = SERVER_CPUS * self.switch.load_share
         for server in SERVERS:
             self._groups[server.name] = group = cgroups.CpuGroup(self._hierarchy, server.name, cpus)
@@ -168,6 +173,8 @@ class Lab(Ground):
             f"Apache on {', '.join(server.name for server in SERVERS)}: {self._limits.workers} workers, "
             f"listen backlog {self._limits.backlog}, {cpus:.0%} of a CPU each"
         )
+
+    def _start_balancer(self) -> None:
         self.controller = Controller(
             self.balance,
             namespace_pid=self.pid(SWITCH_NAME),
@@ -177,7 +184,6 @@ class Lab(Ground):
         self._stack.callback(self.controller.stop)
         self.controller.start()
         self._say("controller ready")
-        self._meet_everyone()
 
     def _meet_everyone(self) -> None:
         """Return once the switch knows every host's MAC address: an echo has come back from each."""

@@ -1,0 +1,175 @@
+"""Today's alternatives in sluice's place: the same servers and client around iptables or a proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from topo.apache import ApacheLimits
+from topo.errors import LabError
+from topo.hosts import turn_offloads_off
+from topo.mn import Node
+from topo.netns import listening
+from topo.network import Lab
+from topo.plan import HOSTS, SERVERS, VIP, WEB_PORT, Balance
+from topo.processes import Process, await_true, run_in
+from topo.switches import ProcessSwitch
+
+READY_TIMEOUT_S = 20.0
+PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
+
+
+def haproxy_configuration(algorithm: str) -> str:
+    """TCP mode; as many connections as the load can have open; a dead server would be noticed by its checks."""
+    servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in SERVERS)
+    return f"""\
+global
+  maxconn 20000
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend web
+  bind {VIP}:{WEB_PORT}
+  default_backend pool
+backend pool
+  balance {algorithm}
+{servers}
+"""
+
+
+def nginx_configuration(directory: Path) -> str:
+    """One worker, stream module, least_conn."""
+    servers = "\n".join(f"    server {one.address}:{WEB_PORT};" for one in SERVERS)
+    return f"""\
+load_module /usr/lib/nginx/modules/ngx_stream_module.so;
+daemon off;
+worker_processes 1;
+pid {directory}/nginx.pid;
+error_log {directory}/nginx-error.log;
+events {{ worker_connections 16384; }}
+stream {{
+  upstream pool {{
+    least_conn;
+{servers}
+  }}
+  server {{
+    listen {VIP}:{WEB_PORT} backlog=4096;
+    proxy_connect_timeout 5s;
+    proxy_pass pool;
+  }}
+}}
+"""
+
+
+def dnat_rules() -> list[list[str]]:
+    """Paper 000's equal split: each new connection to one of the servers with equal probability."""
+    head = ["iptables", "-t", "nat", "-A", "PREROUTING", "-d", str(VIP), "-p", "tcp", "--dport", str(WEB_PORT)]
+    rules: list[list[str]] = []
+    for number, server in enumerate(SERVERS):
+        rest = len(SERVERS) - number
+        share = ["-m", "statistic", "--mode", "random", "--probability", f"{1 / rest:.6f}"] if rest > 1 else []
+        rules.append([*head, *share, "-j", "DNAT", "--to-destination", f"{server.address}:{WEB_PORT}"])
+    return rules
+
+
+class Router(ProcessSwitch):
+    """The kernel as the router of every subnet; what balances is added to it by subclasses."""
+
+    program = "the kernel"
+
+    def start(self, controllers: list[Node]) -> None:
+        """Give every interface its gateway's addresses, and forward."""
+        del controllers
+        for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
+            run_in(self.pid, ["sysctl", "-q", "-w", setting])
+        run_in(self.pid, ["ip", "link", "set", "lo", "up"])
+        for host in HOSTS:
+            interface = self.intfs[host.port].name
+            run_in(self.pid, ["ip", "link", "set", interface, "address", host.gateway_mac, "up"])
+            run_in(self.pid, ["ip", "address", "add", str(host.gateway), "dev", interface])
+            turn_offloads_off(self.pid, interface)
+        self.balance()
+
+    def balance(self) -> None:
+        """Set up what balances."""
+
+    def proxy(self, name: str, arguments: list[str], configuration: str) -> None:
+        """Start a proxy on the service's address and return once it listens."""
+        program = PROGRAMS[name]
+        if not Path(program).exists():
+            raise LabError(f"{program} is not there: tools/install_packages.sh experiments/packages.txt")
+        run_in(self.pid, ["ip", "address", "add", f"{VIP}/32", "dev", "lo"])
+        file = self.directory / f"{name}.conf"
+        file.write_text(configuration)
+        command = [program, *arguments, str(file)]
+        log = self.directory / f"{name}.log"
+        self.process = process = Process(name, command, log=log, namespace_pid=self.pid)
+
+        def ready() -> bool:
+            process.require_running()
+            return listening(self.pid, WEB_PORT)
+
+        await_true(f"{name} listens", ready, READY_TIMEOUT_S)
+
+
+class Iptables(Router):
+    """DNAT at equal probability."""
+
+    def balance(self) -> None:
+        """Add the rules."""
+        for rule in dnat_rules():
+            run_in(self.pid, rule)
+
+
+class HaproxyRoundRobin(Router):
+    """HAProxy, TCP, roundrobin."""
+
+    algorithm = "roundrobin"
+
+    def balance(self) -> None:
+        """Start it."""
+        self.proxy("haproxy", ["-db", "-f"], haproxy_configuration(self.algorithm))
+
+
+class HaproxyLeastConnections(HaproxyRoundRobin):
+    """HAProxy, TCP, leastconn."""
+
+    algorithm = "leastconn"
+
+
+class NginxLeastConnections(Router):
+    """nginx stream, least_conn."""
+
+    def balance(self) -> None:
+        """Start it."""
+        self.proxy("nginx", ["-c"], nginx_configuration(self.directory))
+
+
+ALTERNATIVES: Mapping[str, type[Router]] = {
+    "iptables": Iptables,
+    "haproxy-roundrobin": HaproxyRoundRobin,
+    "haproxy-leastconn": HaproxyLeastConnections,
+    "nginx-leastconn": NginxLeastConnections,
+}
+
+
+class AlternativeLab(Lab):
+    """The lab with one of them in the middle, and no controller."""
+
+    def __init__(self, kind: str, *, say: Callable[[str], None], limits: ApacheLimits | None = None) -> None:
+        super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, limits=limits)
+
+    def switch_class(self) -> type[ProcessSwitch]:
+        """Return the router."""
+        return ALTERNATIVES[self.kind]
+
+    def _start_balancer(self) -> None:
+        pass
+
+    def require_running(self) -> None:
+        """Raise LabError if a server or the proxy has ended."""
+        for process in (self.switch.process, *self._servers):
+            if process is not None:
+                process.require_running()

@@ -1,0 +1,36 @@
+"""Means with 95 % intervals over repeated runs (Student's t)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+T_95 = (math.nan, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""97.5 % points of Student's t for 0 to 10 degrees of freedom; beyond that 2.2 is on the safe side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean of `runs` values; `half` is half the width of its 95 % interval, NaN for a single run."""
+
+    value: float
+    half: float
+    runs: int
+
+    def text(self, digits: int = 1) -> str:
+        """Return it as `12.3 ± 0.4`."""
+        if math.isnan(self.value):
+            return "-"
+        plain = f"{self.value:,.{digits}f}"
+        return plain if math.isnan(self.half) else f"{plain} ± {self.half:,.{digits}f}"
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of repeated runs; NaN without any."""
+    if not values:
+        return Mean(math.nan, math.nan, 0)
+    n = len(values)
+    half = (T_95[n - 1] if n <= len(T_95) else 2.2) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
+    return Mean(statistics.fmean(values), half, n)

@@ -1,0 +1,22 @@
+"""The experiments by name, in the order of docs/results.md.  A new one is a module and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments import r_fig2
+from experiments.experiment import Experiment
+
+EXPERIMENTS: Mapping[str, Experiment] = {one.name: one for one in (r_fig2.EXPERIMENT,)}
+
+
+class UnknownError(Exception):
+    """There is no experiment of that name."""
+
+
+def chosen(names: Sequence[str]) -> list[Experiment]:
+    """Return experiments by name, all of them without names; raise UnknownError naming what there is."""
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
+    return [EXPERIMENTS[name] for name in names or EXPERIMENTS]

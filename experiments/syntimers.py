@@ -1,0 +1,59 @@
+"""What a client's SYN timers make of a share of lost SYNs: what R is held against.  Pure but for `timers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FIRST_S = 1.0
+"""TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SynTimers:
+    """How a client repeats its SYN: `linear` times more at steady intervals, then at doubled ones."""
+
+    retries: int
+    linear: int
+
+    def sent_after(self) -> Iterator[float]:
+        """Give the seconds after the first SYN at which each SYN is sent, the first included.
+
+        `tcp_retransmit_timer` doubles once its back-off count exceeds `tcp_syn_linear_timeouts`.
+        """
+        at, timeout = 0.0, FIRST_S
+        yield at
+        for count in range(1, self.retries + 1):
+            at += timeout
+            yield at
+            if count > self.linear:
+                timeout *= 2
+
+    def connect_s(self, r: float, given_up_s: float) -> float:
+        """Return the mean connect time of those answered when every SYN is lost with probability R / (1 + R)."""
+        lost = r / (1 + r)
+        total = answered = 0.0
+        share = 1.0
+        for at in self.sent_after():
+            if at >= given_up_s:
+                break
+            answered += share * (1 - lost)
+            total += share * (1 - lost) * at
+            share *= lost
+        return total / answered
+
+    def sentence(self) -> str:
+        """Return them in words, with the sysctls."""
+        times = ", ".join(f"{at:g}" for at in self.sent_after())
+        return f"SYNs at {times} s (tcp_syn_retries {self.retries}, tcp_syn_linear_timeouts {self.linear})"
+
+
+def timers() -> SynTimers:
+    """Read this kernel's; before 6.5 there was no linear part."""
+    directory = Path("/proc/sys/net/ipv4")
+    linear = directory / "tcp_syn_linear_timeouts"
+    return SynTimers(
+        retries=int((directory / "tcp_syn_retries").read_text()),
+        linear=int(linear.read_text()) if linear.exists() else 0,
+    )

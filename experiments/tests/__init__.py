@@ -1,0 +1,1 @@
+"""Tests of the experiments' harness and of what they compute."""

@@ -1,0 +1,116 @@
+"""The place of R's experiments: three Apache servers behind sluice or an alternative."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from experiments.alternatives import AlternativeLab
+from experiments.experiment import Say
+from topo.apache import PAGE
+from topo.capture import Capture
+from topo.handshakes import ConnectTimes, Handshakes
+from topo.httperf import Httperf, Load
+from topo.network import Lab
+from topo.observation import Observation
+from topo.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+
+SAMPLE_S = 1.0
+
+
+def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
+    """Return mean, median and p99 in ms; a connection that was given up counts as `limit_s`."""
+    all_of_them = ConnectTimes(of.begun, 0, [*of.seconds, *[limit_s] * of.unanswered])
+    return {
+        "begun": of.begun,
+        "given_up": of.unanswered,
+        "mean_ms": all_of_them.mean_ms(),
+        "median_ms": all_of_them.median_ms(),
+        "p99_ms": all_of_them.percentile_ms(0.99),
+        "answered_mean_ms": of.mean_ms(),
+    }
+
+
+@dataclass(slots=True)
+class Pool:
+    """A lab with a capture at the client."""
+
+    lab: Lab
+    handshakes: Handshakes
+    samples: list[tuple[float, Observation]] = field(default_factory=list[tuple[float, Observation]])
+
+    def run(self, load: Load, events: Sequence[tuple[float, Any]] = ()) -> dict[str, Any]:
+        """Make a load; call each of `events` at its second; return what was measured."""
+        balanced = not isinstance(self.lab, AlternativeLab)
+        before = self.lab.quiet_packet_counts() if balanced else None
+        first = self.lab.observe() if balanced else None
+        self.samples.clear()
+        started = time.time()
+        httperf = self.lab.start_load(load, PAGE)
+        self._watch(httperf, started, list(events), balanced=balanced)
+        result = httperf.result()
+        self.lab.await_served()
+        connect = self.handshakes.between(started, started + load.seconds + load.timeout_s)
+        transfer = self.handshakes.transfers_between(started, started + load.seconds + load.timeout_s)
+        measured: dict[str, Any] = {
+            "connect": times(connect, load.timeout_s),
+            "transfer": times(transfer, load.timeout_s),
+            "httperf": asdict(result),
+        }
+        if before is not None and first is not None:
+            after = self.lab.observe()
+            measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in SERVER_NAMES}
+            measured["ratios"] = [
+                [round(moment - started, 2), *(one.ratios[name] for name in SERVER_NAMES)]
+                for moment, one in self.samples
+            ]
+            packets = self.lab.quiet_packet_counts().since(before)
+            measured["switch"] = {
+                "received": packets.received,
+                "dropped": packets.dropped,
+                "lost_before": packets.lost_before(),
+                "lost_after": packets.lost_after(),
+            }
+        return measured
+
+    def _watch(self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool) -> None:
+        due = started
+        while httperf.running():
+            now = time.time()
+            if events and now >= started + events[0][0]:
+                events.pop(0)[1]()
+            if balanced and now >= due:
+                self.samples.append((now, self.lab.observe()))
+                due += SAMPLE_S
+            time.sleep(0.05)
+            self.lab.require_running()
+
+
+@contextmanager
+def pool(lab: Lab) -> Generator[Pool]:
+    """Open a lab, and a capture at the client of the load."""
+    with lab:
+        handshakes = Handshakes()
+        capture = Capture(
+            namespace_pid=lab.pid(LOAD_CLIENT.name),
+            interface=f"{LOAD_CLIENT.name}-eth0",
+            service=VIP,
+            port=WEB_PORT,
+            deliver=handshakes.add,
+        )
+        lab.at_end(capture.close)
+        yield Pool(lab, handshakes)
+
+
+def quiet(say: Say) -> Say:
+    """Return what swallows a lab's lines: an experiment opens many labs."""
+    del say
+    return lambda _: None
+
+
+def total(servers: Mapping[str, Mapping[str, int]], count: str) -> int:
+    """Return a count of the ledger over all servers."""
+    return sum(one[count] for one in servers.values())
