@@ -46,8 +46,8 @@ test: lint p4-check test-switch test-python ptf test-lab ## set-up, then every c
 test-switch: | check-cargo ## tests of the embedded switch
 	cd switch && cargo test --quiet --workspace
 
-test-python: setup ## tests of the controller and the tools
-	$(BIN)/pytest -q controller tools experiments
+test-python: setup ## tests of the controller, the tools, the experiments and the simulation
+	$(BIN)/pytest -q controller tools experiments sim
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py

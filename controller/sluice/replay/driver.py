@@ -1,0 +1,122 @@
+"""The controller's loops in a time that somebody else keeps: the same steps, from the same views, in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sluice import balance, news
+from sluice.loops.world import World
+from sluice.switch.ledger import read_ledger
+from sluice.switch.plan import Service
+from sluice.switch.registers import Registers
+from sluice.switch.state import State
+
+_T = TypeVar("_T")
+_SLACK_S = 1e-9
+"""Sums of periods are not exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balanced:
+    """A service's ratios were decided."""
+
+    service: Service
+    decision: balance.Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """Flash-crowd control decided."""
+
+    decision: news.Decision
+
+
+Event = Balanced | Controlled
+
+
+class Driver:
+    """Steps through ``loops.balancing`` and ``loops.news``, which wait on a clock of their own, without waiting.
+
+    Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets the state that a switch is to hold after
+    each decision.
+    """
+
+    def __init__(
+        self, world: World, registers: Registers, start_s: float, apply: Callable[[State], None] = lambda _: None
+    ) -> None:
+        self._world, self._registers, self._apply = world, registers, apply
+        self._loop = asyncio.new_event_loop()
+        self._balance = {service.id: start_s for service in world.plan.services}
+        self._reading = self._observation = start_s
+        if world.news is not None:
+            world.news.rebase()
+
+    def close(self) -> None:
+        """To be called at the end."""
+        self._loop.close()
+
+    @property
+    def due(self) -> float:
+        """When the next step is to be."""
+        crowd = [] if self._world.news is None else [self._reading, self._observation]
+        return min([*self._balance.values(), *crowd])
+
+    def step(self, now_s: float) -> list[Event]:
+        """Do what is due; what was decided, in order. Raises ValueError before anything is."""
+        if now_s < self.due - _SLACK_S:
+            raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
+        made: list[Event] = []
+        if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
+            made += self._control(now_s)
+        for service in self._world.plan.services:
+            if now_s >= self._balance[service.id] - _SLACK_S:
+                made += self._decide(service, now_s)
+        return made
+
+    def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:
+        return self._loop.run_until_complete(reading)
+
+    def _decide(self, service: Service, now_s: float) -> list[Event]:
+        """A step of ``loops.balancing.balance``."""
+        world, view = self._world, self._world.views[service.id]
+        readings = self._run(read_ledger(self._registers, [server.id for server in service.servers]))
+        before = view.balancer.weights()
+        decision = view.balancer.observe(now_s, readings, hold=world.news is not None and world.news.freeze)
+        self._balance[service.id] = _next(self._balance[service.id], view.balancer.options.period_s, now_s)
+        if decision is None:
+            return []
+        view.decision = decision
+        view.weight_changes += decision.weights != before
+        self._apply(world.state())
+        return [Balanced(service, decision)]
+
+    def _control(self, now_s: float) -> list[Event]:
+        """A step of ``loops.news.control``."""
+        world, view, registers = self._world, self._world.news, self._registers
+        assert view is not None
+        samples = self._run(view.poll(registers))
+        if now_s >= self._observation - _SLACK_S:
+            self._run(view.count(registers))
+            ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
+            decision = view.observe(now_s, ledger, samples)
+            self._observation = _next(self._observation, view.config.interval_s, now_s)
+        elif view.sampling:
+            self._run(view.count(registers))
+            decision = view.sampled(now_s, samples)
+        else:
+            decision = None
+        poll_s = min(view.config.poll_s, view.config.interval_s)
+        self._reading = _next(self._reading, poll_s, now_s)
+        if decision is None:
+            return []
+        self._apply(world.state())
+        return [Controlled(decision)]
+
+
+def _next(due: float, period_s: float, now_s: float) -> float:
+    """The next whole multiple of the period."""
+    return due + period_s * max(1, math.ceil((now_s - due) / period_s - _SLACK_S))

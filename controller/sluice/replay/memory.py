@@ -1,0 +1,40 @@
+"""Registers in memory, read as a switch's are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.names import REGISTER_SIZES, Register
+
+
+class Memory:
+    """Cells of every register, zero at first. Implements sluice.switch.registers.Registers."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Register, list[int]] = {register: [] for register in Register}
+
+    def of(self, register: Register) -> list[int]:
+        """A register's cells, to be changed in place; allocated when they are first asked for."""
+        cells = self.cells[register]
+        if not cells:
+            cells.extend([0] * REGISTER_SIZES[register])
+        return cells
+
+    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        """See Registers."""
+        cells = self.of(register)
+        return list(cells) if indices is None else [cells[index] for index in indices]
+
+    async def array(self, register: Register) -> NDArray[np.uint64]:
+        """See Registers."""
+        return np.array(self.of(register), np.uint64)
+
+    async def write(self, register: Register, index: int, value: int) -> None:
+        """See Registers."""
+        self.of(register)[index] = value
+
+    async def close(self) -> None:
+        """Nothing is held open."""

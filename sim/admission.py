@@ -1,0 +1,70 @@
+"""Requests at the switch: counted by destination and limited by token buckets, as in stage destinations."""
+
+from __future__ import annotations
+
+from sluice.news import Requests
+
+
+class TokenBucket:
+    """Filled with ``rate`` tokens a second up to ``burst``; full when it is set."""
+
+    __slots__ = ("_at", "_tokens", "burst", "rate")
+
+    def __init__(self, now_s: float, rate: float, burst: float) -> None:
+        self.rate, self.burst = rate, burst
+        self._tokens, self._at = burst, now_s
+
+    def take(self, now_s: float) -> bool:
+        """Whether one passes."""
+        self._tokens = min(self.burst, self._tokens + (now_s - self._at) * self.rate)
+        self._at = now_s
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class Admission:
+    """One destination's buckets (for anybody, and for clients that were admitted before) and counts."""
+
+    def __init__(self, remember_s: float = 0.0) -> None:
+        """``remember_s``: an admitted client is known for so long; 0: nobody is."""
+        self.offered = self.admitted = self.refused = self.returning = 0
+        self._remember_s = remember_s
+        self._anybody: TokenBucket | None = None
+        self._known: TokenBucket | None = None
+        self._clients: dict[int, float] = {}
+
+    def set(self, now_s: float, anybody: tuple[float, float] | None, known: tuple[float, float] | None = None) -> None:
+        """Rate and burst of both buckets; None: open to anybody, closed to the known. Only what changes is refilled."""
+        self._anybody = _changed(self._anybody, now_s, anybody)
+        self._known = _changed(self._known, now_s, known)
+
+    def request(self, now_s: float, client: int, *, refused: bool = False, pinned: bool = False) -> bool:
+        """A SYN of a client arrives; whether it passes. ``refused``: by what it met before; ``pinned``: it passes
+        anyhow."""
+        self.offered += 1
+        passes = not refused and (self._anybody is None or self._anybody.take(now_s))
+        if self._remember_s and not refused:
+            if passes:
+                self._clients[client] = now_s
+            elif self._known is not None and self._clients.get(client, -1e9) >= now_s - self._remember_s:
+                passes = self._known.take(now_s)
+                self.returning += passes
+        passes = passes or pinned
+        if passes:
+            self.admitted += 1
+        else:
+            self.refused += 1
+        return passes
+
+    @property
+    def requests(self) -> Requests:
+        """Cumulative counts."""
+        return Requests(self.offered, self.admitted, self.refused, self.returning)
+
+
+def _changed(bucket: TokenBucket | None, now_s: float, to: tuple[float, float] | None) -> TokenBucket | None:
+    if to is None:
+        return None
+    return bucket if bucket is not None and (bucket.rate, bucket.burst) == to else TokenBucket(now_s, *to)

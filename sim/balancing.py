@@ -1,0 +1,98 @@
+"""A switch that balances: pins, ledger and weights, with sluice's own Balancer deciding every T seconds."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
+
+from .choice import Choice
+from .clock import Clock
+
+PENDING_S = 10.0
+"""A pin whose SYN was not answered is free after this long (the connection table's default)."""
+
+
+class _Ledger:
+    __slots__ = ("completed", "syn", "synack", "synack_again")
+
+    def __init__(self) -> None:
+        self.syn = self.synack = self.synack_again = self.completed = 0
+
+
+class Pin:
+    """A connection's entry in the table."""
+
+    __slots__ = ("server", "until")
+
+    def __init__(self) -> None:
+        self.server, self.until = -1, -1.0
+
+
+class BalancingSwitch:
+    """One switch and its controller. Several may share a pool; each counts and decides by itself."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        source: random.Random,
+        members: Iterable[Member],
+        options: BalanceOptions,
+        decided: Callable[[Decision], None] = lambda _: None,
+    ) -> None:
+        self._clock, self._source, self._decided = clock, source, decided
+        self.balancer = Balancer(members, options)
+        self._ledger = {server: _Ledger() for server in self.balancer.members}
+        self._choice = Choice(self.balancer.weights())
+        self._weights: Mapping[int, int] = self.balancer.weights()
+        self._ejected: frozenset[int] = frozenset()
+        self.weight_changes = 0
+        self.decide_s: list[float] = []
+        """CPU time of each decision, as this machine took it: the one figure that is not simulated."""
+        clock.every(options.period_s, self._observe)
+
+    def configure(self, options: BalanceOptions) -> None:
+        """Other options from now on, with the same period."""
+        self.balancer.configure(self.balancer.members.values(), options, self._clock.now)
+
+    def syn(self, pin: Pin) -> int:
+        """A SYN passes; the server it is for. A retransmission stays where the first went."""
+        now = self._clock.now
+        if pin.server < 0 or now > pin.until or pin.server in self._ejected:
+            pin.server = self._choice.draw(self._source)
+        pin.until = now + PENDING_S
+        self._ledger[pin.server].syn += 1
+        return pin.server
+
+    def synack(self, server: int, *, again: bool = False) -> None:
+        """A SYN-ACK of a server passes."""
+        if again:
+            self._ledger[server].synack_again += 1
+        else:
+            self._ledger[server].synack += 1
+
+    def completed(self, server: int) -> None:
+        """A handshake's last ACK passes."""
+        self._ledger[server].completed += 1
+
+    def counts(self) -> dict[int, Counts]:
+        """The ledger: cumulative, by server."""
+        return {
+            server: Counts(one.syn, one.synack, one.synack_again, one.completed) for server, one in self._ledger.items()
+        }
+
+    def _observe(self) -> None:
+        counts = self.counts()
+        began = time.thread_time()
+        decision = self.balancer.observe(self._clock.now, counts)
+        self.decide_s.append(time.thread_time() - began)
+        if decision is None:
+            return
+        if decision.weights != self._weights:
+            self._weights = decision.weights
+            self._choice = Choice(decision.weights)
+            self.weight_changes += 1
+        self._ejected = decision.ejected
+        self._decided(decision)

@@ -1,0 +1,275 @@
+"""A flash crowd: clients of a request log, the switch, a shared link of answers, and each client's own link."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sluice.config import Config
+from sluice.news import Decision
+
+from topo.load.outcomes import Ending, Outcome
+from topo.load.patience import draw_wait
+from topo.load.requestlog import Request
+
+from . import syn
+from .answers import AnswerServer
+from .clock import Clock
+from .crowdswitch import CrowdSwitch, Flow
+from .link import Link, LinkCounts
+from .tcp import FRAME, HEADERS, Sender, TcpPlan
+
+HEADER_BYTES = 45
+"""HTTP's, of an answer."""
+SYNACK_BYTES = HEADERS + 20
+BULK_PIECE_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a client is."""
+
+    round_trip_s: float
+    bit_per_s: float = math.inf
+    """Of its own link, which its answers queue for without loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdPlan:
+    """A run. Times in seconds, rates in bit/s and requests per second."""
+
+    config: Config
+    """The controller's; a service for each server that requests name."""
+    requests: Iterable[Request]
+    """In the order of time."""
+    servers: Callable[[Clock], Mapping[str, AnswerServer]]
+    place: Callable[[Request], Place]
+    """Of a request's client."""
+    link_bit_per_s: float
+    room_bytes: float
+    end_s: float
+    tcp: TcpPlan = field(default_factory=TcpPlan)
+    syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
+    patience_s: float = 0.0
+    """Mean wait until a client thinks of leaving; 0: it never does."""
+    bulk_bit_per_s: float = 0.0
+    """A transfer beside the requests, limited by its application; 0: none."""
+    bulk_place: Place = Place(0.08)
+    bulk_from: int = 0
+    """Address of the host that it comes from."""
+    sample_s: float = 1.0
+    """The link is looked at so often."""
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class CrowdRun:
+    """What came of it; times in seconds."""
+
+    outcomes: list[Outcome]
+    decisions: list[Decision]
+    link: list[tuple[float, LinkCounts]]
+    bulk: list[tuple[float, int]]
+    """When bytes of the bulk transfer arrived, and how many."""
+    refused: dict[str, int]
+    """Refused SYNs by service."""
+
+
+class _Exchange:
+    """One request on its way."""
+
+    __slots__ = (
+        "_connect_s",
+        "_done_s",
+        "_ended",
+        "_first_s",
+        "_flow",
+        "_pinned",
+        "_place",
+        "_received",
+        "_retries",
+        "_run",
+        "_sender",
+        "_server",
+        "_service",
+        "_total",
+        "begun_s",
+        "ending",
+        "request",
+    )
+
+    def __init__(self, run: _Crowd, request: Request) -> None:
+        self._run, self.request = run, request
+        self.begun_s = run.clock.now
+        self._place = run.plan.place(request)
+        self._service, self._server = run.switch.service(request.server), run.servers[request.server]
+        self._flow = Flow(run.number())
+        self._pinned = self._ended = False
+        self._connect_s = self._first_s = self._done_s = None
+        self._retries = self._received = 0
+        self._total = request.size + HEADER_BYTES
+        self._sender: Sender | None = None
+        self.ending = Ending.PENDING
+        wait = draw_wait(run.plan.patience_s, run.people)
+        if math.isfinite(wait):
+            run.clock.after(wait, self._give_up)
+        run.clock.after(self._place.round_trip_s, self._syn, 0)
+
+    # Half of the round trip would do for either direction; its place does not matter to anything measured.
+
+    def _syn(self, number: int) -> None:
+        """A SYN reaches the switch, a round trip (less the link's part) after it was sent."""
+        if self._ended or self._connect_s is not None:
+            return
+        run = self._run
+        self._retries = number
+        if run.switch.syn(self._service, self.request.client, pinned=self._pinned):
+            again, self._pinned = self._pinned, True
+            if self._server.syn():
+                run.switch.synack(self._service, again=again)
+                arrival = run.link.send(run.clock.now, SYNACK_BYTES + FRAME)
+                if arrival is not None:
+                    self._connect_s = arrival - self.begun_s
+                    run.clock.after(arrival - run.clock.now + self._place.round_trip_s, self._ask)
+                    return
+        if number < len(run.plan.syn_waits_s):
+            run.clock.after(run.plan.syn_waits_s[number], self._syn, number + 1)
+
+    def _ask(self) -> None:
+        if self._ended:
+            return
+        run = self._run
+        run.switch.completed(self._service)
+        run.switch.towards(int(self._service.config.address))
+        self._sender = Sender(run.clock, run.plan.tcp, self._packet, self._arrived)
+        self._server.request(self._total, self._sender.offer, self._wanted)
+
+    def _wanted(self) -> bool:
+        return not self._ended
+
+    def _packet(self, size: int) -> float | None:
+        run = self._run
+        run.switch.response(self._flow, size)
+        back = run.carry(size, (self.request.server, self.request.client), self._place)
+        if back is not None:
+            run.switch.towards(int(self._service.config.address))
+        return back
+
+    def _arrived(self, count: int) -> None:
+        now = self._run.clock.now - self._place.round_trip_s - self.begun_s
+        if self._first_s is None:
+            self._first_s = now
+        self._received += count
+        if self._received >= self._total:
+            self._finish(Ending.FINISHED, now)
+
+    def _give_up(self) -> None:
+        if not self._ended:
+            self._finish(Ending.GAVE_UP, self._run.clock.now - self.begun_s)
+
+    def _finish(self, ending: Ending, after_s: float) -> None:
+        self._ended, self.ending, self._done_s = True, ending, after_s
+        if self._connect_s is not None and self._connect_s > after_s:
+            self._connect_s = None  # the SYN-ACK was still on its way
+        if self._sender is not None and ending is not Ending.FINISHED:
+            self._sender.stop()
+
+    def outcome(self) -> Outcome:
+        """As a log of the lab has it."""
+        return Outcome(
+            due_s=self.begun_s,
+            client=self.request.client,
+            server=self.request.server,
+            size=self.request.size,
+            connect_s=self._connect_s,
+            first_byte_s=self._first_s,
+            done_s=self._done_s,
+            bytes=max(0, self._received - HEADER_BYTES),
+            ending=self.ending,
+            retries=self._retries,
+            late_s=0.0,
+        )
+
+
+class _Crowd:
+    def __init__(self, plan: CrowdPlan) -> None:
+        self.plan, self.clock = plan, Clock()
+        self.people = random.Random(f"{plan.seed} patience")
+        self.link = Link(plan.link_bit_per_s, room_bytes=plan.room_bytes)
+        self.decisions: list[Decision] = []
+        self.switch = CrowdSwitch(self.clock, plan.config, random.Random(f"{plan.seed} samples"), self.decisions.append)
+        self.servers = plan.servers(self.clock)
+        self._access: dict[tuple[str, int], Link] = {}
+        self._numbers = 0
+        self._log = iter(plan.requests)
+        self.exchanges: list[_Exchange] = []
+        self.samples: list[tuple[float, LinkCounts]] = []
+        self.bulk: list[tuple[float, int]] = []
+        self.clock.every(plan.sample_s, self.sample)
+        self._next()
+        if plan.bulk_bit_per_s:
+            self._bulk_flow = Flow(self.number())
+            sender = Sender(self.clock, plan.tcp, self._bulk_packet, self._bulk_arrived)
+            piece_s = BULK_PIECE_BYTES * 8 / plan.bulk_bit_per_s
+            self.clock.every(piece_s, lambda: sender.offer(BULK_PIECE_BYTES))
+
+    def number(self) -> int:
+        """A number for a response."""
+        self._numbers += 1
+        return self._numbers
+
+    def carry(self, size: int, client: tuple[str, int], place: Place) -> float | None:
+        """Seconds until a packet to a client is acknowledged; None if the shared link has no room for it."""
+        arrival = self.link.send(self.clock.now, size + FRAME)
+        if arrival is None:
+            return None
+        if math.isfinite(place.bit_per_s):
+            own = self._access.get(client)
+            if own is None:
+                own = self._access[client] = Link(place.bit_per_s)
+            arrival = own.send(arrival, size + FRAME) or arrival
+        return arrival - self.clock.now + place.round_trip_s
+
+    def _next(self) -> None:
+        request = next(self._log, None)
+        if request is not None:
+            self.clock.after(max(0.0, request.time_s - self.clock.now), self._begin, request)
+
+    def _begin(self, request: Request) -> None:
+        self.exchanges.append(_Exchange(self, request))
+        self._next()
+
+    def _bulk_packet(self, size: int) -> float | None:
+        self.switch.response(self._bulk_flow, size)
+        back = self.carry(size, ("bulk", 0), self.plan.bulk_place)
+        if back is not None:
+            self.switch.towards(self.plan.bulk_from)
+        return back
+
+    def _bulk_arrived(self, count: int) -> None:
+        self.bulk.append((self.clock.now - self.plan.bulk_place.round_trip_s, count))
+
+    def sample(self) -> None:
+        counts = self.link.counts
+        copy = LinkCounts(counts.sent, counts.sent_bytes, counts.dropped, counts.lost)
+        self.samples.append((self.clock.now, copy))
+
+
+def simulate(plan: CrowdPlan) -> CrowdRun:
+    """Run it; the same plan gives the same run."""
+    crowd = _Crowd(plan)
+    try:
+        crowd.clock.run(plan.end_s)
+        crowd.sample()
+        services = {name: crowd.switch.service(name).config.address for name in crowd.servers}
+        return CrowdRun(
+            outcomes=[one.outcome() for one in crowd.exchanges],
+            decisions=crowd.decisions,
+            link=crowd.samples,
+            bulk=crowd.bulk,
+            refused={name: crowd.switch.requests[address].refused for name, address in services.items()},
+        )
+    finally:
+        crowd.switch.close()

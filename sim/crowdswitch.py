@@ -1,0 +1,129 @@
+"""The switch as flash-crowd control meets it (registers, buckets, samples), and the controller's steps over it."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address
+
+from sluice.config import Config
+from sluice.loops.world import World
+from sluice.names import SAMPLES, Register
+from sluice.news import Decision
+from sluice.replay.driver import Controlled, Driver
+from sluice.replay.memory import Memory
+from sluice.replay.ratecells import SLOTS, RateCells
+from sluice.switch.bucket import Bucket
+from sluice.switch.plan import Service
+from sluice.switch.rates import step_time
+from sluice.switch.state import Crowd, State
+
+from .admission import Admission, TokenBucket
+from .clock import Clock
+
+
+class Flow:
+    """A response's place in the registers of rates."""
+
+    __slots__ = ("fingerprint", "slot")
+
+    def __init__(self, number: int) -> None:
+        key = zlib.crc32(number.to_bytes(8, "big"))
+        self.slot, self.fingerprint = key % SLOTS, (key // SLOTS) & 0xFFFFF
+
+
+class CrowdSwitch:
+    """One switch and its controller, which a configuration describes as it does a real one."""
+
+    def __init__(
+        self, clock: Clock, config: Config, source: random.Random, decided: Callable[[Decision], None]
+    ) -> None:
+        self._clock, self._source, self._decided = clock, source, decided
+        self._world = World.of(config)
+        self._memory = Memory()
+        options = config.news
+        assert options is not None, "a simulated flash crowd needs news: in its configuration"
+        self._rates = RateCells(self._memory, step_time(options.rate_window_s))
+        self._remember_s = options.remember_s
+        self._admission: dict[int, Admission] = {}
+        self._service_buckets = {
+            service.id: TokenBucket(clock.now, service.config.admission.rate_per_s, service.config.admission.burst)
+            for service in self._world.plan.services
+            if service.config.admission
+        }
+        self._crowd = Crowd()
+        self._driver = Driver(self._world, self._memory, clock.now, self._apply)
+        self._apply(self._world.state())
+        clock.after(0.0, self._step)
+
+    def close(self) -> None:
+        """To be called at the end."""
+        self._driver.close()
+
+    def service(self, name: str) -> Service:
+        """A service of the configuration."""
+        found = self._world.plan.service(name)
+        assert found is not None, name
+        return found
+
+    @property
+    def requests(self) -> Mapping[IPv4Address, Admission]:
+        """What was counted, by destination."""
+        return {address: self._admission[number] for address, number in self._crowd.numbers.items()}
+
+    def syn(self, service: Service, client: int, *, pinned: bool) -> bool:
+        """A SYN to a service with one server arrives; whether it passes. One whose connection has a pin always does."""
+        now = self._clock.now
+        number = self._crowd.numbers.get(service.config.address, 0)
+        admission = self._admission[number]
+        bucket = self._service_buckets.get(service.id)
+        passes = admission.request(now, client, refused=bucket is not None and not bucket.take(now), pinned=pinned)
+        for register, count in (
+            (Register.REQUESTS_OFFERED, admission.offered),
+            (Register.REQUESTS_ADMITTED, admission.admitted),
+            (Register.REQUESTS_REFUSED, admission.refused),
+            (Register.REQUESTS_RETURNING, admission.returning),
+        ):
+            self._memory.of(register)[number] = count
+        self.towards(int(service.config.address))
+        if passes:
+            self._memory.of(Register.LEDGER_SYN)[service.servers[0].id] += 1
+        return passes
+
+    def synack(self, service: Service, *, again: bool = False) -> None:
+        """A SYN-ACK of the service's server passes."""
+        self._memory.of(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK)[service.servers[0].id] += 1
+
+    def completed(self, service: Service) -> None:
+        """A handshake's last ACK passes."""
+        self._memory.of(Register.LEDGER_COMPLETED)[service.servers[0].id] += 1
+
+    def response(self, flow: Flow, size: int) -> None:
+        """A packet of a response passes; bytes of IP."""
+        self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size)
+
+    def towards(self, destination: int) -> None:
+        """A packet towards a server passes."""
+        share = self._crowd.sample_share
+        if share and self._source.random() < share:
+            ring, end = self._memory.of(Register.SAMPLE_RING), self._memory.of(Register.SAMPLE_NEXT)
+            ring[end[0] % SAMPLES] = destination
+            end[0] = (end[0] + 1) % (1 << 32)
+
+    def _step(self) -> None:
+        for event in self._driver.step(self._clock.now):
+            if isinstance(event, Controlled):
+                self._decided(event.decision)
+        self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
+
+    def _apply(self, state: State) -> None:
+        crowd, now = state.crowd, self._clock.now
+        self._crowd = crowd
+        for number in {0, *crowd.numbers.values(), *crowd.anybody}:
+            admission = self._admission.setdefault(number, Admission(self._remember_s))
+            admission.set(now, _pair(crowd.anybody.get(number)), _pair(crowd.returning.get(number)))
+
+
+def _pair(bucket: Bucket | None) -> tuple[float, float] | None:
+    return None if bucket is None else (bucket.rate, bucket.burst)

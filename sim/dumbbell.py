@@ -1,0 +1,139 @@
+"""Figure 10 of paper 003: 1,000 clients behind access links of very different speeds, one shared link, five servers.
+
+```
+ S1 (target) --+                                      +-- C1  -- 20 clients
+ ...           R0 (NEWS) --- shared link --- R1 -- R2 --+ ...
+ S5 (FTP)    --+                                      +-- C50 -- 20 clients
+```
+The paper gives the ranges of the clients' links and not their distribution: here both are log-uniform. It does not
+give the rate of the shared link: here it is such that the paper's static limits of 100 and 120 per second fit it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+
+from topo.load.requestlog import Request
+from topo.load.synthesise import Crowd, synthesise
+from topo.news.measures import Records
+from topo.news.plan import BYSTANDER, OTHER, TARGET
+from topo.news.scenarios import NETWORK, Variant
+from topo.news.settings import Settings
+
+from . import syn
+from .answers import AnswerServer, FastServer, SlowServer
+from .clock import Clock
+from .crowd import CrowdPlan, Place, simulate
+from .lab import configuration, records
+from .tcp import TcpPlan
+
+CLIENTS = 1000
+BIT_PER_S = (21e3, 10e6)
+DELAY_S = (0.5e-3, 1.8)
+"""Of a client's own link (section 7.1)."""
+FTP_BIT_PER_S = 337e3
+"""The bystander's goodput before the crowd (section 7.5)."""
+SERVER_BYTES_PER_S = 1_000_000.0
+SERVER_ROOM = 1000
+"""Section 7.6.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dumbbell:
+    """A simulation of section 7. Times in seconds."""
+
+    variant: Variant
+    period_s: float = 60.0
+    """T."""
+    static_per_s: float | None = None
+    link_bit_per_s: float = 4.0e6
+    queue_bytes: float = 50_000.0
+    quiet_per_s: float = 35.0
+    crowd_per_s: float = 210.0
+    """Requests ("more than a 6 times' increase"; Table I's shares make it 167 to 210)."""
+    onset_s: float = 1000.0
+    ramp_s: float = 10.0
+    end_s: float = 4000.0
+    patience_s: float = 0.0
+    """60 in section 7.6.1."""
+    ftp: bool = False
+    server_room: int | None = None
+    """Requests that a server of SERVER_BYTES_PER_S keeps waiting; None: it answers at once."""
+    tolerance: float = 0.1
+    fast_share: float = 0.1
+    seed: int = 1
+
+    @property
+    def settings(self) -> Settings:
+        """What the lab's configuration is made from."""
+        return Settings(k=1.0, period_s=self.period_s)
+
+
+class _BufferServer(SlowServer):
+    """A constant rate, first come, first served, and a buffer (section 7.6.2)."""
+
+    def __init__(self, clock: Clock, room: int) -> None:
+        super().__init__(clock, workers=1, backlog=room, turn_s=2048 / SERVER_BYTES_PER_S)
+
+
+def places(seed: int) -> list[Place]:
+    """Where the 1,000 clients are; the same seed puts them in the same places."""
+    source = random.Random(f"{seed} places")
+
+    def log_uniform(low: float, high: float) -> float:
+        return low * math.exp(source.random() * math.log(high / low))
+
+    return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S)) for _ in range(CLIENTS)]
+
+
+def requests(one: Dumbbell) -> Iterator[Request]:
+    """The log: 1,000 clients, sizes as in the World Cup's."""
+    crowd = Crowd(one.quiet_per_s, one.crowd_per_s, one.onset_s, one.ramp_s, one.end_s)
+    source = random.Random(f"{one.seed} clients")
+    return (replace(request, client=source.randrange(CLIENTS)) for request in synthesise(crowd, TARGET, seed=one.seed))
+
+
+def plan(one: Dumbbell) -> CrowdPlan:
+    """What is to be simulated."""
+    where = places(one.seed)
+    config = configuration(NETWORK, one.variant, one.settings, one.static_per_s)
+    assert config.news is not None
+    news = replace(config.news, tolerance=one.tolerance, fast_share=one.fast_share)
+
+    def servers(clock: Clock) -> Mapping[str, AnswerServer]:
+        target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
+        return {TARGET: target, BYSTANDER: FastServer()}
+
+    return CrowdPlan(
+        config=config.model_copy(update={"news": news}),
+        requests=requests(one),
+        servers=servers,
+        place=lambda request: where[request.client],
+        link_bit_per_s=one.link_bit_per_s,
+        room_bytes=one.queue_bytes,
+        end_s=one.end_s,
+        tcp=TcpPlan(initial_window=2, rto_min_s=1.0, rto_first_s=3.0, window_max=20),
+        syn_waits_s=syn.exponential(3.0, 6),
+        patience_s=one.patience_s,
+        bulk_bit_per_s=FTP_BIT_PER_S if one.ftp else 0.0,
+        bulk_place=Place(0.1),
+        bulk_from=int(IPv4Address(OTHER.address)),
+        sample_s=one.period_s / 4,
+        seed=one.seed,
+    )
+
+
+def simulate_dumbbell(one: Dumbbell) -> Records:
+    """Run it."""
+    return records(
+        simulate(plan(one)),
+        period_s=one.period_s,
+        onset_s=one.onset_s,
+        end_s=one.end_s,
+        link_bit_per_s=one.link_bit_per_s,
+        controls=one.variant.controls,
+    )

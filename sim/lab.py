@@ -1,0 +1,141 @@
+"""The lab's flash crowds, simulated at its size: the same settings, loads and definitions of every figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import yaml
+from sluice.config import Config
+from sluice.configload import parse
+from sluice.news import Decision
+
+from topo.load.requestlog import Request
+from topo.news.configuration import controller_config
+from topo.news.measures import Records
+from topo.news.plan import BYSTANDER, CROWD, OTHER, TARGET, WITNESS
+from topo.news.samples import Sample
+from topo.news.scenarios import SERVER, Scenario, Variant
+from topo.news.settings import FRAME_BYTES, Settings
+from topo.news.trace import Row
+from topo.news.traffic import bystander_requests, target_requests
+
+from . import syn
+from .answers import AnswerServer, FastServer, SlowServer
+from .clock import Clock
+from .crowd import CrowdPlan, CrowdRun, Place, simulate
+from .tcp import TcpPlan
+
+
+def configuration(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None) -> Config:
+    """The controller's configuration of a run in the lab."""
+    content = controller_config(
+        scenario.server,
+        control_socket=Path("/run/sluice.sock"),
+        thrift=False,
+        static_rate_per_s=None if static_per_s is None else static_per_s * settings.k,
+        news=variant.news(settings, ""),
+    )
+    news = content["news"]
+    assert isinstance(news, dict)
+    news.pop("trace_file")
+    return parse(yaml.safe_dump(content))
+
+
+def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None) -> CrowdPlan:
+    """A run of `make news` as a plan: time compressed by k as there. `settings` are the scenario's own."""
+    k = settings.k
+    log = [*target_requests(scenario, settings), *bystander_requests(settings)]
+    requests = sorted((one.compressed(k) for one in log), key=lambda one: one.time_s)
+
+    def place(one: Request) -> Place:
+        host = WITNESS if one.server == BYSTANDER else CROWD[one.client % len(CROWD)]
+        return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf)
+
+    def servers(clock: Clock) -> Mapping[str, AnswerServer]:
+        slow = SlowServer(
+            clock,
+            workers=settings.slow_workers,
+            backlog=settings.slow_backlog,
+            turn_s=settings.slow_cost_us / 1e6 / settings.slow_cpus,
+        )
+        return {TARGET: slow if scenario is SERVER else FastServer(), BYSTANDER: FastServer()}
+
+    return CrowdPlan(
+        config=configuration(scenario, variant, settings, static_per_s),
+        requests=requests,
+        servers=servers,
+        place=place,
+        link_bit_per_s=settings.link_bit_per_s * k,
+        room_bytes=(settings.queue_frames + settings.burst_frames) * FRAME_BYTES,
+        end_s=settings.seconds / k,
+        tcp=TcpPlan(settings.initcwnd, rto_min_s=settings.rto_min_s / k),
+        syn_waits_s=syn.linear(),
+        patience_s=settings.patience_s / k,
+        bulk_bit_per_s=settings.bulk_bit_per_s * k,
+        bulk_place=Place(WITNESS.round_trip_s / k),
+        bulk_from=int(IPv4Address(OTHER.address)),
+        sample_s=settings.period_s / k / 8,
+        seed=settings.seed,
+    )
+
+
+def records(
+    run: CrowdRun,
+    *,
+    period_s: float,
+    onset_s: float,
+    end_s: float,
+    link_bit_per_s: float,
+    controls: bool,
+    crowd: bool = True,
+) -> Records:
+    """A run's records as the lab has them: the figures are then computed by the same code."""
+    return Records(
+        period_s=period_s,
+        onset_s=onset_s,
+        end_s=end_s,
+        link_bit_per_s=link_bit_per_s,
+        controls=controls,
+        crowd=crowd,
+        outcomes=run.outcomes,
+        bulk=run.bulk,
+        samples=[
+            Sample(moment, link.sent, link.sent_bytes, link.dropped, 0.0, 0, 0.0, 0, 0) for moment, link in run.link
+        ],
+        rows=[row(decision) for decision in run.decisions],
+    )
+
+
+def row(decision: Decision) -> Row:
+    """A decision as the controller's trace has it."""
+    return Row(
+        time_s=decision.time_s,
+        ar_bps=math.nan if decision.measurement.ar is None else decision.measurement.ar,
+        offered_per_s=decision.measurement.offered,
+        admitted_per_s=decision.measurement.admitted,
+        refused_per_s=decision.measurement.refused,
+        alarm=decision.detection.alarm,
+        limit_per_s=math.nan if decision.limit is None else decision.limit.rate,
+        hot_spot="" if decision.hot_spot is None else str(decision.hot_spot),
+        cause=str(decision.verdict.cause),
+    )
+
+
+def simulate_lab(
+    scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None
+) -> Records:
+    """One run of `make news`, simulated."""
+    run = simulate(lab_plan(scenario, variant, settings, static_per_s))
+    k = settings.k
+    return records(
+        run,
+        period_s=settings.period_s / k,
+        onset_s=settings.onset_s / k,
+        end_s=settings.seconds / k,
+        link_bit_per_s=settings.link_bit_per_s * k,
+        controls=variant.controls,
+        crowd=not scenario.false_alarm,
+    )

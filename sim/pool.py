@@ -1,0 +1,181 @@
+"""Clients, switches that balance, and a pool of web servers: what paper 000 measured, at any size."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sluice.balance import BalanceOptions, Counts, Decision, Member
+
+from . import syn
+from .balancing import BalancingSwitch, Pin
+from .clock import Clock
+from .server import Handshake, WebServer
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """One server. CPU in parts of one CPU, work in seconds of CPU time a request."""
+
+    cpus: float = 0.1
+    work_s: float = 0.7e-3
+    workers: int = 10
+    backlog: int = 16
+    others: float = 0.0
+    """Tasks that take CPU time beside the workers."""
+    capacity: float = 1.0
+    """What the balancer is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """A run: who asks whom, how fast, for how long. Times in seconds, rates per second."""
+
+    servers: Sequence[ServerPlan]
+    options: BalanceOptions
+    rate_per_s: float
+    end_s: float
+    syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
+    timeout_s: float = 5.0
+    """A client gives up after this long (httperf's)."""
+    round_trip_s: float = 0.2e-3
+    switches: int = 1
+    events: Mapping[float, Callable[[Simulation], None]] = field(
+        default_factory=dict[float, "Callable[[Simulation], None]"]
+    )
+    """What is done at a time: a server is loaded, repaired or killed, the options or the load change."""
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class Connection:
+    """As its client saw it; times in seconds, NaN-free: None for what did not happen."""
+
+    begun_s: float
+    connect_s: float | None = None
+    """First SYN to first SYN-ACK."""
+    done_s: float | None = None
+    """First SYN to the answer's end."""
+    syns: int = 1
+
+
+@dataclass(slots=True)
+class PoolRun:
+    """What came of it."""
+
+    plan: PoolPlan
+    connections: list[Connection]
+    decisions: list[list[Decision]]
+    """By switch."""
+    counts: Mapping[int, Counts]
+    """The ledgers of all switches together, by server."""
+    decide_s: list[float]
+    weight_changes: int
+    servers: Sequence[WebServer]
+
+
+class _Client:
+    """A connection on its way."""
+
+    __slots__ = ("_handshake", "_over", "_pin", "_run", "_switch", "record")
+
+    def __init__(self, run: Simulation, switch: BalancingSwitch) -> None:
+        self._run, self._switch, self._pin = run, switch, Pin()
+        self._over = False
+        self._handshake: Handshake | None = None
+        self.record = Connection(run.clock.now)
+        self._syn(0)
+
+    def _syn(self, number: int) -> None:
+        run, record = self._run, self.record
+        if self._over:
+            return
+        if run.clock.now - record.begun_s >= run.plan.timeout_s:
+            self._over = True
+            return
+        record.syns = number + 1
+        server = self._switch.syn(self._pin)
+        if not run.servers[server].syn():
+            if number < len(run.plan.syn_waits_s):
+                run.clock.after(run.plan.syn_waits_s[number], self._syn, number + 1)
+            return
+        self._switch.synack(server)
+        record.connect_s = run.clock.now - record.begun_s + run.plan.round_trip_s
+        run.clock.after(run.plan.round_trip_s, self._ack, server)
+
+    def _ack(self, server: int) -> None:
+        self._switch.completed(server)
+        self._run.servers[server].ack(
+            Handshake(self._run.plan.servers[server].work_s, self._done),
+            lambda: self._switch.synack(server, again=True),
+            self._wants,
+        )
+
+    def _wants(self) -> bool:
+        return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
+
+    def _done(self) -> None:
+        if self._wants():
+            self.record.done_s = self._run.clock.now - self.record.begun_s
+
+
+class Simulation:
+    """A run in progress, for those who change something in it."""
+
+    def __init__(self, plan: PoolPlan) -> None:
+        self.plan, self.clock = plan, Clock()
+        source = random.Random(plan.seed)
+        self._arrivals, self._choices = random.Random(source.random()), random.Random(source.random())
+        self.servers = [
+            WebServer(self.clock, workers=s.workers, backlog=s.backlog, cpus=s.cpus, others=s.others)
+            for s in plan.servers
+        ]
+        members = [Member(number, server.capacity) for number, server in enumerate(plan.servers)]
+        self.decisions: list[list[Decision]] = [[] for _ in range(plan.switches)]
+        self.switches = [
+            BalancingSwitch(self.clock, random.Random(source.random()), members, plan.options, decisions.append)
+            for decisions in self.decisions
+        ]
+        self.connections: list[Connection] = []
+        self._rate_per_s = 0.0
+        self._turn = 0
+        for moment, event in plan.events.items():
+            self.clock.after(moment, event, self)
+        self.load(plan.rate_per_s)
+
+    def load(self, rate_per_s: float) -> None:
+        """So many new connections a second from now on."""
+        self._rate_per_s = rate_per_s
+        self._turn += 1
+        self._next(self._turn)
+
+    def _next(self, turn: int) -> None:
+        if self._rate_per_s > 0:
+            self.clock.after(self._arrivals.expovariate(self._rate_per_s), self._arrive, turn)
+
+    def _arrive(self, turn: int) -> None:
+        if turn != self._turn:
+            return
+        switch = self.switches[self._choices.randrange(len(self.switches))]
+        self.connections.append(_Client(self, switch).record)
+        self._next(turn)
+
+    def run(self) -> PoolRun:
+        """To the plan's end."""
+        self.clock.run(self.plan.end_s)
+        ledgers = [switch.counts() for switch in self.switches]
+        return PoolRun(
+            plan=self.plan,
+            connections=self.connections,
+            decisions=self.decisions,
+            counts={i: sum((ledger[i] for ledger in ledgers), Counts()) for i in ledgers[0]},
+            decide_s=[seconds for switch in self.switches for seconds in switch.decide_s],
+            weight_changes=sum(switch.weight_changes for switch in self.switches),
+            servers=self.servers,
+        )
+
+
+def simulate(plan: PoolPlan) -> PoolRun:
+    """Run it; the same plan gives the same run."""
+    return Simulation(plan).run()

@@ -1,0 +1,122 @@
+"""A web server as its clients meet it: an accept queue, workers, and a CPU.
+
+Linux drops a SYN while the accept queue is full, and leaves a handshake's last ACK unheard when it is: the server's
+SYN-ACK is then repeated, and so is the client's request, which completes the handshake once there is room.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from .clock import Clock
+from .cpu import Cpu
+
+REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
+"""After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
+SYNACK_WAITS_S = (1.0, 3.0, 7.0)
+"""After these the server's kernel sends a SYN-ACK again."""
+
+
+@dataclass(slots=True)
+class ServerCounts:
+    """Cumulative."""
+
+    syn: int = 0
+    syn_dropped: int = 0
+    ack_unheard: int = 0
+    accepted: int = 0
+    served: int = 0
+
+
+class Handshake:
+    """One that was answered: what the server has of a connection."""
+
+    __slots__ = ("done", "established", "work_s")
+
+    def __init__(self, work_s: float, done: Callable[[], None]) -> None:
+        self.work_s, self.done = work_s, done
+        self.established = False
+
+
+class WebServer:
+    """``workers`` at a time are served, ``backlog`` + 1 wait; a request costs CPU time."""
+
+    def __init__(
+        self, clock: Clock, *, workers: int, backlog: int, cpus: float, others: float = 0.0, alive: bool = True
+    ) -> None:
+        """``others``: tasks that take CPU time beside the workers (``stress``)."""
+        self.cpu = Cpu(clock, cpus, others)
+        self.alive = alive
+        """One that is not answers nothing."""
+        self.counts = ServerCounts()
+        self._clock, self._free, self._backlog = clock, workers, backlog
+        self._queue: deque[Handshake] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """Connections in the accept queue."""
+        return len(self._queue)
+
+    @property
+    def full(self) -> bool:
+        """Whether the accept queue takes no more (``sk_acceptq_is_full``: more than the backlog)."""
+        return len(self._queue) > self._backlog
+
+    def hold(self, workers: int) -> None:
+        """So many workers more are kept by others, for ever (long downloads by slow readers)."""
+        self._free -= workers
+
+    def syn(self) -> bool:
+        """A SYN arrives; whether it is answered."""
+        self.counts.syn += 1
+        if not self.alive or self.full:
+            self.counts.syn_dropped += 1
+            return False
+        return True
+
+    def ack(self, handshake: Handshake, synack_again: Callable[[], None], wanted: Callable[[], bool]) -> None:
+        """A handshake's last ACK, with the request behind it. ``synack_again`` is called for each repeated SYN-ACK,
+        and nothing is repeated once ``wanted`` says no."""
+        if self._establish(handshake):
+            return
+        for wait, repeated in _attempts():
+            self._clock.after(wait, self._again, handshake, synack_again if repeated else None, wanted)
+
+    def _establish(self, handshake: Handshake) -> bool:
+        if not self.alive:
+            return False
+        if self.full:
+            self.counts.ack_unheard += 1
+            return False
+        handshake.established = True
+        self.counts.accepted += 1
+        self._queue.append(handshake)
+        self._serve()
+        return True
+
+    def _again(self, handshake: Handshake, synack_again: Callable[[], None] | None, wanted: Callable[[], bool]) -> None:
+        if handshake.established or not wanted():
+            return
+        if synack_again is not None and self.alive:
+            synack_again()
+        self._establish(handshake)
+
+    def _serve(self) -> None:
+        while self._free > 0 and self._queue:
+            self._free -= 1
+            handshake = self._queue.popleft()
+            self.cpu.add(handshake.work_s, lambda one=handshake: self._served(one))
+
+    def _served(self, handshake: Handshake) -> None:
+        self.counts.served += 1
+        self._free += 1
+        handshake.done()
+        self._serve()
+
+
+def _attempts() -> Iterator[tuple[float, bool]]:
+    yield from ((wait, False) for wait in REQUEST_WAITS_S)
+    yield from ((wait, True) for wait in SYNACK_WAITS_S)

@@ -1,0 +1,195 @@
+"""The parts: links, CPUs, buckets, SYN timers, TCP; values computed by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from sim import syn
+from sim.admission import Admission, TokenBucket
+from sim.choice import Choice
+from sim.clock import Clock
+from sim.cpu import Cpu
+from sim.link import Link
+from sim.server import Handshake, WebServer
+from sim.tcp import HEADERS, MSS, Sender, TcpPlan
+
+
+def test_calls_come_in_the_order_of_time_and_then_of_making() -> None:
+    clock, seen = Clock(), list[str]()
+    clock.after(2.0, seen.append, "late")
+    clock.after(1.0, seen.append, "first")
+    clock.after(1.0, seen.append, "second")
+    clock.run(3.0)
+    assert seen == ["first", "second", "late"]
+    with pytest.raises(ValueError, match="past"):
+        clock.after(-1.0, seen.append, "never")
+
+
+def test_a_link_queues_delays_and_drops() -> None:
+    link = Link(8000.0, 0.5, room_bytes=2000)  # 1,000 bytes/s
+    assert link.send(0.0, 1000) == 1.5
+    assert link.send(0.0, 1000) == 2.5
+    assert link.send(0.0, 1) is None  # 2,000 bytes are there
+    assert link.send(1.0, 1000) == 3.5  # one of them has gone
+    assert link.send(10.0, 1000) == 11.5
+    assert (link.counts.sent, link.counts.sent_bytes, link.counts.dropped) == (4, 4000, 1)
+
+
+def test_a_link_conserves_packets_and_loses_its_share() -> None:
+    link = Link(1e6, room_bytes=10_000, loss=0.25, source=random.Random(1))
+    arrived = sum(link.send(n * 0.005, 1000) is not None for n in range(4000))
+    counts = link.counts
+    assert counts.sent + counts.dropped == 4000
+    assert arrived == counts.sent - counts.lost
+    assert counts.lost == pytest.approx(counts.sent / 4, rel=0.1)
+    assert counts.dropped == pytest.approx(1500, rel=0.1)  # 200 packets/s into 125
+
+
+def test_syn_timers() -> None:
+    assert syn.linear() == (1, 1, 1, 1, 1, 2)
+    assert syn.exponential(3.0, 4) == (3, 6, 12, 24)
+
+
+def finishing(clock: Clock) -> tuple[list[tuple[str, float]], Callable[[str], Callable[[], None]]]:
+    ends: list[tuple[str, float]] = []
+    return ends, lambda name: lambda: ends.append((name, round(clock.now, 9)))
+
+
+def test_a_cpu_is_shared_equally() -> None:
+    clock = Clock()
+    ends, end = finishing(clock)
+    cpu = Cpu(clock, 1.0)
+    cpu.add(1.0, end("a"))
+    clock.after(0.5, cpu.add, 1.0, end("b"))
+    clock.run(10.0)
+    # a has 0.5 left when b comes, and half of the CPU from then on.
+    assert ends == [("a", 1.5), ("b", 2.0)]
+
+
+def test_other_tasks_take_their_part_of_a_cpu() -> None:
+    clock = Clock()
+    ends, end = finishing(clock)
+    cpu = Cpu(clock, 0.5, others=3.0)
+    cpu.add(0.1, end("loaded"))  # a quarter of half a CPU
+    clock.run(0.4)
+    cpu.others = 0.0
+    clock.run(2.0)
+    assert ends == [("loaded", 0.5)]
+
+
+def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:
+    clock = Clock()
+    server = WebServer(clock, workers=1, backlog=1, cpus=1.0)
+    done: list[float] = []
+    again: list[float] = []
+    assert all(server.syn() for _ in range(4))
+    for _ in range(4):
+        handshake = Handshake(2.0, lambda: done.append(clock.now))
+        server.ack(handshake, lambda: again.append(clock.now), lambda: True)
+    # One is served, two wait (backlog + 1), the fourth's ACK was not heard.
+    assert (server.waiting, server.full, server.syn()) == (2, True, False)
+    clock.run(1.5)
+    assert again == [1.0]
+    clock.run(20.0)
+    assert done == [2.0, 4.0, 6.0, 8.0]
+    assert server.counts.served == server.counts.accepted == 4
+
+
+def test_weights_are_shares() -> None:
+    source = random.Random(1)
+    drawn = [Choice({1: 3, 2: 0, 3: 1}).draw(source) for _ in range(4000)]
+    assert set(drawn) == {1, 3}
+    assert drawn.count(1) == pytest.approx(3000, rel=0.05)
+    with pytest.raises(ValueError, match="positive"):
+        Choice({1: 0})
+
+
+def test_a_bucket_is_full_when_set_and_refills() -> None:
+    bucket = TokenBucket(0.0, 2.0, 3.0)
+    assert [bucket.take(0.0) for _ in range(4)] == [True, True, True, False]
+    assert [bucket.take(1.0) for _ in range(3)] == [True, True, False]
+
+
+def test_admission_counts_every_request_once_and_knows_whom_it_admitted() -> None:
+    admission = Admission(remember_s=30.0)
+    admission.set(0.0, (1.0, 1.0), (1.0, 1.0))
+    assert admission.request(0.0, client=1)
+    assert not admission.request(0.0, client=2)
+    assert admission.request(0.0, client=1)  # by the second bucket
+    assert not admission.request(0.0, client=1)
+    assert admission.request(0.0, client=3, pinned=True)
+    counts = admission.requests
+    assert (counts.offered, counts.admitted, counts.refused, counts.returning) == (5, 3, 2, 1)
+
+
+class Pipe:
+    """A way of fixed delay that loses the packets with the given numbers."""
+
+    def __init__(self, clock: Clock, rtt_s: float, lost: set[int], plan: TcpPlan | None = None) -> None:
+        self.sent: list[tuple[float, int]] = []
+        self.got = 0
+        self.last_s = 0.0
+        self._clock, self._rtt_s, self._lost = clock, rtt_s, lost
+        self.sender = Sender(clock, plan or TcpPlan(), self._send, self._arrived)
+
+    def _send(self, size: int) -> float | None:
+        self.sent.append((round(self._clock.now, 6), size))
+        return None if len(self.sent) - 1 in self._lost else self._rtt_s
+
+    def _arrived(self, count: int) -> None:
+        self.got += count
+        self.last_s = self._clock.now
+
+
+def test_slow_start_doubles_the_window_each_round_trip() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 0.1, set())
+    pipe.sender.offer(14 * MSS - 60)
+    clock.run(10.0)
+    assert [sum(moment == at for moment, _ in pipe.sent) for at in (0.0, 0.1, 0.2)] == [2, 4, 8]
+    assert pipe.sent[-1][1] == MSS - 60 + HEADERS
+    assert (pipe.got, pipe.sender.done) == (14 * MSS - 60, True)
+
+
+def test_a_lost_packet_is_sent_again_at_the_third_duplicate() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 0.1, {6})
+    pipe.sender.offer(30 * MSS)
+    clock.run(20.0)
+    assert pipe.got == 30 * MSS
+    assert len(pipe.sent) == 31  # that one and no other
+    assert pipe.last_s < 1.0  # without a timeout
+
+
+def test_a_lost_last_packet_waits_for_the_timeout_which_doubles() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 0.1, {1, 2, 3}, TcpPlan(rto_first_s=1.0, rto_min_s=0.5))
+    pipe.sender.offer(2 * MSS)
+    clock.run(20.0)
+    # The first acknowledgement restarts the timer with the least timeout; then 1 s, 2 s.
+    assert [moment for moment, _ in pipe.sent] == [0.0, 0.0, 0.6, 1.6, 3.6]
+    assert pipe.got == 2 * MSS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_everything_offered_arrives_whatever_is_lost(seed: int) -> None:
+    clock, source = Clock(), random.Random(seed)
+    pipe = Pipe(clock, 0.05, {n for n in range(2000) if source.random() < 0.3})
+    sizes = [source.randrange(1, 20_000) for _ in range(20)]
+    for n, size in enumerate(sizes):
+        clock.after(n * 0.3, pipe.sender.offer, size)
+    clock.run(5000.0)
+    assert pipe.got == sum(sizes)
+    assert pipe.sender.done
+
+
+def test_a_client_that_has_gone_gets_nothing_more() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 0.1, set())
+    pipe.sender.offer(100 * MSS)
+    clock.after(0.15, pipe.sender.stop)
+    clock.run(10.0)
+    assert len(pipe.sent) == 6

@@ -1,0 +1,72 @@
+"""A simulated pool: nothing is lost or counted twice, R does what the lab shows, and a seed is a run."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+
+import pytest
+from sluice.balance import BalanceOptions, Mode
+
+from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
+
+HEALTHY = ServerPlan(work_s=0.7e-3)
+LOADED = replace(HEALTHY, others=24.0)
+FIXED = BalanceOptions(mode=Mode.FIXED, period_s=1.0, window_s=10.0)
+PAPER = replace(FIXED, mode=Mode.PAPER)
+
+
+def connect_ms(run: PoolRun) -> float:
+    return 1000 * statistics.fmean(one.connect_s for one in run.connections if one.connect_s is not None)
+
+
+def test_what_was_sent_was_counted() -> None:
+    run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], PAPER, 170.0, 30.0))
+    syns = sum(one.syns for one in run.connections)
+    assert sum(counts.syn for counts in run.counts.values()) == syns
+    assert [server.counts.syn for server in run.servers] == [run.counts[i].syn for i in range(3)]
+    dropped = sum(server.counts.syn_dropped for server in run.servers)
+    assert sum(counts.synack for counts in run.counts.values()) == syns - dropped
+    answered = sum(one.connect_s is not None for one in run.connections)
+    assert answered == syns - dropped
+    for server in run.servers:
+        assert server.counts.accepted - server.counts.served == server.waiting + server.cpu.jobs
+
+
+def test_r_relieves_the_loaded_server() -> None:
+    equal = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 170.0, 50.0))
+    by_r = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], PAPER, 170.0, 70.0))
+    assert connect_ms(equal) > 100
+    assert connect_ms(by_r) < connect_ms(equal) / 4
+    ratios = by_r.decisions[0][-1].ratios
+    assert ratios[2] < 0.1
+    assert sum(ratios.values()) == pytest.approx(1)
+    assert equal.weight_changes == 0
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    plan = PoolPlan([HEALTHY, LOADED], PAPER, 120.0, 10.0)
+    first, again, other = simulate(plan), simulate(plan), simulate(replace(plan, seed=2))
+    assert first.connections == again.connections
+    assert [d.ratios for d in first.decisions[0]] == [d.ratios for d in again.decisions[0]]
+    assert first.connections != other.connections
+
+
+def test_switches_that_share_a_pool_decide_each_by_itself() -> None:
+    run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], PAPER, 170.0, 60.0, switches=3))
+    assert len(run.decisions) == 3
+    assert all(decisions[-1].ratios[2] < 0.25 for decisions in run.decisions)
+    windows = [sum(counts.syn for counts in decisions[-1].windows.values()) for decisions in run.decisions]
+    assert all(window > 300 for window in windows)
+
+
+def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
+    def kill(simulation: Simulation) -> None:
+        simulation.servers[1].alive = False
+
+    options = replace(PAPER, mode=Mode.PRODUCTION)
+    run = simulate(PoolPlan([HEALTHY] * 4, options, 150.0, 40.0, events={10.0: kill}))
+    assert 1 in run.decisions[0][-1].ejected
+    assert run.decisions[0][-1].ratios[1] < 0.02
+    late = [one for one in run.connections if 15 < one.begun_s < 35]
+    assert sum(one.connect_s is not None for one in late) > 0.98 * len(late)
