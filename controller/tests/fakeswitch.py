@@ -346,6 +346,9 @@ class Memory:
         wanted = range(REGISTER_SIZES[register]) if indices is None else indices
         return [self.cells[register].get(index, 0) for index in wanted]
 
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        return [await self.read(register, indices) for register in registers]
+
     async def array(self, register: Register) -> NDArray[np.uint64]:
         return np.array(await self.read(register), np.uint64)
 

@@ -42,6 +42,8 @@ class NewsView:
         self._splitter = Splitter()
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
+        self._drain = True
+        """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
         self._news = News(config, plan.services[0].config.balance, name=self.name, server_name=self._server_name)
         self._number()
 
@@ -80,6 +82,7 @@ class NewsView:
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
+        self._drain = True
         self._collector.take()
 
     def adopt(self, found: Found) -> None:
@@ -113,7 +116,11 @@ class NewsView:
     async def poll(self, registers: Registers) -> list[int]:
         """Read the flows, and the samples, which come back. Raises SwitchError."""
         self._collector.add(*await self._flows.read(registers, self.config))
-        return list(await self._samples.read(registers))
+        if not (self.sampling or self._drain):
+            return []
+        samples = list(await self._samples.read(registers))
+        self._drain = self.sampling
+        return samples
 
     async def count(self, registers: Registers) -> None:
         """Read the requests. Raises SwitchError."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from finsy import P4TableAction, P4TableEntry
 
 from ..names import TICK_US, Action, PinState, Register, Table
@@ -55,21 +56,25 @@ async def read_pins(registers: Registers, idle_s: float) -> Pins:
     The switch's clock is taken from the newest stamp, so that an idle table seems livelier than it is, never
     less.
     """
-    keys = await registers.read(Register.PIN_KEY_1) + await registers.read(Register.PIN_KEY_2)
-    servers = await registers.read(Register.PIN_SERVER_1) + await registers.read(Register.PIN_SERVER_2)
-    states = await registers.read(Register.PIN_STATE_1) + await registers.read(Register.PIN_STATE_2)
-    used = [(key & _STAMP, server, state) for key, server, state in zip(keys, servers, states, strict=True) if key]
-    if not used:
+    keys, servers, states = [
+        np.concatenate([await registers.array(register) for register in ways])
+        for ways in (
+            (Register.PIN_KEY_1, Register.PIN_KEY_2),
+            (Register.PIN_SERVER_1, Register.PIN_SERVER_2),
+            (Register.PIN_STATE_1, Register.PIN_STATE_2),
+        )
+    ]
+    used = np.flatnonzero(keys)
+    if used.size == 0:
         return Pins({}, {})
-    now = used[0][0]
-    for stamp, _, _ in used:
-        if 0 < (stamp - now) & _STAMP < _HALF:
-            now = stamp
-    idle = ticks(idle_s)
-    live = [(server, state) for stamp, server, state in used if (now - stamp) & _STAMP <= idle]
-    names = {int(state) for state in PinState}
+    stamps = (keys[used] & np.uint64(_STAMP)).astype(np.int64)
+    ahead = (stamps - stamps[0]) & _STAMP
+    now = stamps[0] + ahead[ahead < _HALF].max()
+    live = used[(now - stamps) & _STAMP <= ticks(idle_s)]
+    by_server = Counter(servers[live[states[live] != PinState.CLOSING]].tolist())
+    by_state = Counter(states[live].tolist())
     return Pins(
-        by_server=dict(Counter(server for server, state in live if state != PinState.CLOSING)),
-        by_state=dict(Counter(PinState(state) for _, state in live if state in names)),
-        held=frozenset(server for server, _ in live),
+        by_server=dict(by_server),
+        by_state={state: by_state[state] for state in PinState if state in by_state},
+        held=frozenset(servers[live].tolist()),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
 
@@ -75,7 +74,7 @@ async def read_requests(registers: Registers, numbers: Mapping[IPv4Address, int]
     by_number = {number: int(address) for address, number in sorted(numbers.items(), reverse=True)}
     by_number[UNLISTED] = UNLISTED
     wanted = list(by_number)
-    columns = await asyncio.gather(*(registers.read(cells, wanted) for cells in _CELLS))
+    columns = await registers.columns(_CELLS, wanted)
     return {
         by_number[number]: Requests(*row)
         for number, row in zip(wanted, zip(*columns, strict=True), strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from ..balance import Counts
@@ -20,5 +19,5 @@ _CELLS = (
 
 async def read_ledger(registers: Registers, servers: Sequence[int]) -> dict[int, Counts]:
     """The counts of the given servers. Raises SwitchError."""
-    columns = await asyncio.gather(*(registers.read(cells, servers) for cells in _CELLS))
+    columns = await registers.columns(_CELLS, servers)
     return {server: Counts(*row) for server, row in zip(servers, zip(*columns, strict=True), strict=True)}

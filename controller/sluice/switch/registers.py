@@ -12,10 +12,10 @@ from finsy.proto import p4d, p4r
 from numpy.typing import NDArray
 
 from ..names import REGISTER_SIZES, Register
+from . import cellwire
 from .errors import SwitchError
 from .session import Session
 from .thriftregisters import ThriftRegisters
-
 
 _SLICE = 8192
 
@@ -28,6 +28,10 @@ class Registers(Protocol):
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """The cells at ``indices``, or all of them. Raises SwitchError."""
+        ...
+
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        """The same few cells of several registers, a list each. Raises SwitchError."""
         ...
 
     async def array(self, register: Register) -> NDArray[np.uint64]:
@@ -44,7 +48,7 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """Registers by RegisterEntry. The replies are decoded here: finsy takes six times as long for 64k cells."""
+    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -69,21 +73,58 @@ class P4RuntimeRegisters:
         try:
             return [cells[index] for index in (range(size) if indices is None else indices)]
         except KeyError as missing:
-            raise SwitchError(
-                f"switch {self._session.address}: register {register}: no cell {missing} in the answer"
-            ) from missing
+            raise self._missing(register, missing.args[0]) from missing
+
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        """See Registers. One exchange: of a read of a few cells most is the exchange."""
+        if len(indices) * _CHEAPER_WHOLE > min(REGISTER_SIZES[register] for register in registers):
+            return list(await asyncio.gather(*(self.read(register, indices) for register in registers)))
+        entries = [P4RegisterEntry(register, index=index) for register in registers for index in indices]
+        cells = {
+            (entity.register_entry.register_id, entity.register_entry.index.index): entity.register_entry.data.bitstring
+            for entity in await self._session.read(entries)
+        }
+        result: list[list[int]] = []
+        for register in registers:
+            number = self._number(register)
+            try:
+                result.append([int.from_bytes(cells[number, index], "big") for index in indices])
+            except KeyError as missing:
+                raise self._missing(register, missing.args[0][1]) from missing
+        return result
 
     async def array(self, register: Register) -> NDArray[np.uint64]:
-        """See Registers."""
-        return np.array(await self.read(register), np.uint64)
+        """See Registers. 65,536 cells take a few milliseconds, against some 80 as messages."""
+        size = REGISTER_SIZES[register]
+        cells = np.zeros(size, np.uint64)
+        held = np.zeros(size, bool)
+        for answer in await self._session.read_bytes([P4RegisterEntry(register)]):
+            indices, values = self._decode(answer, register)
+            known = indices < size
+            cells[indices[known]] = values[known]
+            held[indices[known]] = True
+        if not held.all():
+            raise self._missing(register, int(np.argmin(held)))
+        return cells
+
+    def _decode(self, answer: bytes, register: Register) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        try:
+            return cellwire.decode(answer, self._number(register))
+        except cellwire.OtherShape:
+            entries = [entity.register_entry for entity in p4r.ReadResponse.FromString(answer).entities]
+            values = [int.from_bytes(entry.data.bitstring, "big") for entry in entries]
+            return np.array([entry.index.index for entry in entries], np.int64), np.array(values, np.uint64)
+
+    def _number(self, register: Register) -> int:
+        return self._session.pipeline.schema.registers[register].id
+
+    def _missing(self, register: Register, index: int) -> SwitchError:
+        return SwitchError(f"switch {self._session.address}: register {register}: no cell {index} in the answer")
 
     async def write(self, register: Register, index: int, value: int) -> None:
         """See Registers."""
-        schema = self._session.pipeline.schema
         data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
-        entry = p4r.RegisterEntry(
-            register_id=schema.registers[register].id, index=p4r.Index(index=index), data=data
-        )
+        entry = p4r.RegisterEntry(register_id=self._number(register), index=p4r.Index(index=index), data=data)
         update = p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
         await self._session.write([update])
 

@@ -67,6 +67,10 @@ class ThriftRegisters:
         cells: list[int] = await self._call("bm_register_read_all", name)
         return cells if indices is None else [cells[index] for index in indices]
 
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        """See registers.Registers."""
+        return [await self.read(register, indices) for register in registers]
+
     async def array(self, register: Register) -> NDArray[np.uint64]:
         """See registers.Registers."""
         return np.array(await self.read(register), np.uint64)

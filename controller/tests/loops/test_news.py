@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 
 import numpy as np
@@ -136,3 +137,19 @@ def test_slow_readings_do_not_stretch_the_intervals() -> None:
     times = [decision.time_s for decision in run.until(62).decisions]
     assert len(times) == 12
     assert all(5 * i <= time <= 5 * i + 0.7 for i, time in enumerate(times, 1))
+
+
+def test_samples_are_read_while_sampling_only() -> None:
+    read_at: list[float] = []
+
+    class Timed(Memory):
+        async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+            if register is Register.SAMPLE_NEXT:
+                read_at.append(asyncio.get_running_loop().time())
+            return await super().read(register, indices)
+
+    run = Run(PRODUCTION, crowd(WEB), switch=Switch(registers=Timed())).until(ONSET + 30)
+    alarm = next(d.time_s for d in run.decisions if d.detection.alarm)
+    assert [moment for moment in read_at if moment < alarm] == [0], "the base"
+    assert len(read_at) > 2
+    assert run.decisions[-1].hot_spot == int(IPv4Address(WEB))

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 import pytest
 import thriftpy2
 from fakeswitch import FakeSwitch, Memory
+from finsy.proto import p4d, p4r
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TMultiplexedProcessor, TProcessor
@@ -87,6 +88,58 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
     assert len(everything) == REGISTER_SIZES[Register.LEDGER_SYN]
     assert everything[7] == 0xFFFF_FFFF
     assert await registers.read(Register.LEDGER_SYN, range(100)) == everything[:100]
+
+
+async def test_an_array_is_what_is_read(registers: Registers) -> None:
+    for index, value in enumerate((1, 0xFF, 0x100, 0xFFFF_FFFF)):
+        await registers.write(Register.RATE_BYTES, 1000 * index, value)
+    array = await registers.array(Register.RATE_BYTES)
+    assert array.tolist() == await registers.read(Register.RATE_BYTES)
+    assert array[3000] == 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize("indices", [[], [5], [9, 5], list(range(400))])
+async def test_columns_are_the_same_cells_of_several_registers(registers: Registers, indices: list[int]) -> None:
+    wanted = (Register.LEDGER_SYN, Register.LEDGER_SYNACK)
+    await registers.write(Register.LEDGER_SYN, 5, 50)
+    await registers.write(Register.LEDGER_SYNACK, 9, 90)
+    assert await registers.columns(wanted, indices) == [await registers.read(one, indices) for one in wanted]
+
+
+class Answering(Session):
+    """Answers every read with the same bytes."""
+
+    def __init__(self, *answers: bytes) -> None:
+        super().__init__("nowhere", 1, pipeline.load())
+        self.answers = answers
+
+    async def read_bytes(self, entities: object) -> list[bytes]:
+        return list(self.answers)
+
+
+def _entities(indices: range) -> bytes:
+    number = pipeline.load().schema.registers[Register.RATE_BYTES].id
+    entries = [
+        p4r.RegisterEntry(register_id=number, index=p4r.Index(index=i), data=p4d.P4Data(bitstring=bytes([i % 256])))
+        for i in indices
+    ]
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+
+
+async def test_an_answer_may_come_in_parts_and_in_another_encoding() -> None:
+    size = REGISTER_SIZES[Register.RATE_BYTES]
+    # An unknown field (number 1000) at the end: valid protobuf, and not the shape that is looked for.
+    parts = (_entities(range(100, size)), _entities(range(100)) + bytes.fromhex("c0 3e 01"))
+    cells = await P4RuntimeRegisters(Answering(*parts)).array(Register.RATE_BYTES)
+    assert cells.tolist() == [index % 256 for index in range(size)]
+
+
+async def test_a_cell_that_is_missing_is_named() -> None:
+    registers = P4RuntimeRegisters(Answering(_entities(range(100))))
+    with pytest.raises(SwitchError, match="rate_bytes: no cell 100 in the answer"):
+        await registers.array(Register.RATE_BYTES)
+    with pytest.raises(SwitchError, match="rate_bytes: no cell 100 in the answer"):
+        await registers.columns([Register.RATE_BYTES], [5, 100])
 
 
 async def test_63_bits_pass(registers: Registers) -> None:

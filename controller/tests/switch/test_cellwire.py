@@ -1,0 +1,90 @@
+"""Register cells out of a ReadResponse's bytes: the same as by protobuf, or OtherShape; never a wrong number."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from finsy.proto import p4d, p4r
+
+from sluice.switch.cellwire import OtherShape, decode
+
+REGISTER = 0x15A1_B2C3
+
+
+def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
+    """As a switch encodes it."""
+    entries = [
+        p4r.RegisterEntry(register_id=register, index=p4r.Index(index=index), data=p4d.P4Data(bitstring=value))
+        for index, value in cells.items()
+    ]
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+
+
+def as_decoded(content: bytes) -> dict[int, int]:
+    indices, values = decode(content, REGISTER)
+    return dict(zip(indices.tolist(), values.tolist(), strict=True))
+
+
+def test_indices_and_values_of_every_length() -> None:
+    source = random.Random(1)
+    places = [0, 1, 127, 128, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 28) + 5, (1 << 31) + 1]
+    cells = {index: source.randbytes(source.randrange(1, 9)) for index in places}
+    cells |= {index: source.randbytes(source.randrange(1, 9)) for index in range(1000, 4000)}
+    cells[2] = b"\0"
+    cells[3] = b"\xff" * 8
+    assert as_decoded(answer(cells)) == {index: int.from_bytes(value, "big") for index, value in cells.items()}
+
+
+def test_no_cells() -> None:
+    assert as_decoded(b"") == {}
+
+
+def test_an_empty_value_is_zero() -> None:
+    """No switch should send it (the specification wants one byte at least), but protobuf's own reading is 0."""
+    indices, values = decode(answer({4: b"", 5: b"\1"}), REGISTER)
+    assert (indices.tolist(), values.tolist()) == ([4, 5], [0, 1])
+
+
+def test_values_that_look_like_the_beginning_of_a_cell() -> None:
+    head = answer({1: b"\1"})[:9]
+    cells = {index: (head * 2)[shift : shift + 8] for index, shift in enumerate(range(9))}
+    assert as_decoded(answer(cells)) == {index: int.from_bytes(value, "big") for index, value in cells.items()}
+
+
+def test_anything_else_is_refused() -> None:
+    good = answer({1: b"\1", 2: b"\2"})
+    other_register = answer({1: b"\1"}, REGISTER + 1)
+    meter = p4r.ReadResponse(entities=[p4r.Entity(meter_entry=p4r.MeterEntry(meter_id=1))]).SerializeToString()
+    for content in (
+        other_register,
+        meter,
+        good + other_register,
+        other_register + good,
+        good + meter,
+        meter + good,
+        good[:-1],
+        good[1:],
+        good + b"\0",
+        answer({1: b"\1" * 9}),
+    ):
+        with pytest.raises(OtherShape):
+            decode(content, REGISTER)
+
+
+def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing() -> None:
+    source = random.Random(2)
+    good = answer({index: source.randbytes(source.randrange(1, 9)) for index in range(40)})
+    for place in range(len(good)):
+        for change in (1, 2, 0x80, 0xFF):
+            content = bytearray(good)
+            content[place] ^= change
+            try:
+                found = as_decoded(bytes(content))
+            except OtherShape:
+                continue
+            message = p4r.ReadResponse.FromString(bytes(content))
+            assert found == {
+                one.register_entry.index.index: int.from_bytes(one.register_entry.data.bitstring, "big")
+                for one in message.entities
+            }
