@@ -175,6 +175,7 @@ class _Exchange:
             self._connect_s = None  # the SYN-ACK was still on its way
         if self._sender is not None and ending is not Ending.FINISHED:
             self._sender.stop()
+        self._run.ended(self)
 
     def outcome(self) -> Outcome:
         """As a log of the lab has it."""
@@ -204,7 +205,8 @@ class _Crowd:
         self._access: dict[tuple[str, int], Link] = {}
         self._numbers = 0
         self._log = iter(plan.requests)
-        self.exchanges: list[_Exchange] = []
+        self.outcomes: list[Outcome] = []
+        self._open: dict[_Exchange, None] = {}
         self.samples: list[tuple[float, LinkCounts]] = []
         self.bulk: list[tuple[float, int]] = []
         self.clock.every(plan.sample_s, self.sample)
@@ -238,8 +240,17 @@ class _Crowd:
             self.clock.after(max(0.0, request.time_s - self.clock.now), self._begin, request)
 
     def _begin(self, request: Request) -> None:
-        self.exchanges.append(_Exchange(self, request))
+        self._open[_Exchange(self, request)] = None
         self._next()
+
+    def ended(self, exchange: _Exchange) -> None:
+        """Keep what became of a request, and nothing else of it: there may be a million."""
+        self._open.pop(exchange, None)
+        self.outcomes.append(exchange.outcome())
+
+    def everything(self) -> list[Outcome]:
+        """Every request, those that are still open included, in the order of time."""
+        return sorted([*self.outcomes, *(one.outcome() for one in self._open)], key=lambda one: one.due_s)
 
     def _bulk_packet(self, size: int) -> float | None:
         self.switch.response(self._bulk_flow, size)
@@ -265,7 +276,7 @@ def simulate(plan: CrowdPlan) -> CrowdRun:
         crowd.sample()
         services = {name: crowd.switch.service(name).config.address for name in crowd.servers}
         return CrowdRun(
-            outcomes=[one.outcome() for one in crowd.exchanges],
+            outcomes=crowd.everything(),
             decisions=crowd.decisions,
             link=crowd.samples,
             bulk=crowd.bulk,

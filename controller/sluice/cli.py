@@ -19,6 +19,9 @@ from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
 from .loops.trace import Trace
 from .loops.world import Refused
+from .replay import command
+from .replay.against import TraceError
+from .replay.capture import CaptureError
 from .status import render
 from .switch.errors import SwitchError
 
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except ConfigError as error:
         print(error, file=sys.stderr)
-    except (SwitchError, Refused, control.ControlInUse) as error:
+    except (SwitchError, Refused, control.ControlInUse, CaptureError, TraceError) as error:
         print(f"sluice: {error}", file=sys.stderr)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -70,14 +73,19 @@ def _parser() -> argparse.ArgumentParser:
         ("drain", "give a server no new connections"),
         ("undrain", "give a server its share again"),
     ):
-        command = commands.add_parser(name, help=text)
-        command.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
-        _socket_options(command)
-        command.set_defaults(run=_command, command=name, fields=["server"])
+        one = commands.add_parser(name, help=text)
+        one.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
+        _socket_options(one)
+        one.set_defaults(run=_command, command=name, fields=["server"])
 
     reload = commands.add_parser("reload", help="have the controller read its configuration again")
     _socket_options(reload)
     reload.set_defaults(run=_command, command="reload", fields=[])
+
+    replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would have")
+    _config_option(replay)
+    command.add_options(replay)
+    replay.set_defaults(run=command.replay)
 
     mode = commands.add_parser("mode", help="change who decides a service's ratios, until the next reload")
     mode.add_argument("service", metavar="SERVICE")

@@ -1,0 +1,67 @@
+"""A capture, and what the controller decides from it. Open loop: packets went where live decisions had sent them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sluice.config import Config
+from sluice.loops.world import World
+
+from .capture import CaptureError, Segment
+from .driver import Driver, Event
+from .measured import MeasuredSwitch
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something decided, and when."""
+
+    time_s: float
+    """Since the epoch, as in the capture."""
+    event: Event
+
+
+class Replay:
+    """Runs once. ``world`` is the controller's, as it stands after each decision."""
+
+    def __init__(self, config: Config) -> None:
+        self.world = World.of(config)
+        self._switch = MeasuredSwitch(self.world)
+
+    @property
+    def segments(self) -> int:
+        """TCP segments that counted for anything."""
+        return self._switch.segments
+
+    def run(self, segments: Iterable[Segment], start_s: float | None = None) -> Iterator[Moment]:
+        """Every decision, in order.
+
+        ``start_s``: the first reading (a base, which decides nothing), since the epoch; left out: the first segment.
+        Raises CaptureError for a capture without TCP.
+        """
+        driver: Driver | None = None
+        now = 0.0
+        try:
+            for segment in segments:
+                if driver is None:
+                    driver = Driver(self.world, self._switch.memory, segment.time_s if start_s is None else start_s)
+                # A capture of several interfaces may go back by a few microseconds.
+                now = max(now, segment.time_s)
+                yield from self._until(driver, now)
+                self._switch.take(segment, self._share)
+            if driver is None:
+                raise CaptureError("there is not one TCP segment over IPv4 in the capture")
+        finally:
+            if driver is not None:
+                driver.close()
+
+    @property
+    def _share(self) -> float:
+        return 0.0 if self.world.news is None else self.world.news.wanted().sample_share
+
+    def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
+        while (due := driver.due) <= now_s:
+            self._switch.settle(due)
+            for event in driver.step(due):
+                yield Moment(due, event)

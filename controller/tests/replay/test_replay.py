@@ -1,0 +1,233 @@
+"""`sluice replay`: what is counted in a capture, what is decided from it, and what it says of bad files."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from configs import web
+from sluice.balance import Balancer, Counts, Member
+from sluice.cli import main
+from sluice.configload import parse
+from sluice.names import Register
+from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
+from sluice.replay.driver import Balanced, Controlled
+from sluice.replay.measured import MeasuredSwitch
+from sluice.replay.replay import Replay
+from sluice.switch.ledger import read_ledger
+
+VIP = IPv4Address("10.0.0.100")
+S1, S2 = IPv4Address("10.0.2.2"), IPv4Address("10.0.3.2")
+CLIENT = IPv4Address("10.0.1.7")
+HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
+Packet = tuple[float, IPv4Address, int, IPv4Address, int, int, int]
+"""Time, source and port, destination and port, flags, bytes of data."""
+
+
+def frame(packet: Packet, hop_limit: int = 64) -> bytes:
+    _, source, source_port, destination, destination_port, flags, payload = packet
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40 + payload, 0, 0, hop_limit, 6, 0, int(source), int(destination))
+    tcp = struct.pack("!HHIIBBHHH", source_port, destination_port, source_port * 7, 0, 0x50, flags, 0, 0, 0)
+    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as a short capture does
+
+
+def write(path: Path, packets: Sequence[Packet]) -> Path:
+    records = b"".join(
+        struct.pack("<IIII", int(one[0]), round(one[0] % 1 * 1e6), len(frame(one)), len(frame(one)) + one[6])
+        + frame(one)
+        for one in packets
+    )
+    path.write_bytes(HEADER + records)
+    return path
+
+
+def connection(time: float, port: int, server: IPv4Address, *, answered: bool = True) -> list[Packet]:
+    """On all of the switch's ports: each packet on its way in and on its way out."""
+    there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
+    if not answered:
+        return there
+    return [
+        *there,
+        (time + 0.001, server, 80, CLIENT, port, SYN | ACK, 0),
+        (time + 0.0011, VIP, 80, CLIENT, port, SYN | ACK, 0),
+        (time + 0.002, CLIENT, port, VIP, 80, ACK, 0),
+        (time + 0.0021, CLIENT, port, server, 80, ACK, 0),
+        (time + 0.003, server, 80, CLIENT, port, ACK, 1000),
+        (time + 0.0031, VIP, 80, CLIENT, port, ACK, 1000),
+        (time + 0.004, server, 80, CLIENT, port, FIN | ACK, 0),
+    ]
+
+
+def load(seconds: int, lost: int) -> list[Packet]:
+    """20 connections a second, half to each server; the second answers all but `lost` of its ten."""
+    packets: list[Packet] = []
+    for second in range(seconds):
+        for n in range(20):
+            time, port = 1000.0 + second + n * 0.05, 10_000 + second * 20 + n
+            server = S1 if n % 2 else S2
+            packets += connection(time, port, server, answered=server is S1 or n // 2 >= lost)
+    return packets
+
+
+async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
+    packets = [
+        *connection(1.0, 5000, S1),
+        *connection(2.0, 5001, S1, answered=False),
+        *connection(3.0, 5001, S1, answered=False),  # the same SYN again
+        *connection(4.0, 5002, S2),
+        (4.5, S2, 80, CLIENT, 5002, SYN | ACK, 0),
+        (5.0, S2, 80, CLIENT, 5003, RST, 0),
+        (6.0, CLIENT, 5004, VIP, 80, SYN, 0),  # does not come out: refused
+        *connection(7.0, 5005, S2),
+    ]
+    config = parse(web(more="news: {}"))
+    replay = Replay(config)
+    switch = MeasuredSwitch(replay.world)
+    for segment in read_capture(write(tmp_path / "c.pcap", packets)):
+        switch.take(segment)
+    switch.settle(8.0)
+    first, second = (server.id for server in replay.world.plan.servers)
+    counts = await read_ledger(switch.memory, [first, second])
+    assert counts[first] == Counts(syn=3, synack=1, completed=1)
+    assert counts[second] == Counts(syn=2, synack=2, synack_again=1, completed=2, reset=1)
+    cells = switch.memory
+    assert sum(cells.of(Register.REQUESTS_OFFERED)) == 6
+    assert sum(cells.of(Register.REQUESTS_ADMITTED)) == 5
+    assert sum(cells.of(Register.REQUESTS_REFUSED)) == 1
+    assert sum(1 for cell in cells.of(Register.RATE_BYTES) if cell == 1040) == 3
+
+
+def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path: Path) -> None:
+    config = parse(web(period_s=1, window_s=5))
+    replay = Replay(config)
+    file = write(tmp_path / "c.pcap", load(12, lost=4))
+    moments = list(replay.run(read_capture(file), start_s=999.99))
+    decisions = [moment.event.decision for moment in moments if isinstance(moment.event, Balanced)]
+    ids = [server.id for server in replay.world.plan.servers]
+    balancer = Balancer([Member(i) for i in ids], config.services[0].balance)
+    balancer.observe(0.0, dict.fromkeys(ids, Counts()))
+    assert len(decisions) == 11
+    for number, decision in enumerate(decisions, 1):
+        all_of_them, most_of_them = (Counts(10 * number, n * number, 0, n * number) for n in (10, 6))
+        expected = balancer.observe(float(number), {ids[0]: all_of_them, ids[1]: most_of_them})
+        assert expected is not None
+        assert decision.ratios == pytest.approx(expected.ratios)
+        assert decision.r == pytest.approx(expected.r)
+
+
+def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
+    config = parse(web(period_s=1, window_s=5, more="news: {mode: paper, period_s: 4}"))
+    inner = [one for one in load(12, lost=4) if VIP not in (one[1], one[3])]
+    whole, part = Replay(config), Replay(config)
+    both = [
+        list(replay.run(read_capture(write(tmp_path / name, packets)), start_s=999.99))
+        for replay, name, packets in ((whole, "whole.pcap", load(12, lost=4)), (part, "inner.pcap", inner))
+    ]
+    ratios = [[m.event.decision.ratios for m in one if isinstance(m.event, Balanced)] for one in both]
+    assert ratios[0] == ratios[1]
+    crowds = [[m.event.decision.measurement for m in one if isinstance(m.event, Controlled)] for one in both]
+    assert len(crowds[0]) == 2
+    assert crowds[0] == crowds[1]
+    # 20 connections a second, and 4 of them answered by nobody; each answer is one packet of 1,040 bytes.
+    assert crowds[0][1].offered == crowds[0][1].admitted == 20.0
+    assert crowds[0][1].ar == pytest.approx(1040 * 8 / 0.918, rel=0.15)
+
+
+def configured(tmp_path: Path) -> str:
+    file = tmp_path / "sluice.yaml"
+    file.write_text(web(period_s=1, window_s=5))
+    return str(file)
+
+
+def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "c.pcap", load(6, lost=4))
+    plot = tmp_path / "plot.svg"
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--plot", str(plot)]) == 0
+    out = capsys.readouterr().out
+    assert "s2 0.450 (S 10 A 6 R 0.667)" in out
+    assert "moved 0.1 of server 2" in out
+    assert "5 decisions" in out
+    assert plot.read_text().count("<svg") == 1
+
+
+def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, config = write(tmp_path / "c.pcap", load(8, lost=4)), configured(tmp_path)
+    start = ["--start", "999.99"]
+    assert main(["replay", str(file), "--config", config, "--json", *start]) == 0
+    live = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for one in live:
+        one["time"] += 0.004  # it is written down a little after the reading
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 0
+    assert "the same decisions; 7 compared" in capsys.readouterr().out
+    live[3]["servers"]["s1"]["ratio"] = 0.9
+    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
+    assert "OTHER DECISIONS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "byte 0: no capture"),
+        (b"hello, this is no capture at all", "byte 0: no capture"),
+        (struct.pack("<I", 0x0A0D0D0A) + bytes(40), "pcapng; convert it first"),
+        (HEADER[:20] + struct.pack("<I", 105) + bytes(16), "byte 20: link type 105"),
+        (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: a packet of 1,073,741,824 bytes"),
+        (HEADER, "not one TCP segment"),
+    ],
+)
+def test_a_bad_capture_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str) -> None:
+    file = tmp_path / "bad.pcap"
+    file.write_bytes(content)
+    assert main(["replay", str(file), "--config", configured(tmp_path)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, trace = write(tmp_path / "c.pcap", load(1, lost=0)), tmp_path / "trace.jsonl"
+    trace.write_text('{"time": 1}\n')
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
+    assert "trace, line 1: no decision" in capsys.readouterr().err
+
+
+def test_an_interrupted_capture_is_read_to_its_last_whole_packet(tmp_path: Path) -> None:
+    whole = write(tmp_path / "whole.pcap", connection(1.0, 5000, S1))
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(whole.read_bytes()[:-7])
+    assert len(list(read_capture(cut))) == len(list(read_capture(whole))) - 1
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("magic", "unit"), [(0xA1B2C3D4, 1e6), (0xA1B23C4D, 1e9)])
+def test_both_byte_orders_and_both_units(tmp_path: Path, order: str, magic: int, unit: float) -> None:
+    data = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
+    tagged = data[:12] + b"\x81\x00\x00\x07" + data[12:]
+    file = tmp_path / "c.pcap"
+    file.write_bytes(
+        struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 96, 1)
+        + b"".join(
+            struct.pack(order + "IIII", 9, round(0.5 * unit), len(one), len(one)) + one for one in (data, tagged)
+        )
+    )
+    expected = Segment(9.5, int(CLIENT), 5000, int(VIP), 80, SYN, 35000, 0, 40, 64)
+    assert list(read_capture(file)) == [expected, expected]
+
+
+def test_no_frame_breaks_the_reader(tmp_path: Path) -> None:
+    whole = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
+    frames = [whole[:length] for length in range(len(whole))]
+    frames += [whole[:n] + b"\xff" + whole[n + 1 :] for n in range(14, len(whole))]
+    file = tmp_path / "c.pcap"
+    file.write_bytes(HEADER + b"".join(struct.pack("<IIII", 1, 0, len(one), len(one)) + one for one in frames))
+    assert all(0 <= one.payload <= 65_535 for one in read_capture(file))
+
+
+def test_a_capture_that_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        next(read_capture("/nonexistent.pcap"))

@@ -1,0 +1,94 @@
+"""What simulated flash crowds have in common as experiments: the paper's plans, and their figures as JSON has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any
+
+from experiments.experiment import Measure, Point, Record, Say, Values
+from experiments.intervals import mean_of
+from sim.dumbbell import Dumbbell, simulate_dumbbell
+from topo.load.outcomes import Ending
+from topo.news.measures import Records, figures
+from topo.news.scenarios import VARIANTS
+from topo.news.trace import measured
+
+SECONDS_PER_REQUEST = 1 / 4000
+"""Of this machine, about, for the estimate of the time left."""
+QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
+"""The phase of the onset in its interval is the paper's, the times before and after it are not."""
+
+
+def point(key: str, variant: str, *, quick: bool, seed: int = 1, group: str = "", **changes: Any) -> Point:
+    """Return the simulation of a variant on the paper's topology; ``changes`` are fields of Dumbbell."""
+    parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
+    one = _dumbbell(parameters)
+    count = one.quiet_per_s * one.onset_s + one.crowd_per_s * (one.end_s - one.onset_s)
+    return Point(f"{key}{' quick' if quick else ''} #{seed}", parameters, count * SECONDS_PER_REQUEST, group)
+
+
+def _dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
+    rest = {name: value for name, value in parameters.items() if name != "variant"}
+    return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Simulate: no place is needed."""
+    del group, say
+    yield lambda one: values(simulate_dumbbell(_dumbbell(one.parameters)))
+
+
+def values(records: Records) -> Values:
+    """Return a run's figures, before the crowd and from an interval after the alarm on, and a row per interval."""
+    begin, end = records.window()
+    due = [one for one in records.outcomes if begin <= one.due_s < end]
+    served = sum(one.connect_s is not None for one in due)
+    bulk = [
+        [round(moment, 1), sum(size for at, size in records.bulk if moment <= at < moment + records.period_s)]
+        for moment in (number * records.period_s for number in range(int(end / records.period_s)))
+    ]
+    return {
+        "crowd": {**asdict(figures(records, (begin, end))), "turned_away": 1 - served / max(1, len(due))},
+        "quiet": asdict(figures(records, records.quiet())),
+        "onset_s": records.onset_s,
+        "period_s": records.period_s,
+        "finished_share": sum(one.ending is Ending.FINISHED for one in due) / max(1, len(due)),
+        "rows": [
+            [one.time_s, one.ar_bps, one.offered_per_s, one.admitted_per_s, one.limit_per_s, int(one.alarm)]
+            for one in measured(records.rows)
+        ],
+        "bulk": bulk if records.bulk else [],
+    }
+
+
+def by(records: Sequence[Record], name: str) -> dict[Any, list[Record]]:
+    """Return records by a parameter, in the order they come in; those without it under None."""
+    found: dict[Any, list[Record]] = {}
+    for one in records:
+        found.setdefault(one.parameters.get(name), []).append(one)
+    return found
+
+
+def text(records: Sequence[Record], name: str, digits: int = 1, *, scale: float = 1.0, window: str = "crowd") -> str:
+    """Return the mean of a figure over repeated runs."""
+    known = [one.result[window][name] for one in records]
+    return mean_of([scale * value for value in known if value is not None]).text(digits)
+
+
+def detection(records: Sequence[Record]) -> str:
+    """Return seconds from the onset to the alarm."""
+    known = [
+        one.result["crowd"]["detected_after_intervals"] * one.result["period_s"]
+        for one in records
+        if one.result["crowd"]["detected_after_intervals"] is not None
+    ]
+    return mean_of(known).text(0) if known else "never"
+
+
+def number(value: float | None) -> float:
+    """Return what JSON could not hold as what it was."""
+    return math.nan if value is None else value
