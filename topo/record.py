@@ -43,7 +43,7 @@ class Recorder:
         self._file = file.open("wb", buffering=1 << 20)
         self._file.write(FILE_HEADER)
         self._ending = threading.Event()
-        self._socket = socket_in(namespace_pid, socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket = socket_in(namespace_pid, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         program = b"".join(struct.pack("HBBI", *step) for step in TCP_FILTER)
         instructions = ctypes.create_string_buffer(program)
         self._socket.setsockopt(
@@ -52,7 +52,6 @@ class Recorder:
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self._socket.settimeout(WAKE_UP_S)
-        self._socket.bind(("", ETH_P_ALL))
         self._thread = threading.Thread(target=self._read, name="recorder")
         self._thread.start()
 
@@ -78,8 +77,8 @@ class Recorder:
                 frame, ancillary, _, (interface, *_) = self._socket.recvmsg(SNAPPED_BYTES, socket.CMSG_SPACE(16))
             except TimeoutError:
                 continue
-            if interface == "lo":
-                continue  # P4Runtime
+            if interface == "lo" or frame[12:14] != b"\x08\x00":
+                continue  # P4Runtime, and what came before the filter was there
             for level, kind, data in ancillary:
                 if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
                     seconds, nanoseconds = struct.unpack("qq", data)

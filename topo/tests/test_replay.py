@@ -1,0 +1,41 @@
+"""`sluice replay` on a capture of the lab decides what the live controller decided, and draws it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topo.apache import PAGE
+from topo.httperf import Load
+from topo.network import Lab
+from topo.plan import Balance
+from topo.record import Recorder
+from topo.switches import switch_kind
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+SECONDS = 12.0
+
+
+def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:
+    capture, plot = tmp_path / "lab.pcap", tmp_path / "replay.png"
+    with Lab(switch_kind(), Balance("paper", 1.0, 5.0)) as lab:
+        lab.break_server("s3")
+        recorder = Recorder(lab.switch.pid, capture)
+        lab.at_end(recorder.close)
+        httperf = lab.start_load(Load(120.0 * lab.switch.load_share, SECONDS), PAGE)
+        httperf.result()
+        lab.await_served()
+        recorder.stop()
+        command = [str(Path(sys.executable).parent / "sluice"), "replay", str(capture), "--plot", str(plot)]
+        command += ["--config", str(lab.directory / "sluice.yaml"), "--trace", str(lab.controller.trace)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        moved = len(lab.controller.weight_changes())
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "the same decisions" in done.stdout
+    assert moved > 0, "the loaded server lost nothing: there was nothing to decide"
+    assert plot.read_bytes().startswith(b"\x89PNG")
