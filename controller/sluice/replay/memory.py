@@ -28,6 +28,10 @@ class Memory:
         cells = self.of(register)
         return list(cells) if indices is None else [cells[index] for index in indices]
 
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        """See Registers."""
+        return [await self.read(register, indices) for register in registers]
+
     async def array(self, register: Register) -> NDArray[np.uint64]:
         """See Registers."""
         return np.array(self.of(register), np.uint64)
