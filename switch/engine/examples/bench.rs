@@ -96,11 +96,8 @@ fn set_up(json: &[u8], servers: u32) -> Setup {
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
     for (table, action) in [("choose", "choose_server"), ("choose_stable", "choose_stable_server")] {
         let id = s.table(table);
-        let member = |i: u32| OneShotMember {
-            call: s.call(id, action, &[&(i + 1).to_be_bytes()]),
-            weight: 1,
-            watch_port: vec![],
-        };
+        let member =
+            |i: u32| OneShotMember { call: s.call(id, action, &[&(i + 1).to_be_bytes()]), weight: 1, watch_port: None };
         let members = (0..servers).map(member).collect();
         s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members));
     }

@@ -21,7 +21,8 @@
 //! - Every packet runs to its end at once: there are no queues, nothing is lost in them, and the queueing metadata is zero
 //!   but for the time. Of a packet and its clones, ingress clones leave first and egress clones last.
 //! - `random()` is a seeded generator of its own, uniform between both bounds.
-//! - A table that is full refuses entries; the size of an action profile is not enforced, as in BMv2.
+//! - A table that is full refuses entries, and so does an action profile whose limit is set ([`Engine::limit_profile`]).
+//! - A member whose watch port is down is left out of the choice.
 
 mod bits;
 mod calc;
@@ -49,8 +50,9 @@ pub mod trace;
 mod wide;
 
 pub use control::{
-    ActionCall, CloneSession, CounterData, Digest, DigestConfig, Entry, EntryAction, EntryView, Group, GroupMember,
-    KeyField, Member, MeterConfig, OneShotMember, Replica, SavedEntry, SavedMeter,
+    ActionCall, CloneSession, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction, EntryView, Group,
+    GroupMember, KeyField, Member, MeterConfig, MeterView, Of, OneShotMember, ProfileLimit, ProfileSize, Replica,
+    SavedDefault, SavedEntry, SavedMeter,
 };
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};

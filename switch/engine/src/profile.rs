@@ -1,8 +1,8 @@
 //! Action profiles at run time: members, groups, and what an entry refers to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::control::{Group, OneShotMember};
+use crate::control::{Group, OneShotMember, ProfileLimit, ProfileSize};
 use crate::program::ActionId;
 
 /// An action with its parameters' words.
@@ -28,12 +28,21 @@ pub enum Bound {
 pub struct OneShot {
     pub written: Vec<OneShotMember>,
     pub calls: Vec<Call>,
-    /// Index of a call, as often as it weighs.
+    /// Index of a call, as often as it weighs; those whose watch port is down are left out.
     pub wheel: Vec<u32>,
+}
+
+impl OneShot {
+    /// Chooses anew who can be chosen.
+    pub fn spin_up(&mut self, down: &BTreeSet<u32>) {
+        let shares = self.written.iter().enumerate().map(|(i, m)| (i as u32, m.weight, m.watch_port));
+        self.wheel = wheel(shares, down);
+    }
 }
 
 #[derive(Debug, Clone)]
 pub struct MemberState {
+    pub id: u32,
     pub call: Call,
     /// Groups and entries that refer to it.
     pub users: u32,
@@ -42,7 +51,7 @@ pub struct MemberState {
 #[derive(Debug, Clone)]
 pub struct GroupState {
     pub written: Group,
-    /// Index of a member, as often as it weighs.
+    /// Index of a member, as often as it weighs; those whose watch port is down are left out.
     pub wheel: Vec<u32>,
     /// Entries that refer to it.
     pub users: u32,
@@ -52,17 +61,22 @@ pub struct GroupState {
 #[derive(Default)]
 pub struct ProfileState {
     pub members: Vec<Option<MemberState>>,
+    pub free_members: Vec<u32>,
     pub member_at: BTreeMap<u32, u32>,
     pub groups: Vec<Option<GroupState>>,
+    pub free_groups: Vec<u32>,
     pub group_at: BTreeMap<u32, u32>,
+    /// What groups, one-shot ones included, hold together.
+    pub size: ProfileSize,
+    pub limit: Option<ProfileLimit>,
 }
 
 /// Puts a value into a free place.
-pub fn place<T>(list: &mut Vec<Option<T>>, value: T) -> u32 {
-    match list.iter().position(Option::is_none) {
+pub fn place<T>(list: &mut Vec<Option<T>>, free: &mut Vec<u32>, value: T) -> u32 {
+    match free.pop() {
         Some(at) => {
-            list[at] = Some(value);
-            at as u32
+            list[at as usize] = Some(value);
+            at
         }
         None => {
             list.push(Some(value));
@@ -98,7 +112,10 @@ impl ProfileState {
     }
 }
 
-/// Index `i` as often as `weights[i]`.
-pub fn wheel(weights: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
-    weights.flat_map(|(index, weight)| std::iter::repeat_n(index, weight as usize)).collect()
+/// Each index as often as it weighs, without those whose watch port is down.
+pub fn wheel(shares: impl Iterator<Item = (u32, u32, Option<u32>)>, down: &BTreeSet<u32>) -> Vec<u32> {
+    shares
+        .filter(|(_, _, watch_port)| watch_port.is_none_or(|port| !down.contains(&port)))
+        .flat_map(|(index, weight, _)| std::iter::repeat_n(index, weight as usize))
+        .collect()
 }

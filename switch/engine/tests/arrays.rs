@@ -92,7 +92,11 @@ fn meters_of_packets_and_bytes() {
     assert_eq!((0..3).map(|_| ask(&mut s, 0, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(ask(&mut s, 0, 5, 2).value, 0, "other cells are not affected");
     assert_eq!((0..3).map(|_| ask(&mut s, SECOND, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(s.engine.meter_read(m, 1).unwrap(), Some(config));
+    let read = s.engine.meter_read(m, 1).unwrap();
+    assert_eq!(read.config, Some(config));
+    assert_eq!(read.counts.map(|colour| colour.packets), [3, 2, 2], "the first one before the configuration");
+    s.engine.meter_clear_counts(m, 1).unwrap();
+    assert_eq!(s.engine.meter_read(m, 1).unwrap().counts, [CounterData::default(); 3]);
     assert!(matches!(
         s.engine.meter_write(0, m, 1, Some(MeterConfig { cir: 3, ..config })),
         Err(ControlError::InvalidArgument(_))

@@ -5,7 +5,7 @@ mod common;
 use common::{Switch, entry, exact};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use proptest::prelude::*;
-use sluice_engine::{ControlError, EntryAction, Group, GroupMember, Member, OneShotMember};
+use sluice_engine::{ControlError, EntryAction, Group, GroupMember, Member, OneShotMember, ProfileLimit, ProfileSize};
 
 fn frame(service: u8, source: u32, port: u16) -> Vec<u8> {
     [&[service][..], &source.to_be_bytes(), &port.to_be_bytes()].concat()
@@ -27,7 +27,7 @@ fn one_shot(s: &Switch, weights: &[(u32, u32)]) -> EntryAction {
     let member = |&(port, weight): &(u32, u32)| OneShotMember {
         call: s.call(t, "forward", &[port.into()]),
         weight,
-        watch_port: vec![1],
+        watch_port: Some(1),
     };
     EntryAction::OneShot(weights.iter().map(member).collect())
 }
@@ -59,7 +59,7 @@ fn one_shot_groups_choose_by_weight_and_change_whole() {
     }
     let EntryAction::OneShot(members) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
     assert_eq!(members.iter().map(|m| m.weight).collect::<Vec<_>>(), [5, 2]);
-    assert_eq!(members[0].watch_port, [1]);
+    assert_eq!(members[0].watch_port, Some(1));
 
     let none = entry(vec![exact(2)], 0, EntryAction::OneShot(vec![]));
     assert!(matches!(s.engine.table_insert(0, t, &none), Err(ControlError::InvalidArgument(_))));
@@ -88,7 +88,7 @@ fn groups_and_members_by_id() {
         let m = member(&s, id, port);
         s.engine.member_insert(p, &m).unwrap();
     }
-    let of = |id, weight| GroupMember { member: id, weight, watch_port: vec![] };
+    let of = |id, weight| GroupMember { member: id, weight, watch_port: None };
     let mut group = Group { id: 1, members: vec![of(10, 1), of(20, 2)], max_size: 8 };
     s.engine.group_insert(p, &group).unwrap();
     assert!(matches!(s.engine.group_insert(p, &group), Err(ControlError::AlreadyExists(_))));
@@ -123,8 +123,74 @@ fn groups_and_members_by_id() {
     assert_eq!(s.engine.members(p).iter().map(|m| m.id).collect::<Vec<_>>(), [10]);
     let unknown = Group { id: 2, members: vec![of(99, 1)], max_size: 0 };
     assert!(matches!(s.engine.group_insert(p, &unknown), Err(ControlError::NotFound(_))));
-    let large = Group { id: 2, members: vec![of(10, 9)], max_size: 8 };
-    assert!(matches!(s.engine.group_insert(p, &large), Err(ControlError::ResourceExhausted(_))));
+}
+
+#[test]
+fn a_profile_holds_no_more_than_its_limit() {
+    let mut s = Switch::new("selector");
+    let t = s.table("choose");
+    let p = s.program.action_profile("I.members").unwrap();
+    s.engine.limit_profile(p, Some(ProfileLimit::Weights(6)));
+    let with =
+        |s: &Switch, service: u8, weights: &[(u32, u32)]| entry(vec![exact(service.into())], 0, one_shot(s, weights));
+    let insert = |s: &mut Switch, service, weights: &[(u32, u32)]| {
+        let e = with(s, service, weights);
+        s.engine.table_insert(0, t, &e)
+    };
+    insert(&mut s, 1, &[(1, 2), (2, 2)]).unwrap();
+    let full = insert(&mut s, 2, &[(1, 3)]).unwrap_err();
+    assert_eq!(full.to_string(), "resource exhausted: action profile 'I.members' holds 6 weights together");
+    insert(&mut s, 2, &[(1, 2)]).unwrap();
+    let larger = with(&s, 1, &[(1, 5)]);
+    assert!(matches!(s.engine.table_modify(0, t, &larger), Err(ControlError::ResourceExhausted(_))));
+    let other = with(&s, 1, &[(1, 4)]);
+    s.engine.table_modify(0, t, &other).unwrap();
+    assert_eq!(s.engine.profile_size(p), ProfileSize { weights: 6, places: 2 });
+
+    // counted by members, a group of two has room where the one of weight 4 was
+    s.engine.limit_profile(p, Some(ProfileLimit::Places(3)));
+    let two = with(&s, 1, &[(1, 40), (2, 50)]);
+    s.engine.table_modify(0, t, &two).unwrap();
+    assert!(matches!(insert(&mut s, 3, &[(1, 1)]), Err(ControlError::ResourceExhausted(_))));
+    s.engine.table_delete(t, &[exact(2)], 0).unwrap();
+    insert(&mut s, 3, &[(1, 1)]).unwrap();
+    assert_eq!(s.engine.profile_size(p), ProfileSize { weights: 91, places: 3 });
+}
+
+#[test]
+fn members_whose_port_is_down_are_left_out() {
+    let mut s = Switch::new("selector");
+    let t = s.table("choose");
+    let p = s.program.action_profile("I.members").unwrap();
+    let watched = |s: &Switch, port: u32| OneShotMember {
+        call: s.call(t, "forward", &[port.into()]),
+        weight: 1,
+        watch_port: Some(port),
+    };
+    let action = EntryAction::OneShot(vec![watched(&s, 1), watched(&s, 2)]);
+    s.engine.table_insert(0, t, &entry(vec![exact(1)], 0, action)).unwrap();
+    for id in [1, 2] {
+        let call = s.call(t, "forward", &[id]);
+        s.engine.member_insert(p, &Member { id: id as u32, call }).unwrap();
+    }
+    let of = |member| GroupMember { member, weight: 3, watch_port: Some(member) };
+    s.engine.set_port(2, false);
+    s.engine.group_insert(p, &Group { id: 9, members: vec![of(1), of(2)], max_size: 0 }).unwrap();
+    s.engine.table_insert(0, t, &entry(vec![exact(2)], 0, EntryAction::Group(9))).unwrap();
+    let ports = |s: &mut Switch, service| {
+        let mut ports: Vec<_> = (0..64).filter_map(|i| out_port(s, service, i, 80)).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    };
+    assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![1], vec![1]));
+    s.engine.set_port(2, true);
+    assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![1, 2], vec![1, 2]));
+    s.engine.set_port(1, false);
+    assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![2], vec![2]));
+    // with nobody left to choose nothing is done: the port stays as it was
+    s.engine.set_port(2, false);
+    assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![7], vec![7]));
 }
 
 #[test]
@@ -141,5 +207,5 @@ fn a_profile_without_selector_takes_members_only() {
     s.engine.table_insert(0, t, &entry(vec![exact(80)], 0, EntryAction::Member(1))).unwrap();
     assert_eq!(out_port(&mut s, 0xff, 0, 80), Some(4));
     assert_eq!(out_port(&mut s, 0xff, 0, 81), Some(7), "a miss without default action does nothing");
-    assert!(s.engine.table_default(t).is_none());
+    assert!(s.engine.table_default(t).action.is_none());
 }

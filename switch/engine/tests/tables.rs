@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, SECOND, Switch, exact, lpm, range, ternary};
-use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig};
+use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig, Of};
 
 /// A request of `tables.p4`; the answer is (hit, colour).
 #[derive(Default, Clone, Copy)]
@@ -203,11 +203,14 @@ fn direct_meters_and_idle_times() {
     let key = Key { kind: 1, exact: 1, ..Key::default() };
     assert_eq!(ask(&mut s, 10 * SECOND, key), (1, 0));
     let config = MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 2 };
-    s.engine.direct_meter_write(10 * SECOND, t, &e.key, 0, Some(config)).unwrap();
+    let of = Of::Entry(&e.key, 0);
+    s.engine.direct_meter_write(10 * SECOND, t, of, Some(config)).unwrap();
     let colours: Vec<u8> = (0..3).map(|_| ask(&mut s, 10 * SECOND, key).1).collect();
     assert_eq!(colours, [0, 1, 2]);
-    assert_eq!(s.engine.table_get(t, &e.key, 0).unwrap().meter, Some(Some(config)));
-    assert!(s.engine.direct_meter_write(0, t, &e.key, 0, Some(MeterConfig { pir: 0, ..config })).is_err());
+    let meter = s.engine.table_get(t, &e.key, 0).unwrap().meter.unwrap();
+    assert_eq!(meter.config, Some(config));
+    assert_eq!(meter.counts.map(|colour| colour.packets), [2, 1, 1], "one of the green ones before the configuration");
+    assert!(s.engine.direct_meter_write(0, t, of, Some(MeterConfig { pir: 0, ..config })).is_err());
 
     assert!(s.engine.take_idle(11 * SECOND - 1).is_empty());
     let idle = s.engine.take_idle(11 * SECOND);
@@ -217,7 +220,32 @@ fn direct_meters_and_idle_times() {
     ask(&mut s, 20 * SECOND, key);
     assert_eq!(s.engine.take_idle(21 * SECOND).len(), 1, "and again after it has matched");
 
-    s.engine.direct_counter_write(t, &e.key, 0, CounterData { packets: 100, bytes: 1 }).unwrap();
+    s.engine.direct_counter_write(t, of, CounterData { packets: 100, bytes: 1 }).unwrap();
     ask(&mut s, 22 * SECOND, key);
     assert_eq!(s.engine.table_get(t, &e.key, 0).unwrap().counter, Some(CounterData { packets: 101, bytes: 28 }));
+}
+
+#[test]
+fn default_entries_count_and_meter_misses() {
+    let mut s = Switch::new("tables");
+    let t = s.table("exact_t");
+    let miss = Key { kind: 1, exact: 9, ..Key::default() };
+    ask(&mut s, 0, miss);
+    ask(&mut s, 0, miss);
+    let view = s.engine.table_default(t);
+    assert_eq!(view.counter.unwrap().packets, 2);
+    let meter = view.meter.unwrap();
+    assert_eq!((meter.config, meter.counts[0].packets), (None, 0), "without a configuration it is not asked");
+
+    let config = MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 2 };
+    s.engine.direct_meter_write(0, t, Of::Default, Some(config)).unwrap();
+    let colours: Vec<u8> = (0..3).map(|_| ask(&mut s, 0, miss).1).collect();
+    assert_eq!(colours, [0, 1, 2]);
+    let saved = s.engine.default_save(t);
+    s.engine.direct_meter_clear_counts(t, Of::Default).unwrap();
+    s.engine.direct_counter_write(t, Of::Default, CounterData::default()).unwrap();
+    s.engine.default_restore(saved).unwrap();
+    let view = s.engine.table_default(t);
+    assert_eq!(view.counter.unwrap().packets, 5);
+    assert_eq!(view.meter.unwrap().counts.map(|colour| colour.packets), [1, 1, 1]);
 }

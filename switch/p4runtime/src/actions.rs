@@ -5,6 +5,7 @@ use sluice_engine::{ActionCall, EntryAction, OneShotMember};
 use crate::binding::{ActionSet, Binding, ProfileBinding, Scope, TableBinding};
 use crate::bits;
 use crate::fault::{Fault, Outcome};
+use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
 use p4::action_profile_action::WatchKind;
 use p4::table_action::Type as TableActionType;
@@ -71,6 +72,7 @@ pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p
 /// `INVALID_ARGUMENT` when the form does not fit the table, else as [`decode_action`].
 pub fn decode_entry_action(
     binding: &Binding,
+    ports: &Ports,
     table: &TableBinding,
     action: &p4::TableAction,
     role: Role,
@@ -98,13 +100,14 @@ pub fn decode_entry_action(
         ))),
         (TableActionType::ActionProfileGroupId(group), Some(_)) => Ok(EntryAction::Group(*group)),
         (TableActionType::ActionProfileActionSet(set), Some(profile)) => {
-            decode_one_shot(binding, profile, set).map(EntryAction::OneShot)
+            decode_one_shot(binding, ports, profile, set).map(EntryAction::OneShot)
         }
     }
 }
 
 fn decode_one_shot(
     binding: &Binding,
+    ports: &Ports,
     profile: &ProfileBinding,
     set: &p4::ActionProfileActionSet,
 ) -> Outcome<Vec<OneShotMember>> {
@@ -120,8 +123,8 @@ fn decode_one_shot(
         let place = format!("action set, member {place}");
         let action = member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
         let watch_port = match &member.watch_kind {
-            None => Vec::new(),
-            Some(WatchKind::WatchPort(port)) => port.clone(),
+            None => None,
+            Some(WatchKind::WatchPort(port)) => ports.watched(port).map_err(|fault| fault.within(&place))?,
             Some(WatchKind::Watch(_)) => return Err(watch_is_deprecated().within(&place)),
         };
         Ok(OneShotMember {
@@ -191,7 +194,7 @@ pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &Ent
             let members = members.iter().map(|member| p4::ActionProfileAction {
                 action: Some(encode_action(binding, actions, &member.call)),
                 weight: if weightless { 0 } else { member.weight as i32 },
-                watch_kind: (!member.watch_port.is_empty()).then(|| WatchKind::WatchPort(member.watch_port.clone())),
+                watch_kind: member.watch_port.map(|port| WatchKind::WatchPort(ports::encode(port))),
             });
             TableActionType::ActionProfileActionSet(p4::ActionProfileActionSet {
                 action_profile_actions: members.collect(),

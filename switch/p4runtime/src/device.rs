@@ -8,14 +8,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
-use sluice_engine::{Digest, Drops, Options, Sink, TraceEvent};
+use parking_lot::{Mutex, MutexGuard};
+use sluice_engine::{Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
 use tokio::sync::Notify;
 
 use crate::digests::{Digests, List};
+use crate::entity::Target;
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::{Pipeline, Running};
+use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
+use crate::read::no_pipeline;
 use crate::statistics::{Counters, sum};
 use crate::streams::{Delivery, Streams};
 use p4::stream_message_response::Update;
@@ -40,6 +43,8 @@ pub(crate) struct Programs {
     pub running: Option<Running>,
     /// Set by VERIFY_AND_SAVE; control requests go here until it is committed.
     pub saved: Option<Running>,
+    /// The ports of the switch.
+    pub ports: Ports,
     /// Counts of the engines that ran before this one.
     past: Drops,
 }
@@ -48,6 +53,17 @@ impl Programs {
     /// The program that control requests are about.
     pub fn addressed(&mut self) -> Option<&mut Running> {
         self.saved.as_mut().or(self.running.as_mut())
+    }
+
+    /// What a write works on.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a program, or without its P4Info.
+    pub fn target(&mut self, now: u64) -> Outcome<Target<'_>> {
+        let running = self.saved.as_mut().or(self.running.as_mut()).ok_or_else(no_pipeline)?;
+        let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
+        let Running { engine, replication, .. } = running;
+        Ok(Target { engine, binding, replication, ports: &self.ports, now })
     }
 }
 
@@ -65,6 +81,17 @@ pub struct Device {
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     counters: Counters,
     trace: bool,
+}
+
+/// How full a table is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Its name in the program.
+    pub name: String,
+    /// Entries it has.
+    pub entries: usize,
+    /// Entries it can hold; 0 for any number.
+    pub size: u64,
 }
 
 /// Receives the steps of each packet when the trace is on: the port it came by, and what happened.
@@ -127,9 +154,57 @@ impl Device {
         running
     }
 
-    /// Puts a program to work with the state it has.
-    pub(crate) fn replace(&self, next: Running) {
+    /// Says that the switch has a port, and whether its link is up. Packets after this one see every group and every
+    /// replica that depends on it changed, and none half-changed.
+    /// True if that is news.
+    pub fn set_port(&self, port: u32, up: bool) -> bool {
         let mut programs = self.programs.lock();
+        let Programs { running, saved, ports, .. } = &mut *programs;
+        if !ports.set(port, up) {
+            return false;
+        }
+        for program in [running, saved].into_iter().flatten() {
+            follow(program, ports);
+        }
+        true
+    }
+
+    /// The ports, and which of them are up.
+    pub fn ports_up(&self) -> Vec<(u32, bool)> {
+        self.programs.lock().ports.iter().collect()
+    }
+
+    /// How full the tables of the program at work are.
+    pub fn occupancy(&self) -> Vec<Occupancy> {
+        let programs = self.programs.lock();
+        let Some(running) = &programs.running else { return Vec::new() };
+        let tables = running.pipeline.program.tables();
+        let occupancy = |(id, info): (TableId, &TableInfo)| Occupancy {
+            name: info.name.clone(),
+            entries: running.engine.table_len(id),
+            size: info.size,
+        };
+        tables.map(occupancy).collect()
+    }
+
+    /// Streams of controllers that are open.
+    pub fn open_streams(&self) -> usize {
+        self.streams.count()
+    }
+
+    /// Keeps a program for a later commit.
+    pub(crate) fn save(&self, mut next: Running) {
+        let mut programs = self.programs.lock();
+        follow(&mut next, &programs.ports);
+        let old = programs.saved.replace(next);
+        drop(programs);
+        drop(old);
+    }
+
+    /// Puts a program to work with the state it has.
+    pub(crate) fn replace(&self, mut next: Running) {
+        let mut programs = self.programs.lock();
+        follow(&mut next, &programs.ports);
         programs.saved = None;
         let old = programs.running.replace(next);
         if let Some(old) = &old {
@@ -186,11 +261,13 @@ impl Device {
         let digests = running.engine.take_digests();
         let packets = tap.packets;
         if packets.is_empty() && digests.is_empty() {
+            // A request that waits gets its turn now, not when the lock happens to be free as it looks.
+            MutexGuard::unlock_fair(programs);
             return;
         }
         let pipeline = Arc::clone(&running.pipeline);
         let lists = self.gather(running, digests);
-        drop(programs);
+        MutexGuard::unlock_fair(programs);
         for packet in packets {
             self.packet_in(&pipeline, &packet);
         }
@@ -253,7 +330,11 @@ impl Device {
         };
         match self.streams.send_to_primaries(&Update::Digest(message)) {
             Delivery::Queued => self.counters.digest_lists.add(1),
-            Delivery::QueueFull | Delivery::NoPrimary => self.counters.digest_lists_dropped.add(1),
+            Delivery::QueueFull | Delivery::NoPrimary => {
+                self.counters.digest_lists_dropped.add(1);
+                // Nobody will acknowledge what nobody got; it may be reported anew at once.
+                self.digests.lock().acknowledge(list.digest, list.id);
+            }
         }
     }
 
@@ -290,7 +371,7 @@ impl Device {
         }
         let pipeline = self.programs.lock().running.as_ref().map(|running| Arc::clone(&running.pipeline));
         let binding = pipeline.as_ref().and_then(|pipeline| pipeline.binding.as_ref());
-        let binding = binding.ok_or_else(crate::read::no_pipeline)?;
+        let binding = binding.ok_or_else(no_pipeline)?;
         let mut frame = match &binding.packet_out {
             Some(header) => header.serialise(&packet.metadata)?,
             None if packet.metadata.is_empty() => Vec::new(),
@@ -307,6 +388,12 @@ impl Device {
             wake();
         }
         Ok(())
+    }
+}
+
+fn follow(program: &mut Running, ports: &Ports) {
+    if let Err(error) = program.follow(ports) {
+        tracing::error!(%error, "a group could not follow its ports");
     }
 }
 

@@ -107,6 +107,15 @@ impl Digests {
         }
     }
 
+    /// Forgets what was sent and not acknowledged, because it went to a controller that is no longer asked.
+    pub fn forget_sent(&mut self) {
+        for buffer in self.buffers.values_mut() {
+            while let Some(sent) = buffer.sent.pop_front() {
+                buffer.drop_sent(sent);
+            }
+        }
+    }
+
     /// Forgets everything, because another program begins.
     pub fn clear(&mut self) {
         self.buffers.clear();

@@ -26,12 +26,13 @@ pub mod typespec;
 
 mod actions;
 mod matches;
+mod ports;
 mod reconcile;
 mod timers;
 mod undo;
 mod write;
 
-pub use device::{Config, Device};
+pub use device::{Config, Device, Occupancy};
 pub use listener::Listener;
 pub use pipeline::{Pipeline, PipelineError, parse_p4info};
 pub use server::{Settings, serve};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
-use sluice_engine::{Engine, LoadError, Options, Program};
+use sluice_engine::{ControlError, Engine, LoadError, Options, Program};
 use thiserror::Error;
 
 use crate::binding::{BindError, Binding};
-use crate::entity::ReplicationEntries;
+use crate::entity::{ReplicationEntries, replication};
+use crate::ports::Ports;
 use crate::proto::DESCRIPTORS;
 use crate::proto::p4::config::v1::P4Info;
 use crate::proto::p4::v1 as p4;
@@ -81,7 +82,21 @@ pub struct Running {
 impl Running {
     /// The pipeline with empty state.
     pub fn start(pipeline: Arc<Pipeline>, options: Options) -> Self {
-        let engine = Engine::new(Arc::clone(&pipeline.program), options);
+        let mut engine = Engine::new(Arc::clone(&pipeline.program), options);
+        for profile in pipeline.binding.iter().flat_map(|binding| binding.profiles.iter()) {
+            engine.limit_profile(profile.engine, profile.limit);
+        }
         Self { pipeline, engine, replication: ReplicationEntries::default() }
+    }
+
+    /// Has groups and replicas follow the state of the ports.
+    ///
+    /// # Errors
+    /// When the engine refuses a group that it has taken before.
+    pub(crate) fn follow(&mut self, ports: &Ports) -> Result<(), ControlError> {
+        for (port, up) in ports.iter() {
+            self.engine.set_port(port, up);
+        }
+        replication::choose_again(&mut self.engine, &self.replication, ports)
     }
 }

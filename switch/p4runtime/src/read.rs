@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::entity::{Source, counter, digest, meter, profile, register, replication, table, value_set};
+use crate::entity::{Source, counter, digest, direct, meter, profile, register, replication, table, value_set};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use p4::entity::Entity;
@@ -57,9 +57,11 @@ pub fn snapshot(source: &Source<'_>, pattern: &p4::Entity) -> Outcome<Vec<Part>>
         }
         Entity::ActionProfileGroup(group) => entities(profile::read_groups(source, group)?, Entity::ActionProfileGroup),
         Entity::MeterEntry(entry) => entities(meter::read(source, entry)?, Entity::MeterEntry),
-        Entity::DirectMeterEntry(entry) => entities(table::read_meters(source, entry)?, Entity::DirectMeterEntry),
+        Entity::DirectMeterEntry(entry) => entities(direct::read_meters(source, entry)?, Entity::DirectMeterEntry),
         Entity::CounterEntry(entry) => counter::read(source, entry)?.into_iter().map(Part::Counters).collect(),
-        Entity::DirectCounterEntry(entry) => entities(table::read_counters(source, entry)?, Entity::DirectCounterEntry),
+        Entity::DirectCounterEntry(entry) => {
+            entities(direct::read_counters(source, entry)?, Entity::DirectCounterEntry)
+        }
         Entity::PacketReplicationEngineEntry(entry) => {
             entities(replication::read(source, entry)?, Entity::PacketReplicationEngineEntry)
         }

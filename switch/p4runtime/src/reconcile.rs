@@ -6,6 +6,7 @@
 use crate::entity::{Operation, Source, Target, table};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Running;
+use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::read::{Responses, snapshot};
 use crate::write;
@@ -25,7 +26,12 @@ fn patterns() -> Vec<Entity> {
             meter_config: Some(p4::MeterConfig::default()),
             ..Default::default()
         }),
-        Entity::TableEntry(p4::TableEntry { is_default_action: true, ..Default::default() }),
+        Entity::TableEntry(p4::TableEntry {
+            is_default_action: true,
+            counter_data: Some(p4::CounterData::default()),
+            meter_config: Some(p4::MeterConfig::default()),
+            ..Default::default()
+        }),
         Entity::CounterEntry(p4::CounterEntry::default()),
         Entity::MeterEntry(p4::MeterEntry::default()),
         Entity::RegisterEntry(p4::RegisterEntry::default()),
@@ -40,12 +46,12 @@ fn patterns() -> Vec<Entity> {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` naming the first piece of state that the new program cannot take.
-pub fn carry_over(old: &Running, new: &mut Running, now: u64) -> Outcome {
+pub fn carry_over(old: &Running, new: &mut Running, ports: &Ports, now: u64) -> Outcome {
     let binding = old.pipeline.binding.as_ref().ok_or_else(crate::read::no_pipeline)?;
     let source = Source { engine: &old.engine, binding, replication: &old.replication, now };
     let pipeline = std::sync::Arc::clone(&new.pipeline);
     let binding = pipeline.binding.as_ref().ok_or_else(|| Fault::invalid("P4Info is missing from the config"))?;
-    let mut target = Target { engine: &mut new.engine, binding, replication: &mut new.replication, now };
+    let mut target = Target { engine: &mut new.engine, binding, replication: &mut new.replication, ports, now };
     clear_initial_entries(&mut target)?;
     for pattern in patterns() {
         let parts = snapshot(&source, &p4::Entity { entity: Some(pattern) })?;

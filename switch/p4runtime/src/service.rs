@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use prost::Message;
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
@@ -62,15 +63,9 @@ impl Service {
         let chunks = updates.chunks(at_once).chain(updates.is_empty().then_some(updates));
         for updates in chunks {
             let mut programs = self.device.programs.lock();
-            let running = programs.addressed().ok_or_else(no_pipeline)?;
-            let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
-            let mut target = Target {
-                engine: &mut running.engine,
-                binding,
-                replication: &mut running.replication,
-                now: self.device.now(),
-            };
+            let mut target = programs.target(self.device.now())?;
             outcomes.extend(apply(&mut target, updates));
+            MutexGuard::unlock_fair(programs);
         }
         Ok(outcomes)
     }
@@ -112,9 +107,7 @@ impl Service {
         match action {
             Action::Verify => return Ok(()),
             Action::VerifyAndSave => {
-                let next = device.fresh(pipeline);
-                let old = device.programs.lock().saved.replace(next);
-                drop(old);
+                device.save(device.fresh(pipeline));
             }
             Action::VerifyAndCommit => device.start(pipeline),
             Action::ReconcileAndCommit => self.reconcile(pipeline)?,
@@ -129,6 +122,7 @@ impl Service {
     fn reconcile(&self, pipeline: Arc<Pipeline>) -> Result<(), Status> {
         let mut next = self.device.fresh(Arc::clone(&pipeline));
         let mut programs = self.device.programs.lock();
+        let ports = programs.ports.clone();
         if let Some(old) = programs.addressed() {
             let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
                 && old.pipeline.config.p4info == pipeline.config.p4info;
@@ -137,7 +131,7 @@ impl Service {
                 old.pipeline = pipeline;
                 return Ok(());
             }
-            carry_over(old, &mut next, self.device.now())?;
+            carry_over(old, &mut next, &ports, self.device.now())?;
         }
         drop(programs);
         self.device.replace(next);
@@ -150,7 +144,12 @@ impl Service {
             Some(StreamRequest::Arbitration(bid)) => {
                 // No write is under way while the primary changes.
                 let _gate = self.device.gate.lock().await;
-                self.device.streams.arbitrate(stream, &bid)
+                let was_primary = self.device.streams.is_primary(stream);
+                self.device.streams.arbitrate(stream, &bid)?;
+                if !was_primary && self.device.streams.is_primary(stream) {
+                    self.device.digests.lock().forget_sent();
+                }
+                Ok(())
             }
             Some(StreamRequest::Packet(packet)) => {
                 let outcome = self.primary_only(stream).and_then(|()| self.device.packet_out(&packet));
@@ -243,6 +242,9 @@ impl P4Runtime for Service {
                 return Err(Status::invalid_argument(text));
             }
         };
+        let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count() as u64;
+        self.device.counters().updates.add(outcomes.len() as u64 - refused);
+        self.device.counters().updates_refused.add(refused);
         match batch_status(&outcomes) {
             None => Ok(Response::new(p4::WriteResponse {})),
             Some(status) => {

@@ -40,6 +40,10 @@ statistics! {
     idle_notifications,
     /// Idle timeout notifications that found no controller, or one that had too much waiting, dropped.
     idle_notifications_dropped,
+    /// Updates of Write requests that were made.
+    updates,
+    /// Updates of Write requests that were refused, or taken back with their batch.
+    updates_refused,
     /// Packets that came before there was a program, dropped.
     no_program,
 }

@@ -120,6 +120,11 @@ impl Streams {
         self.state.lock().arbiter.check_primary(role, election_id)
     }
 
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.state.lock().inboxes.len()
+    }
+
     /// Whether the stream is the primary of its role.
     pub fn is_primary(&self, stream: StreamId) -> bool {
         self.state.lock().arbiter.is_primary(stream)

@@ -32,8 +32,9 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity) -> Outco
         }
         Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, .. })
         | Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, .. }) => match table_entry {
-            Some(entry) if !entry.is_default_action => restore_entry(target, entry),
-            _ => Ok(nothing()),
+            Some(entry) if entry.is_default_action => default_action(target, entry),
+            Some(entry) => restore_entry(target, entry),
+            None => Ok(nothing()),
         },
         Entity::ActionProfileMember(member) => profile_member(target, operation, member),
         Entity::ActionProfileGroup(group) => profile_group(target, operation, group),
@@ -67,8 +68,8 @@ fn nothing() -> Undo {
 
 fn default_action(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
     let table = table::find_table(target.binding, entry.table_id)?.engine;
-    let old = target.engine.table_default(table);
-    Ok(Box::new(move |target| Ok(target.engine.table_set_default(table, old.as_ref())?)))
+    let old = target.engine.default_save(table);
+    Ok(Box::new(move |target| Ok(target.engine.default_restore(old)?)))
 }
 
 fn delete_entry(table: TableId, key: Vec<KeyField>, priority: i32) -> Undo {
@@ -85,7 +86,7 @@ fn restore_entry(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
 fn profile_member(target: &Target<'_>, operation: Operation, member: &p4::ActionProfileMember) -> Outcome<Undo> {
     let profile = profile::find(target.binding, member.action_profile_id)?.engine;
     let id = member.member_id;
-    let old = target.engine.members(profile).into_iter().find(|old| old.id == id);
+    let old = target.engine.member(profile, id);
     Ok(match (operation, old) {
         (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.member_delete(profile, id)?)),
         (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.member_modify(profile, &old)?)),
@@ -97,7 +98,7 @@ fn profile_member(target: &Target<'_>, operation: Operation, member: &p4::Action
 fn profile_group(target: &Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome<Undo> {
     let profile = profile::find(target.binding, group.action_profile_id)?.engine;
     let id = group.group_id;
-    let old = target.engine.groups(profile).into_iter().find(|old| old.id == id);
+    let old = target.engine.group(profile, id).cloned();
     Ok(match (operation, old) {
         (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.group_delete(profile, id)?)),
         (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.group_modify(profile, &old)?)),

@@ -1,6 +1,8 @@
 //! The updates of a Write request, one by one.
 
-use crate::entity::{Operation, Target, counter, digest, meter, profile, register, replication, table, value_set};
+use crate::entity::{
+    Operation, Target, counter, digest, direct, meter, profile, register, replication, table, value_set,
+};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::undo::{self, Undo};
@@ -27,9 +29,9 @@ pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
         Entity::ActionProfileMember(member) => profile::write_member(target, operation, member),
         Entity::ActionProfileGroup(group) => profile::write_group(target, operation, group),
         Entity::MeterEntry(entry) => meter::write(target, operation, entry),
-        Entity::DirectMeterEntry(entry) => table::write_meter(target, operation, entry),
+        Entity::DirectMeterEntry(entry) => direct::write_meter(target, operation, entry),
         Entity::CounterEntry(entry) => counter::write(target, operation, entry),
-        Entity::DirectCounterEntry(entry) => table::write_counter(target, operation, entry),
+        Entity::DirectCounterEntry(entry) => direct::write_counter(target, operation, entry),
         Entity::PacketReplicationEngineEntry(entry) => replication::write(target, operation, entry),
         Entity::ValueSetEntry(entry) => value_set::write(target, operation, entry),
         Entity::RegisterEntry(entry) => register::write(target, operation, entry),

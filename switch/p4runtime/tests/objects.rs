@@ -9,7 +9,9 @@ use p4::entity::Entity::{
     self, ActionProfileGroup, ActionProfileMember, CounterEntry, DigestEntry, MeterEntry, PacketReplicationEngineEntry,
     RegisterEntry, TableEntry, ValueSetEntry,
 };
+use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type::{Delete, Insert, Modify};
+use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -105,6 +107,61 @@ async fn members_and_groups() {
     controller.delete(member(2, 7)).await;
 }
 
+/// A switch whose selector is `change`d in P4Info.
+async fn with_pool(change: impl Fn(&mut p4info::ActionProfile)) -> Controller {
+    let (_, mut controller) = Switch::ready().await;
+    let mut config = config(2);
+    change(&mut config.p4info.as_mut().unwrap().action_profiles[0]);
+    controller.push(Action::VerifyAndCommit, Some(config)).await.unwrap();
+    controller
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn profiles_hold_what_p4info_says() {
+    let pool = |dst, weights: &[i32]| {
+        let members: Vec<_> = weights.iter().map(|weight| (1, *weight)).collect();
+        TableEntry(entry(POOL_TABLE, vec![exact(1, &[dst])], one_shot(&members)))
+    };
+    // By weights: 10 in all, 6 in a group.
+    let mut controller = with_pool(|profile| (profile.size, profile.max_group_size) = (10, 6)).await;
+    let over = "the group has 7 weights together, the limit is 6";
+    controller.refused(Insert, pool(1, &[3, 4]), Code::InvalidArgument, over).await;
+    controller.insert(pool(1, &[3, 3])).await;
+    let full = "action profile 'I.pool' holds 10 weights together";
+    controller.refused(Insert, pool(2, &[5]), Code::ResourceExhausted, full).await;
+    controller.insert(pool(2, &[4])).await;
+    controller.modify(pool(1, &[6])).await;
+    controller.delete(pool(1, &[6])).await;
+    controller.insert(pool(3, &[6])).await;
+
+    // By members: 3 in all, 2 in a group, each of weight 9 at most.
+    let mut controller = with_pool(|profile| {
+        (profile.size, profile.max_group_size) = (3, 2);
+        let members = p4info::action_profile::SumOfMembers { max_member_weight: 9 };
+        let semantics = p4info::action_profile::SelectorSizeSemantics::SumOfMembers(members);
+        profile.selector_size_semantics = Some(semantics);
+    })
+    .await;
+    let over = "the group has 3 members, the limit is 2";
+    controller.refused(Insert, pool(1, &[1, 1, 1]), Code::InvalidArgument, over).await;
+    controller.refused(Insert, pool(1, &[10]), Code::InvalidArgument, "the weight 10 is above 9").await;
+    controller.insert(pool(1, &[9, 9])).await;
+    let full = "action profile 'I.pool' holds 3 members of groups";
+    controller.refused(Insert, pool(2, &[1, 1]), Code::ResourceExhausted, full).await;
+    controller.insert(pool(2, &[9])).await;
+
+    // A profile without selector holds members.
+    let member = |id| {
+        let action = Some(forward(1));
+        ActionProfileMember(p4::ActionProfileMember { action_profile_id: PLAIN_POOL, member_id: id, action })
+    };
+    for id in 1..=16 {
+        controller.insert(member(id)).await;
+    }
+    let full = "action profile 'I.plain_pool' holds 16 members";
+    controller.refused(Insert, member(17), Code::ResourceExhausted, full).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn counters() {
     let (switch, mut controller) = Switch::ready().await;
@@ -143,6 +200,32 @@ async fn meters() {
     let wrong = p4::MeterConfig { eburst: 2, ..config };
     controller.refused(Modify, cell(1, Some(wrong)), Code::InvalidArgument, "eburst").await;
     controller.refused(Modify, cell(8, None), Code::OutOfRange, "beyond the last cell, 7").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn meters_count_by_colour() {
+    let (switch, mut controller) = Switch::ready().await;
+    let config = p4::MeterConfig { cir: 0, cburst: 1, pir: 0, pburst: 3, eburst: 0 };
+    let cell = |at, config, counter_data| {
+        MeterEntry(p4::MeterEntry { meter_id: LIMIT, index: index(at), config, counter_data })
+    };
+    let colours = |counts: [i64; 3]| {
+        let [green, yellow, red] =
+            counts.map(|packets| Some(p4::CounterData { packet_count: packets, byte_count: 60 * packets }));
+        Some(p4::MeterCounterData { green, yellow, red })
+    };
+    let asked = Some(p4::MeterCounterData::default());
+    switch.packet(1, &frame(7, 1, 0x800));
+    controller.modify(cell(1, Some(config), None)).await;
+    for _ in 0..7 {
+        switch.packet(1, &frame(7, 1, 0x800));
+    }
+    assert_eq!(controller.read(cell(1, None, asked)).await, [cell(1, Some(config), colours([2, 2, 4]))]);
+    assert_eq!(controller.read(cell(2, None, asked)).await, [cell(2, None, colours([0; 3]))]);
+    controller.modify(cell(1, Some(config), asked)).await;
+    assert_eq!(controller.read(cell(1, None, asked)).await, [cell(1, Some(config), colours([0; 3]))]);
+    let refused = "meter I.limit: a meter's counts by colour can be set to 0 only";
+    controller.refused(Modify, cell(1, None, colours([0, 0, 1])), Code::InvalidArgument, refused).await;
 }
 
 fn register(id: u32, at: Option<i64>, data: Option<p4::P4Data>) -> Entity {

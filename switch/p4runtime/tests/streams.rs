@@ -210,3 +210,51 @@ async fn requests_get_their_turn_under_full_load() {
     load.join().unwrap();
     assert!(slowest < Duration::from_secs(1), "a write took {slowest:?}");
 }
+
+/// The digest of the frames of [`LEARN`], in lists of one, remembered for a minute.
+async fn learn_one_by_one(controller: &mut Controller) {
+    send_all_to(controller, action(LEARN, &[])).await;
+    let config = p4::digest_entry::Config { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 60_000_000_000 };
+    let digest_id = id_of("learn_t");
+    controller.insert(DigestEntry(p4::DigestEntry { digest_id, config: Some(config) })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digests_that_nobody_got_are_reported_anew() {
+    let (switch, mut controller) = Switch::ready().await;
+    learn_one_by_one(&mut controller).await;
+    // The client does not read: its queue fills, and what does not fit is dropped and counted.
+    let counters = || switch.device.counters();
+    for source in 0..=255 {
+        for port in 0..=255 {
+            switch.packet(port, &frame(1, source, 0x800));
+        }
+    }
+    assert!(counters().digest_lists_dropped.get() > 0);
+    assert_eq!(counters().digest_lists.get() + counters().digest_lists_dropped.get(), 65_536);
+    let (source, port) = (255, 255);
+    let last = vec![bits(&[source]).unwrap(), bits(&[port]).unwrap()];
+    let last = p4::P4Data { data: Some(p4::p4_data::Data::Struct(p4::P4StructLike { members: last })) };
+    for _ in 0..counters().digest_lists.get() {
+        let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
+        assert_ne!(list.data, [last.clone()], "the last message did not fit");
+    }
+    // It was not delivered, so that it need not be acknowledged either.
+    switch.packet(port.into(), &frame(1, source, 0x800));
+    let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
+    assert_eq!(list.data, [last]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_primary_hears_digests_that_the_last_one_did_not_acknowledge() {
+    let (switch, mut controller) = Switch::ready().await;
+    learn_one_by_one(&mut controller).await;
+    switch.packet(9, &frame(1, 1, 0x800));
+    let FromSwitch::Digest(first) = controller.next().await else { panic!("no digest") };
+    switch.packet(9, &frame(1, 1, 0x800));
+    let mut next = switch.controller(11).await;
+    switch.packet(9, &frame(1, 1, 0x800));
+    let FromSwitch::Digest(again) = next.next().await else { panic!("no digest") };
+    assert_eq!(again.data, first.data);
+    assert_eq!(switch.device.counters().digest_lists.get(), 2);
+}

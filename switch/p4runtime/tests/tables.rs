@@ -225,6 +225,89 @@ async fn counters_and_meters_of_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn counters_and_meters_of_default_entries() {
+    let (switch, mut controller) = Switch::ready().await;
+    let counts = |packet_count, byte_count| p4::CounterData { byte_count, packet_count };
+    let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
+    let counter = |data| DirectCounterEntry(p4::DirectCounterEntry { table_entry: Some(default()), data });
+    switch.packet(1, &frame(7, 1, 0x800));
+    assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(1, 60)))]);
+    controller.modify(counter(Some(counts(5, 5)))).await;
+
+    // A meter of the default entry marks misses: the third packet finds neither bucket filled.
+    let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
+    let labelled = p4::TableEntry {
+        metadata: b"miss".to_vec(),
+        meter_config: Some(config),
+        action: direct(action(NO_ACTION, &[])),
+        ..default()
+    };
+    controller.modify(TableEntry(labelled.clone())).await;
+    for _ in 0..3 {
+        switch.packet(1, &frame(7, 1, 0x800));
+    }
+    let pattern = p4::TableEntry {
+        counter_data: Some(counts(0, 0)),
+        meter_config: Some(p4::MeterConfig::default()),
+        meter_counter_data: Some(p4::MeterCounterData::default()),
+        ..default()
+    };
+    let one = Some(counts(1, 60));
+    let read = p4::TableEntry {
+        counter_data: Some(counts(8, 185)),
+        meter_counter_data: Some(p4::MeterCounterData { green: one, yellow: one, red: one }),
+        ..labelled
+    };
+    assert_eq!(controller.read(TableEntry(pattern.clone())).await, [TableEntry(read)]);
+    let meter = |config, counter_data| {
+        DirectMeterEntry(p4::DirectMeterEntry { table_entry: Some(default()), config, counter_data })
+    };
+    let zero = Some(p4::CounterData::default());
+    let cleared = Some(p4::MeterCounterData { green: zero, yellow: zero, red: zero });
+    controller.modify(meter(Some(config), Some(p4::MeterCounterData::default()))).await;
+    assert_eq!(controller.read(meter(None, cleared)).await, [meter(Some(config), cleared)]);
+
+    // Without an action everything but the counter is as the program has it.
+    controller.modify(TableEntry(default())).await;
+    let TableEntry(read) = controller.read(TableEntry(pattern)).await.remove(0) else { panic!("no entry") };
+    assert_eq!((read.metadata, read.meter_config, read.counter_data), (vec![], None, Some(counts(8, 185))));
+    let wrong = p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![exact(1, &[1])], None) };
+    let wrong = DirectCounterEntry(p4::DirectCounterEntry { table_entry: Some(wrong), data: None });
+    controller.refused(Modify, wrong, Code::InvalidArgument, "neither match fields nor priority").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn direct_meters_count_by_colour() {
+    let (switch, mut controller) = Switch::ready().await;
+    let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
+    let key = || vec![exact(1, &[7])];
+    let limited =
+        p4::TableEntry { meter_config: Some(config), ..entry(EXACT, key(), direct(action(COUNT_DIRECT, &[&[2]]))) };
+    controller.insert(TableEntry(limited.clone())).await;
+    for _ in 0..4 {
+        switch.packet(1, &frame(7, 1, 0x800));
+    }
+    let colours = |counts: [i64; 3]| {
+        let [green, yellow, red] =
+            counts.map(|packets| Some(p4::CounterData { packet_count: packets, byte_count: 60 * packets }));
+        Some(p4::MeterCounterData { green, yellow, red })
+    };
+    let meter = |counter_data| {
+        let table_entry = Some(entry(EXACT, key(), None));
+        DirectMeterEntry(p4::DirectMeterEntry { table_entry, config: Some(config), counter_data })
+    };
+    assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([1, 1, 2]))]);
+    assert_eq!(controller.read(meter(None)).await, [meter(None)]);
+    let refused = "a meter's counts by colour can be set to 0 only";
+    controller.refused(Modify, meter(colours([1, 0, 0])), Code::InvalidArgument, refused).await;
+    // Modified without them, counts stay; with them, they are cleared.
+    controller.modify(TableEntry(limited.clone())).await;
+    assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([1, 1, 2]))]);
+    controller.modify(TableEntry(p4::TableEntry { meter_counter_data: colours([0; 3]), ..limited })).await;
+    assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([0; 3]))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_entries_come_back_in_pieces() {
     let (_switch, mut controller) = Switch::ready().await;
     let count = 10_000u32;

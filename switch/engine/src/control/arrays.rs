@@ -1,6 +1,6 @@
 //! Registers, counters and meters.
 
-use super::{CounterData, MeterConfig, Result, words};
+use super::{CounterData, MeterConfig, MeterView, Result, words};
 use crate::engine::Engine;
 use crate::error::ControlError;
 use crate::meter::Meter;
@@ -76,12 +76,12 @@ impl Engine {
         *cell_mut(&mut self.machine.state.counters[counter.index()], index)? = value;
         Ok(())
     }
-    /// One cell's configuration; `None`: default (always green).
+    /// One cell's configuration and counts.
     ///
     /// # Errors
     /// `OutOfRange`.
-    pub fn meter_read(&self, meter: MeterId, index: u64) -> Result<Option<MeterConfig>> {
-        cell(&self.machine.state.meters[meter.index()], index).map(Meter::config)
+    pub fn meter_read(&self, meter: MeterId, index: u64) -> Result<MeterView> {
+        cell(&self.machine.state.meters[meter.index()], index).map(Meter::view)
     }
     /// Configures one cell; `None`: default. The bucket starts full, but the same configuration again leaves it alone.
     ///
@@ -91,6 +91,13 @@ impl Engine {
         check_meter(config)?;
         cell_mut(&mut self.machine.state.meters[meter.index()], index)?.configure(now, config);
         Ok(())
+    }
+    /// Sets one cell's counts by colour to zero.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn meter_clear_counts(&mut self, meter: MeterId, index: u64) -> Result<()> {
+        cell_mut(&mut self.machine.state.meters[meter.index()], index).map(Meter::clear_counts)
     }
 }
 

@@ -7,7 +7,10 @@
 //! `ceil(width / 8)` bytes. Priorities are P4Runtime's: the larger wins.
 
 mod arrays;
+mod defaults;
+mod limits;
 mod others;
+mod ports;
 mod profiles;
 mod tables;
 mod undo;
@@ -21,7 +24,8 @@ use crate::profile::Call;
 use crate::program::{ActionId, DigestId, Program};
 use crate::wide::limbs_to_bytes;
 
-pub use undo::{SavedEntry, SavedMeter};
+pub use limits::{ProfileLimit, ProfileSize};
+pub use undo::{SavedDefault, SavedEntry, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 
@@ -55,8 +59,8 @@ pub struct OneShotMember {
     pub call: ActionCall,
     /// Share; at least 1.
     pub weight: u32,
-    /// Kept and returned, not acted upon. Empty: none.
-    pub watch_port: Vec<u8>,
+    /// While this port is down, the member is left out of the choice.
+    pub watch_port: Option<u32>,
 }
 
 /// What an entry does.
@@ -98,8 +102,8 @@ pub struct EntryView {
     pub is_const: bool,
     /// Direct counter, if the table has one.
     pub counter: Option<CounterData>,
-    /// Direct meter, if the table has one: its configuration (`None`: default).
-    pub meter: Option<Option<MeterConfig>>,
+    /// Direct meter, if the table has one.
+    pub meter: Option<MeterView>,
     /// When it last matched (or was written), in the caller's nanoseconds. Kept only in tables with `support_timeout`.
     pub last_hit: u64,
 }
@@ -122,6 +126,39 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
+/// A meter as read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterView {
+    /// Its configuration (`None`: default, always green).
+    pub config: Option<MeterConfig>,
+    /// Packets and bytes that were given each colour: green, yellow, red.
+    pub counts: [CounterData; 3],
+}
+
+/// A table's default entry as read, with its direct resources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DefaultView {
+    /// The default action; `None`: none (a miss does nothing).
+    pub action: Option<EntryAction>,
+    /// Kept and returned.
+    pub metadata: Vec<u8>,
+    /// The caller's own, kept and returned.
+    pub cookie: u64,
+    /// Direct counter, if the table has one.
+    pub counter: Option<CounterData>,
+    /// Direct meter, if the table has one.
+    pub meter: Option<MeterView>,
+}
+
+/// An entry that a direct counter or meter belongs to.
+#[derive(Debug, Clone, Copy)]
+pub enum Of<'k> {
+    /// The entry with this key and priority.
+    Entry(&'k [KeyField], i32),
+    /// The default entry.
+    Default,
+}
+
 /// A member of an action profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -137,8 +174,8 @@ pub struct GroupMember {
     pub member: u32,
     /// Share; at least 1.
     pub weight: u32,
-    /// Kept and returned, not acted upon. Empty: none.
-    pub watch_port: Vec<u8>,
+    /// While this port is down, the member is left out of the choice.
+    pub watch_port: Option<u32>,
 }
 
 /// A group of an action profile.
@@ -148,7 +185,7 @@ pub struct Group {
     pub id: u32,
     /// In the order of selection.
     pub members: Vec<GroupMember>,
-    /// Kept and returned.
+    /// Kept and returned; what it counts is the caller's to know.
     pub max_size: u32,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tables::MAX_WEIGHT;
-use super::{ActionCall, Group, Member, Result, call, view_call};
+use super::{ActionCall, Group, Member, ProfileSize, Result, call, view_call};
 use crate::engine::Engine;
 use crate::error::ControlError;
 use crate::profile::{Call, GroupState, MemberState, ProfileState, place, wheel};
@@ -20,7 +20,8 @@ impl Engine {
         if ps.member_at.contains_key(&member.id) {
             return Err(ControlError::AlreadyExists(format!("member {}", member.id)));
         }
-        let at = place(&mut ps.members, MemberState { call, users: 0 });
+        ps.has_room_for_member(&self.program.profile_info(profile).name)?;
+        let at = place(&mut ps.members, &mut ps.free_members, MemberState { id: member.id, call, users: 0 });
         ps.member_at.insert(member.id, at);
         Ok(())
     }
@@ -50,8 +51,15 @@ impl Engine {
             )));
         }
         ps.members[at as usize] = None;
+        ps.free_members.push(at);
         ps.member_at.remove(&id);
         Ok(())
+    }
+    /// The member with this id.
+    pub fn member(&self, profile: ProfileId, id: u32) -> Option<Member> {
+        let ps = &self.machine.profiles[profile.index()];
+        let member = ps.member(*ps.member_at.get(&id)?)?;
+        Some(Member { id, call: view_call(&self.program, &member.call) })
     }
     /// All members made by `member_insert`, by id.
     pub fn members(&self, profile: ProfileId) -> Vec<Member> {
@@ -69,7 +77,11 @@ impl Engine {
         if ps.group_at.contains_key(&group.id) {
             return Err(ControlError::AlreadyExists(format!("group {}", group.id)));
         }
-        let at = place(&mut ps.groups, GroupState { written: group.clone(), wheel, users: 0 });
+        let size = ProfileSize::of_group(group);
+        ps.has_room(&self.program.profile_info(profile).name, size, ProfileSize::default())?;
+        ps.size.add(size);
+        let state = GroupState { written: group.clone(), wheel, users: 0 };
+        let at = place(&mut ps.groups, &mut ps.free_groups, state);
         ps.group_at.insert(group.id, at);
         count_users(ps, group, true);
         Ok(())
@@ -82,7 +94,12 @@ impl Engine {
         let wheel = self.group_wheel(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.group_at.get(&group.id).ok_or_else(|| no_group(group.id))?;
+        let old = ps.group(at).map_or(ProfileSize::default(), |g| ProfileSize::of_group(&g.written));
+        let new = ProfileSize::of_group(group);
+        ps.has_room(&self.program.profile_info(profile).name, new, old)?;
         let Some(g) = &mut ps.groups[at as usize] else { return Err(no_group(group.id)) };
+        ps.size.add(new);
+        ps.size.remove(old);
         let old = std::mem::replace(&mut g.written, group.clone());
         g.wheel = wheel;
         count_users(ps, group, true);
@@ -103,9 +120,16 @@ impl Engine {
         }
         ps.group_at.remove(&id);
         if let Some(g) = ps.groups[at as usize].take() {
+            ps.free_groups.push(at);
+            ps.size.remove(ProfileSize::of_group(&g.written));
             count_users(ps, &g.written, false);
         }
         Ok(())
+    }
+    /// The group with this id.
+    pub fn group(&self, profile: ProfileId, id: u32) -> Option<&Group> {
+        let ps = &self.machine.profiles[profile.index()];
+        Some(&ps.group(*ps.group_at.get(&id)?)?.written)
     }
     /// All groups, by id.
     pub fn groups(&self, profile: ProfileId) -> Vec<Group> {
@@ -127,7 +151,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Checks a group; returns places of members, each as often as it weighs.
+    /// Checks a group; returns places of members that can be chosen, each as often as it weighs.
     fn group_wheel(&self, profile: ProfileId, group: &Group) -> Result<Vec<u32>> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {
@@ -137,29 +161,24 @@ impl Engine {
             )));
         }
         let ps = &self.machine.profiles[profile.index()];
-        let mut weights = Vec::new();
+        let mut shares = Vec::new();
         let mut seen = HashSet::new();
         for m in &group.members {
             if m.weight == 0 || !seen.insert(m.member) {
                 let text = format!("group {}: member {} is there twice, or has no weight", group.id, m.member);
                 return Err(ControlError::InvalidArgument(text));
             }
-            weights.push((*ps.member_at.get(&m.member).ok_or_else(|| no_member(m.member))?, m.weight));
+            let at = *ps.member_at.get(&m.member).ok_or_else(|| no_member(m.member))?;
+            shares.push((at, m.weight, m.watch_port));
         }
-        let total: u64 = weights.iter().map(|w| u64::from(w.1)).sum();
+        let total = ProfileSize::of_group(group).weights;
         if total > MAX_WEIGHT {
             return Err(ControlError::InvalidArgument(format!(
                 "group {}: the weights sum to more than {MAX_WEIGHT}",
                 group.id
             )));
         }
-        if group.max_size > 0 && total > u64::from(group.max_size) {
-            return Err(ControlError::ResourceExhausted(format!(
-                "group {}: its size is at most {}",
-                group.id, group.max_size
-            )));
-        }
-        Ok(wheel(weights.into_iter()))
+        Ok(wheel(shares.into_iter(), &self.machine.ports_down))
     }
 }
 

@@ -1,15 +1,15 @@
 //! Table entries and default actions.
 
 use super::{
-    ActionCall, CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Result, arrays::check_meter, bytes,
-    call, view_call, words,
+    ActionCall, CounterData, Entry, EntryAction, EntryView, KeyField, ProfileSize, Result, bytes, call, view_call,
+    words,
 };
 use crate::engine::Engine;
 use crate::error::ControlError;
 use crate::layout::limbs;
 use crate::machine::EntryState;
 use crate::meter::Meter;
-use crate::profile::{Bound, Call, OneShot, wheel};
+use crate::profile::{Bound, Call, OneShot};
 use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::store::EntryId;
@@ -33,8 +33,10 @@ impl Engine {
         if info.size > 0 && ts.store.len() as u64 >= info.size {
             return Err(ControlError::ResourceExhausted(format!("table '{}' holds {} entries", info.name, info.size)));
         }
+        self.has_room(table, &entry.action, None)?;
         let bound = self.bind(table, &entry.action)?;
-        self.put(table, &raw, Entry { key: written, ..self.canonical(entry, &bound, table) }, bound, now, false);
+        let entry = self.canonical(entry, written, &bound, table);
+        self.put(table, &raw, entry, bound, now, false);
         Ok(())
     }
     /// Replaces the action and attributes of the entry with the same key and priority. Its counter is kept.
@@ -44,8 +46,9 @@ impl Engine {
     pub fn table_modify(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
         let id = self.locate(table, &entry.key, entry.priority)?;
         self.changeable(table)?;
+        self.has_room(table, &entry.action, self.machine.tables[table.index()].bound_of(id))?;
         let bound = self.bind(table, &entry.action)?;
-        let canonical = self.canonical(entry, &bound, table);
+        let canonical = self.canonical(entry, Vec::new(), &bound, table);
         if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
             let old = std::mem::replace(&mut e.bound, bound);
             let key = std::mem::take(&mut e.written.key);
@@ -85,77 +88,6 @@ impl Engine {
     /// Number of entries.
     pub fn table_len(&self, table: TableId) -> usize {
         self.machine.tables[table.index()].store.len()
-    }
-    /// The default action; `None`: none (a miss does nothing).
-    pub fn table_default(&self, table: TableId) -> Option<EntryAction> {
-        let bound = self.machine.tables[table.index()].default.as_ref()?;
-        Some(self.action_of(table, bound))
-    }
-    /// Sets the default action, or (`None`) puts the program's own back.
-    ///
-    /// # Errors
-    /// `PermissionDenied` (const), `InvalidArgument`, `Unimplemented`.
-    pub fn table_set_default(&mut self, table: TableId, action: Option<&EntryAction>) -> Result<()> {
-        let info = self.program.table_info(table);
-        if info.const_default {
-            return Err(ControlError::PermissionDenied(format!(
-                "the default action of table '{}' is constant",
-                info.name
-            )));
-        }
-        let bound = match action {
-            Some(action) => Some(self.bind(table, action)?),
-            None => self.program.tables[table.index()]
-                .default
-                .as_ref()
-                .map(|d| Bound::Call(Call { action: d.action, params: d.params.clone().into() })),
-        };
-        if let Some(old) = std::mem::replace(&mut self.machine.tables[table.index()].default, bound) {
-            self.unbind(table, &old);
-        }
-        Ok(())
-    }
-    /// Sets an entry's direct counter.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` (no direct counter).
-    pub fn direct_counter_write(
-        &mut self,
-        table: TableId,
-        key: &[KeyField],
-        priority: i32,
-        value: CounterData,
-    ) -> Result<()> {
-        if !self.program.table_info(table).direct_counter {
-            return Err(self.lacks(table, "direct counter"));
-        }
-        let id = self.locate(table, key, priority)?;
-        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
-            e.counter = value;
-        }
-        Ok(())
-    }
-    /// Configures an entry's direct meter; `None`: default (always green).
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` (no direct meter, CIR above PIR).
-    pub fn direct_meter_write(
-        &mut self,
-        now: u64,
-        table: TableId,
-        key: &[KeyField],
-        priority: i32,
-        config: Option<MeterConfig>,
-    ) -> Result<()> {
-        if self.program.table_info(table).direct_meter.is_none() {
-            return Err(self.lacks(table, "direct meter"));
-        }
-        check_meter(config)?;
-        let id = self.locate(table, key, priority)?;
-        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
-            e.meter.configure(now, config);
-        }
-        Ok(())
     }
     /// Entries that have now been idle for their timeout and were not yet reported since they last matched.
     pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
@@ -228,7 +160,7 @@ impl Engine {
         ControlError::NotFound(format!("table '{}' has no entry with this key", self.program.table_info(table).name))
     }
 
-    fn lacks(&self, table: TableId, what: &str) -> ControlError {
+    pub(super) fn lacks(&self, table: TableId, what: &str) -> ControlError {
         ControlError::InvalidArgument(format!("table '{}' has no {what}", self.program.table_info(table).name))
     }
 
@@ -274,24 +206,29 @@ impl Engine {
             entry: e.written.clone(),
             is_const: e.is_const,
             counter: info.direct_counter.then_some(e.counter),
-            meter: info.direct_meter.map(|_| e.meter.config()),
+            meter: info.direct_meter.map(|_| e.meter.view()),
             last_hit: e.last_hit,
         })
     }
 
-    /// The entry with its action as it is read back.
-    fn canonical(&self, entry: &Entry, bound: &Bound, table: TableId) -> Entry {
-        Entry { action: self.action_of(table, bound), ..entry.clone() }
+    /// The entry as it is read back.
+    fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
+        Entry {
+            key,
+            priority: entry.priority,
+            action: self.action_of(table, bound),
+            metadata: entry.metadata.clone(),
+            idle_timeout_ns: entry.idle_timeout_ns,
+            cookie: entry.cookie,
+        }
     }
 
     pub(super) fn action_of(&self, table: TableId, bound: &Bound) -> EntryAction {
-        let id_of =
-            |map: &std::collections::BTreeMap<u32, u32>, at: u32| map.iter().find(|e| *e.1 == at).map_or(0, |e| *e.0);
         let profile = self.program.table_info(table).profile.map(|p| &self.machine.profiles[p.index()]);
         match (bound, profile) {
             (Bound::Call(c), _) => EntryAction::Call(view_call(&self.program, c)),
-            (Bound::Member(at), Some(p)) => EntryAction::Member(id_of(&p.member_at, *at)),
-            (Bound::Group(at), Some(p)) => EntryAction::Group(id_of(&p.group_at, *at)),
+            (Bound::Member(at), Some(p)) => EntryAction::Member(p.member(*at).map_or(0, |m| m.id)),
+            (Bound::Group(at), Some(p)) => EntryAction::Group(p.group(*at).map_or(0, |g| g.written.id)),
             (Bound::OneShot(o), _) => EntryAction::OneShot(o.written.clone()),
             (Bound::Member(at) | Bound::Group(at), None) => EntryAction::Member(*at),
         }
@@ -344,8 +281,10 @@ impl Engine {
                 for (w, c) in written.iter_mut().zip(&calls) {
                     w.call = view_call(&program, c);
                 }
-                let wheel = wheel(members.iter().enumerate().map(|(i, m)| (i as u32, m.weight)));
-                Ok(Bound::OneShot(Box::new(OneShot { written, calls, wheel })))
+                let mut one_shot = OneShot { written, calls, wheel: Vec::new() };
+                one_shot.spin_up(&self.machine.ports_down);
+                self.machine.profiles[profile.index()].size.add(ProfileSize::of_action(action));
+                Ok(Bound::OneShot(Box::new(one_shot)))
             }
             EntryAction::Member(id) => {
                 let ps = &mut self.machine.profiles[profile.index()];
@@ -381,8 +320,17 @@ impl Engine {
                     g.users -= 1;
                 }
             }
-            Bound::Call(_) | Bound::OneShot(_) => {}
+            Bound::OneShot(_) => ps.size.remove(ProfileSize::of_bound(bound)),
+            Bound::Call(_) => {}
         }
+    }
+
+    /// Refuses an action for which the table's action profile has no room, once what it replaces is gone.
+    pub(super) fn has_room(&self, table: TableId, action: &EntryAction, replaced: Option<&Bound>) -> Result<()> {
+        let Some(profile) = self.program.table_info(table).profile else { return Ok(()) };
+        let less = replaced.map(ProfileSize::of_bound).unwrap_or_default();
+        let name = &self.program.profile_info(profile).name;
+        self.machine.profiles[profile.index()].has_room(name, ProfileSize::of_action(action), less)
     }
 }
 

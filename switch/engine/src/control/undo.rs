@@ -2,9 +2,9 @@
 //!
 //! An entry keeps its counter, its meter's tokens, its idle time and its age (of equal priorities the older entry wins).
 
-use super::{Entry, KeyField, MeterConfig, Result};
+use super::{Entry, EntryAction, KeyField, MeterConfig, Result};
 use crate::engine::Engine;
-use crate::machine::EntryState;
+use crate::machine::{EntryState, MissState};
 use crate::meter::Meter;
 use crate::program::{MeterId, TableId};
 
@@ -16,6 +16,14 @@ pub struct SavedEntry {
     entry: Entry,
     state: EntryState,
     age: u64,
+}
+
+/// A default entry with everything that belongs to it, at one moment.
+#[derive(Debug, Clone)]
+pub struct SavedDefault {
+    table: TableId,
+    action: Option<EntryAction>,
+    state: MissState,
 }
 
 /// A meter's configuration and tokens, at one moment.
@@ -62,6 +70,28 @@ impl Engine {
         let old = ts.entries[id].replace(EntryState { bound, ..state });
         if let Some(old) = old {
             self.unbind(table, &old.bound);
+        }
+        Ok(())
+    }
+
+    /// The default entry, to be restored later.
+    pub fn default_save(&self, table: TableId) -> SavedDefault {
+        let ts = &self.machine.tables[table.index()];
+        let action = ts.default.as_ref().map(|bound| self.action_of(table, bound));
+        SavedDefault { table, action, state: ts.miss.clone() }
+    }
+
+    /// Puts a default entry back as it was.
+    ///
+    /// # Errors
+    /// `NotFound` when the member or group it had is gone.
+    pub fn default_restore(&mut self, saved: SavedDefault) -> Result<()> {
+        let SavedDefault { table, action, state } = saved;
+        let bound = action.as_ref().map(|action| self.bind(table, action)).transpose()?;
+        let ts = &mut self.machine.tables[table.index()];
+        ts.miss = state;
+        if let Some(old) = std::mem::replace(&mut ts.default, bound) {
+            self.unbind(table, &old);
         }
         Ok(())
     }

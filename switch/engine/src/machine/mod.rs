@@ -5,7 +5,7 @@ mod run;
 mod select;
 mod trace;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::control::{CloneSession, CounterData, Digest, DigestConfig, Entry, Replica};
 use crate::engine::{Drops, Options};
@@ -14,7 +14,7 @@ use crate::profile::{Bound, Call, ProfileState};
 use crate::program::{MatchKind, Program, TableInfo};
 use crate::rng::Rng;
 use crate::state::{Register, State};
-use crate::table::store::Store;
+use crate::table::store::{EntryId, Store};
 use crate::trace::TraceEvent;
 
 /// Jumps backwards that one pass may make.
@@ -44,15 +44,33 @@ pub struct EntryState {
     pub is_const: bool,
 }
 
+/// What a table's default entry holds besides its action.
+#[derive(Debug, Clone, Default)]
+pub struct MissState {
+    pub counter: CounterData,
+    pub meter: Meter,
+    pub metadata: Vec<u8>,
+    pub cookie: u64,
+}
+
 /// A table at run time.
 pub struct TableState {
     pub store: Store,
     pub entries: Vec<Option<EntryState>>,
     pub default: Option<Bound>,
+    /// What else the default entry holds.
+    pub miss: MissState,
     /// The packet's key.
     pub key: Vec<u64>,
     /// Some entry has a counter, a meter or an idle time.
     pub attended: bool,
+}
+
+impl TableState {
+    /// What an entry does.
+    pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
+        self.entries.get(id as usize)?.as_ref().map(|e| &e.bound)
+    }
 }
 
 /// What actions asked for.
@@ -70,6 +88,7 @@ pub struct Requests {
 pub struct Machine {
     pub tables: Vec<TableState>,
     pub profiles: Vec<ProfileState>,
+    pub ports_down: BTreeSet<u32>,
     pub state: State,
     pub value_sets: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     pub multicast: BTreeMap<u32, Vec<Replica>>,
@@ -107,6 +126,7 @@ impl Machine {
                     .default
                     .as_ref()
                     .map(|d| Bound::Call(Call { action: d.action, params: d.params.clone().into() })),
+                miss: MissState::default(),
                 key: vec![0; t.key.words],
                 attended: t.info.direct_counter || t.info.direct_meter.is_some() || t.info.support_timeout,
             })
@@ -126,6 +146,7 @@ impl Machine {
         Machine {
             tables,
             profiles: program.profiles.iter().map(|_| ProfileState::default()).collect(),
+            ports_down: BTreeSet::new(),
             state,
             value_sets: vec![Vec::new(); o.value_sets.len()],
             multicast: BTreeMap::new(),

@@ -156,7 +156,7 @@ impl Machine {
                     let cells = &mut self.state.meters[usize::from(meter)];
                     if let Some(m) = usize::try_from(s!(index)).ok().and_then(|i| cells.get_mut(i)) {
                         let bytes = p.objects.meters[usize::from(meter)].bytes;
-                        s!(d) = m.execute(self.now, if bytes { self.frame_length } else { 1 });
+                        s!(d) = m.execute(self.now, self.frame_length, bytes);
                     }
                 }
                 Op::Extract { header } => self.extract(p, s, header.into(), data)?,
@@ -222,8 +222,7 @@ impl Machine {
                     e.reported = false;
                     e.counter.count(self.frame_length);
                     if let Some(m) = t.info.direct_meter {
-                        let cost = if p.objects.meters[m.index()].bytes { self.frame_length } else { 1 };
-                        let colour = e.meter.execute(self.now, cost);
+                        let colour = e.meter.execute(self.now, self.frame_length, p.objects.meters[m.index()].bytes);
                         if let Some(target) = p.objects.meter_targets[m.index()] {
                             s[usize::from(target.slot)] = colour;
                         }
@@ -231,7 +230,22 @@ impl Machine {
                 }
                 Some(&e.bound)
             }
-            None => ts.default.as_ref(),
+            None => {
+                if ts.attended {
+                    ts.miss.counter.count(self.frame_length);
+                    // As on BMv2, the meter's field keeps its value, unless the default entry has been given a meter.
+                    if let Some(m) = t.info.direct_meter
+                        && ts.miss.meter.config().is_some()
+                    {
+                        let bytes = p.objects.meters[m.index()].bytes;
+                        let colour = ts.miss.meter.execute(self.now, self.frame_length, bytes);
+                        if let Some(target) = p.objects.meter_targets[m.index()] {
+                            s[usize::from(target.slot)] = colour;
+                        }
+                    }
+                }
+                ts.default.as_ref()
+            }
         };
         let call = match (bound, t.info.profile) {
             (Some(Bound::Call(call)), _) => Some(call),

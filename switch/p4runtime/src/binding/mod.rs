@@ -9,7 +9,9 @@ mod table;
 
 use std::collections::HashMap;
 
-use sluice_engine::{ActionId, CounterId, DigestId, MeterId, ProfileId, Program, RegisterId, TableId, ValueSetId};
+use sluice_engine::{
+    ActionId, CounterId, DigestId, MeterId, ProfileId, ProfileLimit, Program, RegisterId, TableId, ValueSetId,
+};
 use thiserror::Error;
 
 use crate::proto::p4::config::v1 as p4info;
@@ -154,6 +156,8 @@ pub struct ProfileBinding {
     pub actions: ActionSet,
     /// Has groups.
     pub with_selector: bool,
+    /// What it may hold.
+    pub limit: Option<ProfileLimit>,
     /// Limit for `max_size` and for one-shot groups; 0 for none.
     pub max_group_size: u32,
     /// Members are counted instead of weights against `max_group_size`.

@@ -1,6 +1,6 @@
 //! The externs of P4Info, resolved.
 
-use sluice_engine::Program;
+use sluice_engine::{ProfileLimit, Program};
 
 use super::table::{bind_actions, bind_key, different};
 use super::{
@@ -66,12 +66,18 @@ pub fn profiles(
                 Some(Semantics::SumOfMembers(members)) => (true, limit(members.max_member_weight)),
                 Some(Semantics::SumOfWeights(_)) | None => (false, 0),
             };
+            let counted = match (profile.with_selector, size_counts_members) {
+                (false, _) => ProfileLimit::Members,
+                (true, false) => ProfileLimit::Weights,
+                (true, true) => ProfileLimit::Places,
+            };
             Ok(ProfileBinding {
                 id: preamble.id,
                 name: preamble.name.clone(),
                 engine,
                 actions: bind_actions(&entries, actions, &place, |name| program.profile_action(engine, name))?,
                 with_selector: profile.with_selector,
+                limit: u64::try_from(profile.size).ok().filter(|size| *size > 0).map(counted),
                 max_group_size: limit(profile.max_group_size),
                 size_counts_members,
                 max_member_weight,

@@ -1,8 +1,8 @@
 //! Indirect meters.
 
-use sluice_engine::MeterConfig;
+use sluice_engine::{CounterData, MeterConfig, MeterView};
 
-use super::counter::cells;
+use super::counter::{cells, encode_data};
 use super::{Operation, Source, Target, amount, cell_index, unknown};
 use crate::binding::MeterBinding;
 use crate::fault::{Fault, Outcome};
@@ -40,44 +40,54 @@ pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     }
 }
 
-/// The refusal of per-colour counts.
+/// Whether the counts by colour are to be cleared, which is all that can be done with them.
 ///
 /// # Errors
-/// `UNIMPLEMENTED` when they are asked for.
-pub fn no_colour_counts(counts: Option<&p4::MeterCounterData>) -> Outcome {
-    match counts {
-        None => Ok(()),
-        Some(_) => Err(Fault::unimplemented("meters do not count by colour; leave the counter data unset")),
+/// `INVALID_ARGUMENT` for counts other than zero.
+pub fn clears_counts(counts: Option<&p4::MeterCounterData>) -> Outcome<bool> {
+    let Some(p4::MeterCounterData { green, yellow, red }) = counts else { return Ok(false) };
+    let zero = |counts: &Option<p4::CounterData>| counts.is_none_or(|counts| counts == p4::CounterData::default());
+    if [green, yellow, red].into_iter().all(zero) {
+        return Ok(true);
     }
+    Err(Fault::invalid("a meter's counts by colour can be set to 0 only"))
 }
 
-/// Configures one cell or all of them.
+/// Counts by colour for the wire.
+pub fn encode_counts(counts: [CounterData; 3]) -> p4::MeterCounterData {
+    let [green, yellow, red] = counts.map(|counts| Some(encode_data(counts)));
+    p4::MeterCounterData { green, yellow, red }
+}
+
+/// Configures one cell or all of them, and clears their counts by colour when asked to.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
     let meter = target.binding.meters.get(entry.meter_id).ok_or_else(|| unknown("meter", entry.meter_id))?;
     let place = format!("meter {}", meter.name);
     operation.must_modify(&place)?;
-    no_colour_counts(entry.counter_data.as_ref())?;
+    let clear = clears_counts(entry.counter_data.as_ref()).map_err(|fault| fault.within(&place))?;
     let index = cell_index(entry.index.as_ref(), meter.size, &place)?;
     let config = entry.config.as_ref().map(decode_config).transpose().map_err(|fault| fault.within(&place))?;
     for cell in cells(index, meter.size) {
         target.engine.meter_write(target.now, meter.engine, cell, config)?;
+        if clear {
+            target.engine.meter_clear_counts(meter.engine, cell)?;
+        }
     }
     Ok(())
 }
 
-/// Reads one cell, one array or all arrays.
+/// Reads one cell, one array or all arrays; counts by colour only when the pattern asks for them.
 pub fn read(source: &Source<'_>, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
-    no_colour_counts(entry.counter_data.as_ref())?;
     let mut found = Vec::new();
     let mut read = |meter: &MeterBinding| {
         let index = cell_index(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
         for cell in cells(index, meter.size) {
-            let config = source.engine.meter_read(meter.engine, cell)?;
+            let MeterView { config, counts } = source.engine.meter_read(meter.engine, cell)?;
             found.push(p4::MeterEntry {
                 meter_id: meter.id,
                 index: Some(p4::Index { index: cell as i64 }),
                 config: config.map(encode_config),
-                counter_data: None,
+                counter_data: entry.counter_data.map(|_| encode_counts(counts)),
             });
         }
         Outcome::Ok(())

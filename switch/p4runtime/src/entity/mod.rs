@@ -2,6 +2,7 @@
 
 pub mod counter;
 pub mod digest;
+pub mod direct;
 pub mod meter;
 pub mod profile;
 pub mod register;
@@ -15,6 +16,7 @@ use sluice_engine::Engine;
 
 use crate::binding::Binding;
 use crate::fault::{Fault, Outcome};
+use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 
 /// What a write works on; packets wait while it exists.
@@ -25,6 +27,8 @@ pub struct Target<'a> {
     pub binding: &'a Binding,
     /// The replication entries in the words of the client.
     pub replication: &'a mut ReplicationEntries,
+    /// The ports of the switch.
+    pub ports: &'a Ports,
     /// Nanoseconds since the switch started.
     pub now: u64,
 }

@@ -6,6 +6,7 @@ use super::{Operation, Source, Target, unknown};
 use crate::actions::{self, Role};
 use crate::binding::{Binding, ProfileBinding};
 use crate::fault::{Fault, Outcome};
+use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
 use p4::action_profile_group::member::WatchKind;
 
@@ -56,11 +57,11 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
     if operation == Operation::Delete {
         return target.engine.group_delete(profile.engine, group.group_id).map_err(|error| within(error.into()));
     }
-    let decoded = decode_group(profile, group).map_err(within)?;
+    let decoded = decode_group(profile, target.ports, group).map_err(within)?;
     let result = match operation {
         Operation::Insert => target.engine.group_insert(profile.engine, &decoded),
         Operation::Modify | Operation::Delete => {
-            let old = target.engine.groups(profile.engine).into_iter().find(|old| old.id == decoded.id);
+            let old = target.engine.group(profile.engine, decoded.id);
             if let Some(old) = old.filter(|old| old.max_size != decoded.max_size) {
                 return Err(within(Fault::invalid(format!(
                     "max_size cannot be changed from {} to {}",
@@ -73,7 +74,7 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
     result.map_err(|error| within(error.into()))
 }
 
-fn decode_group(profile: &ProfileBinding, group: &p4::ActionProfileGroup) -> Outcome<Group> {
+fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfileGroup) -> Outcome<Group> {
     let max_size = u32::try_from(group.max_size).map_err(|_| Fault::invalid("max_size is negative"))?;
     let limit = profile.max_group_size;
     if limit > 0 && !(1..=limit).contains(&max_size) {
@@ -88,8 +89,8 @@ fn decode_group(profile: &ProfileBinding, group: &p4::ActionProfileGroup) -> Out
             member: member.member_id,
             weight: actions::decode_weight(profile, member.weight)?,
             watch_port: match &member.watch_kind {
-                None => Vec::new(),
-                Some(WatchKind::WatchPort(port)) => port.clone(),
+                None => None,
+                Some(WatchKind::WatchPort(port)) => ports.watched(port)?,
                 Some(WatchKind::Watch(_)) => return Err(actions::watch_is_deprecated()),
             },
         });
@@ -109,13 +110,14 @@ fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
 pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> Outcome<Vec<p4::ActionProfileMember>> {
     let mut found = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
-        let members = source.engine.members(profile.engine).into_iter();
-        found.extend(members.filter(|member| pattern.member_id == 0 || member.id == pattern.member_id).map(|member| {
-            p4::ActionProfileMember {
-                action_profile_id: profile.id,
-                member_id: member.id,
-                action: Some(actions::encode_action(source.binding, &profile.actions, &member.call)),
-            }
+        let members = match pattern.member_id {
+            0 => source.engine.members(profile.engine),
+            id => source.engine.member(profile.engine, id).into_iter().collect(),
+        };
+        found.extend(members.iter().map(|member| p4::ActionProfileMember {
+            action_profile_id: profile.id,
+            member_id: member.id,
+            action: Some(actions::encode_action(source.binding, &profile.actions, &member.call)),
         }));
     }
     Ok(found)
@@ -131,8 +133,11 @@ pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Out
             members: group.members.iter().map(|member| encode_member(profile, member)).collect(),
             max_size: group.max_size as i32,
         };
-        let groups = source.engine.groups(profile.engine).into_iter();
-        found.extend(groups.filter(|group| pattern.group_id == 0 || group.id == pattern.group_id).map(encode));
+        let groups = match pattern.group_id {
+            0 => source.engine.groups(profile.engine),
+            id => source.engine.group(profile.engine, id).cloned().into_iter().collect(),
+        };
+        found.extend(groups.into_iter().map(encode));
     }
     Ok(found)
 }
@@ -141,6 +146,6 @@ fn encode_member(profile: &ProfileBinding, member: &GroupMember) -> p4::action_p
     p4::action_profile_group::Member {
         member_id: member.member,
         weight: if profile.weights_disallowed { 0 } else { member.weight as i32 },
-        watch_kind: (!member.watch_port.is_empty()).then(|| WatchKind::WatchPort(member.watch_port.clone())),
+        watch_kind: member.watch_port.map(|port| WatchKind::WatchPort(ports::encode(port))),
     }
 }

@@ -1,12 +1,15 @@
 //! Multicast groups and clone sessions.
+//!
+//! A replica with backups goes to the first of its ports that is up; with none of them up, to its own, where it is lost.
+//! The engine knows that port only: it is told anew when a port goes down or comes up.
 
 use std::collections::BTreeMap;
 
-use sluice_engine::{CloneSession, Replica};
+use sluice_engine::{CloneSession, ControlError, Engine, Replica};
 
-use super::{Operation, Source, Target};
-use crate::bits;
+use super::{Operation, ReplicationEntries, Source, Target};
 use crate::fault::{Fault, Outcome};
+use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
 use p4::packet_replication_engine_entry::Type;
 use p4::replica::PortKind;
@@ -30,7 +33,7 @@ fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Multic
         return Ok(());
     }
     let replicas = decode_replicas(&group.replicas).map_err(|fault| fault.within(&place))?;
-    target.engine.multicast_set(id, Some(&replicas))?;
+    target.engine.multicast_set(id, Some(&choose(&replicas, target.ports)))?;
     target.replication.groups.insert(id, group.clone());
     Ok(())
 }
@@ -44,12 +47,7 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
         target.replication.sessions.remove(&id);
         return Ok(());
     }
-    let config = CloneSession {
-        replicas: decode_replicas(&session.replicas).map_err(|fault| fault.within(&place))?,
-        class_of_service: session.class_of_service,
-        packet_length_bytes: u32::try_from(session.packet_length_bytes)
-            .map_err(|_| Fault::invalid(format!("{place}: packet_length_bytes is negative")))?,
-    };
+    let config = decode_session(session, target.ports).map_err(|fault| fault.within(&place))?;
     target.engine.clone_session_set(id, Some(&config))?;
     target.replication.sessions.insert(id, session.clone());
     Ok(())
@@ -64,29 +62,74 @@ fn check_presence<T>(operation: Operation, present: &BTreeMap<u32, T>, id: u32, 
     }
 }
 
-fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Replica>> {
-    let mut decoded = Vec::with_capacity(replicas.len());
+fn decode_session(session: &p4::CloneSessionEntry, ports: &Ports) -> Outcome<CloneSession> {
+    Ok(CloneSession {
+        replicas: choose(&decode_replicas(&session.replicas)?, ports),
+        class_of_service: session.class_of_service,
+        packet_length_bytes: u32::try_from(session.packet_length_bytes)
+            .map_err(|_| Fault::invalid("packet_length_bytes is negative"))?,
+    })
+}
+
+/// A replica and its backups, the most preferred first.
+type Choice = Vec<Replica>;
+
+fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
+    let mut decoded: Vec<Choice> = Vec::with_capacity(replicas.len());
     for replica in replicas {
-        if !replica.backup_replicas.is_empty() {
-            return Err(Fault::unimplemented("backup replicas are not supported"));
-        }
         let port = match &replica.port_kind {
             Some(PortKind::EgressPort(port)) => *port,
-            Some(PortKind::Port(port)) => {
-                let bytes = bits::unsigned(port, 32).map_err(|fault| fault.within("replica port"))?;
-                bytes.iter().fold(0, |port, byte| port << 8 | u32::from(*byte))
-            }
+            Some(PortKind::Port(port)) => ports::number(port).map_err(|fault| fault.within("replica port"))?,
             None => return Err(Fault::invalid("a replica has no port")),
         };
-        let instance = u16::try_from(replica.instance)
-            .map_err(|_| Fault::invalid(format!("the replica instance {} has more than 16 bits", replica.instance)))?;
-        let replica = Replica { port, instance };
-        if decoded.contains(&replica) {
-            return Err(Fault::invalid(format!("port {port} with instance {instance} is there twice")));
+        let mut choice = vec![decode_replica(port, replica.instance)?];
+        for backup in &replica.backup_replicas {
+            let backup_port = ports::number(&backup.port).map_err(|fault| fault.within("backup replica port"))?;
+            if backup_port == port {
+                return Err(Fault::invalid(format!("port {port} is its own backup")));
+            }
+            choice.push(decode_replica(backup_port, backup.instance)?);
         }
-        decoded.push(replica);
+        for (place, replica) in choice.iter().enumerate() {
+            if decoded.iter().flatten().chain(&choice[..place]).any(|earlier| earlier == replica) {
+                let Replica { port, instance } = replica;
+                return Err(Fault::invalid(format!("port {port} with instance {instance} is there twice")));
+            }
+        }
+        decoded.push(choice);
     }
     Ok(decoded)
+}
+
+fn decode_replica(port: u32, instance: u32) -> Outcome<Replica> {
+    let instance = u16::try_from(instance)
+        .map_err(|_| Fault::invalid(format!("the replica instance {instance} has more than 16 bits")))?;
+    Ok(Replica { port, instance })
+}
+
+/// Of each choice, the first whose port is up, else the first.
+fn choose(choices: &[Choice], ports: &Ports) -> Vec<Replica> {
+    let choose = |choice: &Choice| choice.iter().find(|replica| ports.is_up(replica.port)).or(choice.first()).copied();
+    choices.iter().filter_map(choose).collect()
+}
+
+/// Chooses again between replicas and their backups, because a port went down or came up.
+///
+/// # Errors
+/// None, because everything was accepted before.
+pub fn choose_again(engine: &mut Engine, entries: &ReplicationEntries, ports: &Ports) -> Result<(), ControlError> {
+    let has_backups = |replicas: &[p4::Replica]| replicas.iter().any(|replica| !replica.backup_replicas.is_empty());
+    for (id, group) in entries.groups.iter().filter(|(_, group)| has_backups(&group.replicas)) {
+        if let Ok(choices) = decode_replicas(&group.replicas) {
+            engine.multicast_set(*id, Some(&choose(&choices, ports)))?;
+        }
+    }
+    for (id, session) in entries.sessions.iter().filter(|(_, session)| has_backups(&session.replicas)) {
+        if let Ok(config) = decode_session(session, ports) {
+            engine.clone_session_set(*id, Some(&config))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads one group or session, or all of one of the two kinds.

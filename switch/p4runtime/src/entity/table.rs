@@ -1,9 +1,9 @@
-//! Table entries, default actions, and the counters and meters that belong to entries.
+//! Table entries and default actions, with the counters and meters that are written and read together with them.
 
-use sluice_engine::{Entry, EntryAction, EntryView, KeyField};
+use sluice_engine::{CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Of};
 
 use super::counter::{decode_data, encode_data};
-use super::meter::{decode_config, encode_config, no_colour_counts};
+use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
 use super::{Operation, Source, Target, amount, unknown};
 use crate::actions::{self, Role};
 use crate::binding::{Binding, TableBinding};
@@ -50,11 +50,10 @@ fn write_entry(
     let action = entry
         .action
         .as_ref()
-        .map(|action| actions::decode_entry_action(target.binding, table, action, Role::Entry))
+        .map(|action| actions::decode_entry_action(target.binding, target.ports, table, action, Role::Entry))
         .transpose()?;
     // Everything that can be wrong is found before the first change.
-    let counter = entry.counter_data.as_ref().map(decode_data).transpose()?;
-    let meter = entry.meter_config.as_ref().map(decode_config).transpose()?;
+    let direct = Direct::decode(entry)?;
     let (engine, now) = (&mut *target.engine, target.now);
     match (operation, action) {
         (Operation::Insert, None) => {
@@ -77,13 +76,38 @@ fn write_entry(
             }
         }
     }
-    if let Some(counter) = counter {
-        engine.direct_counter_write(table.engine, &key, priority, counter)?;
+    direct.write(target, table, Of::Entry(&key, priority))
+}
+
+/// What an entry's counter and meter are to become.
+struct Direct {
+    counter: Option<CounterData>,
+    meter: Option<MeterConfig>,
+    clears_counts: bool,
+}
+
+impl Direct {
+    fn decode(entry: &p4::TableEntry) -> Outcome<Self> {
+        Ok(Self {
+            counter: entry.counter_data.as_ref().map(decode_data).transpose()?,
+            meter: entry.meter_config.as_ref().map(decode_config).transpose()?,
+            clears_counts: clears_counts(entry.meter_counter_data.as_ref())?,
+        })
     }
-    if table.meter.is_some() {
-        engine.direct_meter_write(now, table.engine, &key, priority, meter)?;
+
+    fn write(&self, target: &mut Target<'_>, table: &TableBinding, of: Of<'_>) -> Outcome {
+        let (engine, id) = (&mut *target.engine, table.engine);
+        if let Some(counter) = self.counter {
+            engine.direct_counter_write(id, of, counter)?;
+        }
+        if table.meter.is_some() {
+            engine.direct_meter_write(target.now, id, of, self.meter)?;
+        }
+        if self.clears_counts {
+            engine.direct_meter_clear_counts(id, of)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn whole_entry(entry: &p4::TableEntry, key: Vec<KeyField>, action: EntryAction) -> Outcome<Entry> {
@@ -116,7 +140,6 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
 
 /// What can be refused without knowing the entry that is there.
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
-    no_colour_counts(entry.meter_counter_data.as_ref())?;
     if entry.is_const {
         return Err(Fault::invalid("is_const is for reading; entries of the program itself are const"));
     }
@@ -129,7 +152,8 @@ fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.counter_data.is_some() && table.counter.is_none() {
         return Err(Fault::invalid("the table has no direct counter"));
     }
-    if entry.meter_config.is_some() && table.meter.is_none() {
+    let meter = entry.meter_config.is_some() || entry.meter_counter_data.is_some();
+    if meter && table.meter.is_none() {
         return Err(Fault::invalid("the table has no direct meter"));
     }
     Ok(())
@@ -149,18 +173,20 @@ fn write_default(
     if entry.idle_timeout_ns != 0 {
         return Err(Fault::invalid("the default action has no idle timeout"));
     }
-    if entry.counter_data.is_some() || entry.meter_config.is_some() {
-        return Err(Fault::unimplemented("counters and meters of the default action cannot be written"));
-    }
     if table.const_default {
         return Err(Fault::denied("the default action is const"));
     }
     let action = entry
         .action
         .as_ref()
-        .map(|action| actions::decode_entry_action(target.binding, table, action, Role::Default))
+        .map(|action| actions::decode_entry_action(target.binding, target.ports, table, action, Role::Default))
         .transpose()?;
-    Ok(target.engine.table_set_default(table.engine, action.as_ref())?)
+    let direct = Direct::decode(entry)?;
+    target.engine.table_set_default(table.engine, action.as_ref())?;
+    if action.is_some() {
+        target.engine.table_label_default(table.engine, entry.metadata.clone(), entry.controller_metadata);
+    }
+    direct.write(target, table, Of::Default)
 }
 
 /// Reads the entries that fit the pattern, or default actions.
@@ -189,16 +215,8 @@ fn read_from(
     pattern: &p4::TableEntry,
     found: &mut Vec<p4::TableEntry>,
 ) -> Outcome {
-    no_colour_counts(pattern.meter_counter_data.as_ref())?;
     if pattern.is_default_action {
-        let action = source.engine.table_default(table.engine);
-        found.push(p4::TableEntry {
-            table_id: table.id,
-            is_default_action: true,
-            is_const: table.const_default,
-            action: action.map(|action| actions::encode_entry_action(source.binding, table, &action)),
-            ..Default::default()
-        });
+        found.push(read_default(source, table, pattern)?);
         return Ok(());
     }
     for view in select(source, table, pattern)? {
@@ -207,8 +225,28 @@ fn read_from(
     Ok(())
 }
 
+/// The default entry; counter and meter only when the pattern asks for them.
+fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
+    if pattern.time_since_last_hit.is_some() {
+        return Err(Fault::invalid("the default action has no idle timeout"));
+    }
+    let view = source.engine.table_default(table.engine);
+    Ok(p4::TableEntry {
+        table_id: table.id,
+        is_default_action: true,
+        is_const: table.const_default,
+        action: view.action.map(|action| actions::encode_entry_action(source.binding, table, &action)),
+        metadata: view.metadata,
+        controller_metadata: view.cookie,
+        meter_config: pattern.meter_config.and(view.meter).and_then(|meter| meter.config).map(encode_config),
+        meter_counter_data: pattern.meter_counter_data.and(view.meter).map(|meter| encode_counts(meter.counts)),
+        counter_data: pattern.counter_data.and(view.counter).map(encode_data),
+        ..Default::default()
+    })
+}
+
 /// The entries of a table that fit the pattern.
-fn select(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<EntryView>> {
+pub fn select(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<EntryView>> {
     let action_id = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
         Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
@@ -253,7 +291,8 @@ fn encode_entry(
     let idle = || p4::table_entry::IdleTimeout { elapsed_ns: now.saturating_sub(view.last_hit) as i64 };
     p4::TableEntry {
         action: Some(actions::encode_entry_action(binding, table, &entry.action)),
-        meter_config: pattern.meter_config.and(view.meter).flatten().map(encode_config),
+        meter_config: pattern.meter_config.and(view.meter).and_then(|meter| meter.config).map(encode_config),
+        meter_counter_data: pattern.meter_counter_data.and(view.meter).map(|meter| encode_counts(meter.counts)),
         counter_data: pattern.counter_data.and(view.counter).map(encode_data),
         time_since_last_hit: pattern.time_since_last_hit.filter(|_| table.idle_timeout).map(|_| idle()),
         ..encode_key_and_attributes(table, view)
@@ -275,21 +314,6 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
     }
 }
 
-/// The entry that a direct counter or meter belongs to.
-fn find_entry<'b>(
-    binding: &'b Binding,
-    entry: Option<&p4::TableEntry>,
-) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
-    let entry = entry.ok_or_else(|| Fault::invalid("the table entry is missing"))?;
-    let table = find_table(binding, entry.table_id)?;
-    if entry.is_default_action {
-        return Err(
-            Fault::unimplemented("counters and meters of the default action cannot be reached").within(&place(table))
-        );
-    }
-    locate(binding, entry)
-}
-
 /// What identifies an entry: its table, key and priority.
 ///
 /// # Errors
@@ -303,89 +327,4 @@ pub fn locate<'b>(binding: &'b Binding, entry: &p4::TableEntry) -> Outcome<(&'b 
     let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;
     check_priority(table, entry.priority).map_err(|fault| fault.within(&place(table)))?;
     Ok((table, key, entry.priority))
-}
-
-/// Sets the counter of an entry.
-pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
-    operation.must_modify("a direct counter")?;
-    let (table, key, priority) = find_entry(target.binding, entry.table_entry.as_ref())?;
-    if table.counter.is_none() {
-        return Err(Fault::invalid(format!("{} has no direct counter", place(table))));
-    }
-    let data = entry.data.as_ref().map(decode_data).transpose()?;
-    let result = match data {
-        Some(data) => target.engine.direct_counter_write(table.engine, &key, priority, data),
-        None => target.engine.table_get(table.engine, &key, priority).map(|_| ()),
-    };
-    result.map_err(|error| Fault::from(error).within(&place(table)))
-}
-
-/// Configures the meter of an entry.
-pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
-    operation.must_modify("a direct meter")?;
-    no_colour_counts(entry.counter_data.as_ref())?;
-    let (table, key, priority) = find_entry(target.binding, entry.table_entry.as_ref())?;
-    if table.meter.is_none() {
-        return Err(Fault::invalid(format!("{} has no direct meter", place(table))));
-    }
-    let config = entry.config.as_ref().map(decode_config).transpose()?;
-    target
-        .engine
-        .direct_meter_write(target.now, table.engine, &key, priority, config)
-        .map_err(|error| Fault::from(error).within(&place(table)))
-}
-
-/// Entries whose direct resource is asked for, with the message that names each.
-fn read_direct(
-    source: &Source<'_>,
-    entry: Option<&p4::TableEntry>,
-    has_resource: impl Fn(&TableBinding) -> bool,
-    what: &str,
-) -> Outcome<Vec<(p4::TableEntry, EntryView)>> {
-    let pattern = entry.cloned().unwrap_or_default();
-    if pattern.is_default_action {
-        return Err(Fault::unimplemented(format!("the {what} of the default action cannot be read")));
-    }
-    let tables: Vec<&TableBinding> = match pattern.table_id {
-        0 => source.binding.tables.iter().filter(|table| has_resource(table)).collect(),
-        id => {
-            let table = find_table(source.binding, id)?;
-            if !has_resource(table) {
-                return Err(Fault::invalid(format!("{} has no {what}", place(table))));
-            }
-            vec![table]
-        }
-    };
-    let mut found = Vec::new();
-    for table in tables {
-        for view in select(source, table, &pattern).map_err(|fault| fault.within(&place(table)))? {
-            found.push((encode_key_and_attributes(table, &view), view));
-        }
-        if found.is_empty() && !pattern.r#match.is_empty() {
-            return Err(Fault::not_found(format!("{} has no such entry", place(table))));
-        }
-    }
-    Ok(found)
-}
-
-/// Reads the counters of one entry, of a table's entries or of all tables' entries.
-pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
-    let found = read_direct(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
-    let entity = |(entry, view): (p4::TableEntry, EntryView)| p4::DirectCounterEntry {
-        table_entry: Some(entry),
-        data: view.counter.map(encode_data),
-    };
-    Ok(found.into_iter().map(entity).collect())
-}
-
-/// Reads the meters of one entry, of a table's entries or of all tables' entries.
-pub fn read_meters(source: &Source<'_>, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
-    no_colour_counts(pattern.counter_data.as_ref())?;
-    let found = read_direct(source, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
-    let entity = |(entry, view): (p4::TableEntry, EntryView)| p4::DirectMeterEntry {
-        table_entry: Some(entry),
-        config: view.meter.flatten().map(encode_config),
-        counter_data: None,
-    };
-    Ok(found.into_iter().map(entity).collect())
 }

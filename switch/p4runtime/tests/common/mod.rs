@@ -34,6 +34,7 @@ pub const TERNARY: u32 = 0x0200_0003;
 pub const POOL_TABLE: u32 = 0x0200_0004;
 pub const PLAIN_POOL_TABLE: u32 = 0x0200_0005;
 pub const CONST: u32 = 0x0200_0006;
+pub const NO_ACTION: u32 = 21_257_015;
 pub const DROP: u32 = 0x0100_0001;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const BROADCAST: u32 = 0x0100_0003;
@@ -92,6 +93,10 @@ impl Switch {
 
     pub async fn client(&self) -> P4RuntimeClient<Channel> {
         P4RuntimeClient::connect(self.address.clone()).await.unwrap().max_decoding_message_size(4 << 20)
+    }
+
+    pub async fn channel(&self) -> Channel {
+        tonic::transport::Endpoint::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
     /// A controller of the default role that has bid with this election id.

@@ -1,0 +1,49 @@
+//! Which ports are up, as far as groups watch them.
+
+use std::collections::BTreeSet;
+
+use crate::engine::Engine;
+use crate::machine::TableState;
+use crate::profile::{Bound, OneShot, wheel};
+
+impl Engine {
+    /// Says that a port is up (every port is at first) or down. Members that watch it are back in the choice, or out of it,
+    /// for the next packet on; a group all of whose members are out does nothing, as an empty one.
+    pub fn set_port(&mut self, port: u32, up: bool) {
+        let down = &mut self.machine.ports_down;
+        let changed = if up { down.remove(&port) } else { down.insert(port) };
+        if !changed {
+            return;
+        }
+        for ps in &mut self.machine.profiles {
+            for group in ps.groups.iter_mut().flatten() {
+                if group.written.members.iter().any(|m| m.watch_port == Some(port)) {
+                    let at = |id: u32| ps.member_at.get(&id).copied();
+                    let members = group.written.members.iter();
+                    let shares = members.filter_map(|m| Some((at(m.member)?, m.weight, m.watch_port)));
+                    group.wheel = wheel(shares, down);
+                }
+            }
+        }
+        for table in &mut self.machine.tables {
+            for one_shot in one_shots(table) {
+                if one_shot.written.iter().any(|m| m.watch_port == Some(port)) {
+                    one_shot.spin_up(down);
+                }
+            }
+        }
+    }
+
+    /// The ports that are down.
+    pub fn ports_down(&self) -> &BTreeSet<u32> {
+        &self.machine.ports_down
+    }
+}
+
+fn one_shots(table: &mut TableState) -> impl Iterator<Item = &mut OneShot> {
+    let entries = table.entries.iter_mut().flatten().map(|e| &mut e.bound);
+    entries.chain(table.default.as_mut()).filter_map(|bound| match bound {
+        Bound::OneShot(one_shot) => Some(&mut **one_shot),
+        Bound::Call(_) | Bound::Member(_) | Bound::Group(_) => None,
+    })
+}

@@ -1,0 +1,135 @@
+//! Counters and meters that belong to table entries, the default ones included, on their own.
+
+use sluice_engine::{CounterData, KeyField, MeterView, Of};
+
+use super::counter::{decode_data, encode_data};
+use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
+use super::table::{encode_key_and_attributes, find_table, locate, place, select};
+use super::{Operation, Source, Target};
+use crate::binding::{Binding, TableBinding};
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::v1 as p4;
+
+/// The entry that a direct counter or meter belongs to; no key for the default one.
+struct Owner<'b> {
+    table: &'b TableBinding,
+    key: Option<(Vec<KeyField>, i32)>,
+}
+
+impl<'b> Owner<'b> {
+    fn find(binding: &'b Binding, entry: Option<&p4::TableEntry>) -> Outcome<Self> {
+        let entry = entry.ok_or_else(|| Fault::invalid("the table entry is missing"))?;
+        if entry.is_default_action {
+            let table = find_table(binding, entry.table_id)?;
+            if !entry.r#match.is_empty() || entry.priority != 0 {
+                let fault = Fault::invalid("the default action has neither match fields nor priority");
+                return Err(fault.within(&place(table)));
+            }
+            return Ok(Self { table, key: None });
+        }
+        let (table, key, priority) = locate(binding, entry)?;
+        Ok(Self { table, key: Some((key, priority)) })
+    }
+
+    fn of(&self) -> Of<'_> {
+        self.key.as_ref().map_or(Of::Default, |(key, priority)| Of::Entry(key, *priority))
+    }
+}
+
+/// Sets the counter of an entry.
+pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
+    operation.must_modify("a direct counter")?;
+    let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
+    let within = |fault: Fault| fault.within(&place(owner.table));
+    if owner.table.counter.is_none() {
+        return Err(Fault::invalid(format!("{} has no direct counter", place(owner.table))));
+    }
+    let result = match (entry.data.as_ref().map(decode_data).transpose().map_err(within)?, &owner.key) {
+        (Some(data), _) => target.engine.direct_counter_write(owner.table.engine, owner.of(), data),
+        (None, Some((key, priority))) => target.engine.table_get(owner.table.engine, key, *priority).map(|_| ()),
+        (None, None) => Ok(()),
+    };
+    result.map_err(|error| within(error.into()))
+}
+
+/// Configures the meter of an entry, and clears its counts by colour when asked to.
+pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
+    operation.must_modify("a direct meter")?;
+    let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
+    let (table, within) = (owner.table.engine, |fault: Fault| fault.within(&place(owner.table)));
+    if owner.table.meter.is_none() {
+        return Err(Fault::invalid(format!("{} has no direct meter", place(owner.table))));
+    }
+    let clear = clears_counts(entry.counter_data.as_ref()).map_err(within)?;
+    let config = entry.config.as_ref().map(decode_config).transpose().map_err(within)?;
+    let written = target.engine.direct_meter_write(target.now, table, owner.of(), config);
+    written.map_err(|error| within(error.into()))?;
+    if clear {
+        target.engine.direct_meter_clear_counts(table, owner.of()).map_err(|error| within(error.into()))?;
+    }
+    Ok(())
+}
+
+/// An entry with its direct resources.
+struct Found {
+    entry: p4::TableEntry,
+    counter: Option<CounterData>,
+    meter: Option<MeterView>,
+}
+
+/// Entries whose direct resource is asked for, with the message that names each.
+fn find(
+    source: &Source<'_>,
+    entry: Option<&p4::TableEntry>,
+    has_resource: impl Fn(&TableBinding) -> bool,
+    what: &str,
+) -> Outcome<Vec<Found>> {
+    let pattern = entry.cloned().unwrap_or_default();
+    let tables: Vec<&TableBinding> = match pattern.table_id {
+        0 => source.binding.tables.iter().filter(|table| has_resource(table)).collect(),
+        id => {
+            let table = find_table(source.binding, id)?;
+            if !has_resource(table) {
+                return Err(Fault::invalid(format!("{} has no {what}", place(table))));
+            }
+            vec![table]
+        }
+    };
+    let mut found = Vec::new();
+    for table in tables {
+        if pattern.is_default_action {
+            let view = source.engine.table_default(table.engine);
+            let entry = p4::TableEntry { table_id: table.id, is_default_action: true, ..Default::default() };
+            found.push(Found { entry, counter: view.counter, meter: view.meter });
+            continue;
+        }
+        for view in select(source, table, &pattern).map_err(|fault| fault.within(&place(table)))? {
+            let entry = encode_key_and_attributes(table, &view);
+            found.push(Found { entry, counter: view.counter, meter: view.meter });
+        }
+        if found.is_empty() && !pattern.r#match.is_empty() {
+            return Err(Fault::not_found(format!("{} has no such entry", place(table))));
+        }
+    }
+    Ok(found)
+}
+
+/// Reads the counters of one entry, of a table's entries, of all tables' entries, or of default entries.
+pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
+    let found = find(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
+    let entity =
+        |found: Found| p4::DirectCounterEntry { table_entry: Some(found.entry), data: found.counter.map(encode_data) };
+    Ok(found.into_iter().map(entity).collect())
+}
+
+/// Reads the meters of one entry, of a table's entries, of all tables' entries, or of default entries; counts by colour
+/// only when the pattern asks for them.
+pub fn read_meters(source: &Source<'_>, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
+    let found = find(source, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+    let entity = |found: Found| p4::DirectMeterEntry {
+        table_entry: Some(found.entry),
+        config: found.meter.and_then(|meter| meter.config).map(encode_config),
+        counter_data: pattern.counter_data.and(found.meter).map(|meter| encode_counts(meter.counts)),
+    };
+    Ok(found.into_iter().map(entity).collect())
+}

@@ -1,0 +1,73 @@
+//! The ports of the switch and which of them are up, as far as members and replicas ask for it.
+
+use std::collections::BTreeMap;
+
+use crate::bits;
+use crate::fault::{Fault, Outcome};
+
+/// The ports there are. A port that nobody has spoken of does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct Ports(BTreeMap<u32, bool>);
+
+impl Ports {
+    /// Says that there is a port, and whether it is up; true if that is news.
+    pub fn set(&mut self, port: u32, up: bool) -> bool {
+        self.0.insert(port, up) != Some(up)
+    }
+
+    /// Whether there is such a port and it is up.
+    pub fn is_up(&self, port: u32) -> bool {
+        self.0.get(&port).copied().unwrap_or(false)
+    }
+
+    /// All ports, and whether they are up.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.0.iter().map(|(port, up)| (*port, *up))
+    }
+
+    /// The port that a member watches; none for an empty string.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a port that does not exist.
+    pub fn watched(&self, port: &[u8]) -> Outcome<Option<u32>> {
+        if port.is_empty() {
+            return Ok(None);
+        }
+        let number = number(port).map_err(|fault| fault.within("watch_port"))?;
+        if self.0.contains_key(&number) {
+            return Ok(Some(number));
+        }
+        let ports: Vec<_> = self.0.keys().map(u32::to_string).collect();
+        Err(Fault::invalid(format!("watch_port: there is no port {number}; the ports are [{}]", ports.join(", "))))
+    }
+}
+
+/// A port's number from the wire.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for no bytes, `OUT_OF_RANGE` for more than 32 bits.
+pub fn number(port: &[u8]) -> Outcome<u32> {
+    Ok(bits::unsigned(port, 32)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+}
+
+/// A port's number for the wire.
+pub fn encode(port: u32) -> Vec<u8> {
+    bits::canonical(&port.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ports_that_exist_can_be_watched() {
+        let mut ports = Ports::default();
+        assert!(ports.set(1, true) && ports.set(257, false) && !ports.set(257, false));
+        assert_eq!(ports.watched(&[]).unwrap(), None);
+        assert_eq!(ports.watched(&[0, 1, 1]).unwrap(), Some(257));
+        let fault = ports.watched(&[2]).unwrap_err();
+        assert_eq!(fault.message, "watch_port: there is no port 2; the ports are [1, 257]");
+        assert!(ports.is_up(1) && !ports.is_up(257) && !ports.is_up(2));
+        assert_eq!((encode(257), encode(0)), (vec![1, 1], vec![0]));
+    }
+}

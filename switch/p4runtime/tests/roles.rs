@@ -1,0 +1,118 @@
+//! Roles: each has its own primary, and what a role may do is not restricted further.
+
+mod common;
+
+use common::*;
+use p4::entity::Entity::TableEntry;
+use p4::stream_message_request::Update as ToSwitch;
+use p4::stream_message_response::Update as FromSwitch;
+use p4::update::Type::Insert;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::{Code, Status};
+
+fn bid(role: &str, election: u64) -> p4::MasterArbitrationUpdate {
+    p4::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        role: Some(p4::Role { name: role.to_owned(), ..Default::default() }),
+        election_id: Some(p4::Uint128 { high: 0, low: election }),
+        ..Default::default()
+    }
+}
+
+async fn with_role(switch: &Switch, role: &str, election: u64) -> Controller {
+    let controller = Controller::connect(switch, election).await;
+    controller.tell(ToSwitch::Arbitration(bid(role, election))).await;
+    controller
+}
+
+async fn write(controller: &mut Controller, role: &str, election: u64, dst: u8) -> Result<(), Status> {
+    let entry = entry(EXACT, vec![exact(1, &[dst])], direct(forward(2)));
+    let request = p4::WriteRequest {
+        device_id: DEVICE,
+        role: role.to_owned(),
+        election_id: Some(p4::Uint128 { high: 0, low: election }),
+        updates: vec![update(Insert, TableEntry(entry))],
+        ..Default::default()
+    };
+    controller.client.write(request).await.map(|_| ())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_role_has_a_primary_of_its_own() {
+    let (switch, _default) = Switch::ready().await;
+    let mut first = with_role(&switch, "routing", 5).await;
+    assert_eq!(first.next_arbitration().await, (Code::Ok, 5));
+    let mut second = with_role(&switch, "routing", 4).await;
+    assert_eq!(second.next_arbitration().await, (Code::AlreadyExists, 5));
+    let mut other = with_role(&switch, "monitoring", 1).await;
+    match other.next().await {
+        FromSwitch::Arbitration(answer) => {
+            assert_eq!(answer.role.unwrap().name, "monitoring");
+            assert_eq!(answer.status.unwrap().code, Code::Ok as i32);
+        }
+        answer => panic!("{answer:?}"),
+    }
+    // Each writes with its own election id; ids of other roles, and of backups, are worth nothing.
+    write(&mut first, "routing", 5, 1).await.unwrap();
+    write(&mut other, "monitoring", 1, 2).await.unwrap();
+    assert_eq!(write(&mut second, "routing", 4, 3).await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(write(&mut other, "routing", 1, 3).await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(write(&mut other, "unheard-of", 1, 3).await.unwrap_err().code(), Code::NotFound);
+    // The next primary of a role says nothing to the others.
+    drop(first);
+    assert_eq!(second.next_arbitration().await, (Code::NotFound, 5));
+    second.tell(ToSwitch::Arbitration(bid("routing", 6))).await;
+    assert_eq!(second.next_arbitration().await, (Code::Ok, 6));
+    write(&mut second, "routing", 6, 3).await.unwrap();
+    write(&mut other, "monitoring", 1, 4).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_go_to_the_primary_of_every_role() {
+    let (switch, mut default) = Switch::ready().await;
+    let mut other = with_role(&switch, "monitoring", 1).await;
+    assert_eq!(other.next_arbitration().await, (Code::Ok, 1));
+    let to_controller = direct(action(TO_CONTROLLER, &[&[1]]));
+    default.insert(TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], to_controller) })).await;
+    switch.packet(1, &frame(1, 2, 0x800));
+    assert!(matches!(default.next().await, FromSwitch::Packet(_)));
+    assert!(matches!(other.next().await, FromSwitch::Packet(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_config_or_another_role_ends_the_stream() {
+    let switch = Switch::start().await;
+    let mut config = bid("routing", 1);
+    let any = prost_types::Any { type_url: "type.googleapis.com/x.Scheme".to_owned(), value: vec![] };
+    config.role.as_mut().unwrap().config = Some(any);
+    let mut controller = Controller::connect(&switch, 1).await;
+    controller.tell(ToSwitch::Arbitration(config)).await;
+    let status = controller.try_next().await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().starts_with("no scheme of role configs is agreed upon"), "{status:?}");
+
+    let mut controller = with_role(&switch, "routing", 1).await;
+    assert_eq!(controller.next_arbitration().await, (Code::Ok, 1));
+    controller.tell(ToSwitch::Arbitration(bid("monitoring", 1))).await;
+    assert_eq!(controller.try_next().await.unwrap_err().code(), Code::FailedPrecondition);
+
+    // The number that names took the place of.
+    let mut old = bid("", 1);
+    #[allow(deprecated)]
+    let number = p4::Role { id: 4, ..Default::default() };
+    old.role = Some(number);
+    let mut controller = Controller::connect(&switch, 1).await;
+    controller.tell(ToSwitch::Arbitration(old)).await;
+    assert_eq!(controller.try_next().await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_election_id_a_controller_only_listens() {
+    let (switch, _primary) = Switch::ready().await;
+    let mut backup = Controller::connect(&switch, 0).await;
+    backup.bid(None).await;
+    assert_eq!(backup.next_arbitration().await, (Code::AlreadyExists, 10));
+    assert_eq!(backup.read(TableEntry(entry(EXACT, vec![], None))).await, []);
+    let status = backup.write_all(vec![]).await.unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied);
+}
