@@ -1,0 +1,139 @@
+//! How many updates a second a controller can make over gRPC while packets run, by the size of its batches.
+//!
+//! `cargo run --release -p sluice-p4runtime --example write_rate`
+//!
+//! One thread runs packets without pause, as fast as the program at work lets it, through a table entry that the
+//! controller modifies over and over between two ports. Every packet has to leave by one of the two: what comes out of
+//! neither is counted as lost, and no table change explains it. The other entries written are inserted and deleted
+//! beside it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use sluice_engine::{Options, Sink};
+use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_p4runtime::{Config, Device, Settings, parse_p4info, serve};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::ReceiverStream;
+
+use p4::p4_runtime_client::P4RuntimeClient;
+use p4::update::Type::{Delete, Insert, Modify};
+
+const TERNARY: u32 = 0x0200_0003;
+const FORWARD: u32 = 0x0100_0002;
+const MEASURED: Duration = Duration::from_secs(4);
+
+/// Counts what leaves by either port, and what by another.
+#[derive(Default)]
+struct Tally {
+    expected: u64,
+    unexpected: u64,
+}
+
+impl Sink for Tally {
+    fn emit(&mut self, port: u32, _head: &[u8], _payload: &[u8]) {
+        *(if port == 1 || port == 2 { &mut self.expected } else { &mut self.unexpected }) += 1;
+    }
+}
+
+fn entry(source: u32, priority: i32, port: u8) -> p4::TableEntry {
+    let value = [&[0, 0][..], &source.to_be_bytes()].concat();
+    let ternary = p4::field_match::Ternary { value, mask: vec![0xff; 6] };
+    let ternary = Some(p4::field_match::FieldMatchType::Ternary(ternary));
+    let param = p4::action::Param { param_id: 1, value: vec![port] };
+    let action = p4::Action { action_id: FORWARD, params: vec![param] };
+    p4::TableEntry {
+        table_id: TERNARY,
+        r#match: vec![p4::FieldMatch { field_id: 1, field_match_type: ternary }],
+        priority,
+        action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
+        ..Default::default()
+    }
+}
+
+fn update(kind: p4::update::Type, entry: p4::TableEntry) -> p4::Update {
+    let entity = p4::Entity { entity: Some(p4::entity::Entity::TableEntry(entry)) };
+    p4::Update { r#type: kind as i32, entity: Some(entity) }
+}
+
+/// A batch that leaves the table as it was: the packets' entry turned to a port, others inserted and deleted.
+fn batch(size: usize, port: u8) -> Vec<p4::Update> {
+    let others = (1..=(size as u32 - 1) / 2).map(|number| 0x0100_0000 + number);
+    let mut updates = vec![update(Modify, entry(7, 1, port))];
+    updates.extend(others.clone().map(|source| update(Insert, entry(source, 2, port))));
+    updates.extend(others.map(|source| update(Delete, entry(source, 2, port))));
+    updates
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let device = Arc::new(Device::new(Config { device_id: 1, cpu_port: None, engine: Options::default() }, false));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("its address"));
+    tokio::spawn(serve(Arc::clone(&device), listener, Settings::default(), std::future::pending()));
+    let mut client = P4RuntimeClient::connect(address).await.expect("a connection");
+    let (bids, requests) = tokio::sync::mpsc::channel(1);
+    let election_id = Some(p4::Uint128 { high: 0, low: 1 });
+    let bid = p4::MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
+    let bid = p4::stream_message_request::Update::Arbitration(bid);
+    bids.send(p4::StreamMessageRequest { update: Some(bid) }).await.expect("an open stream");
+    let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
+    stream.message().await.expect("an answer");
+    let p4info = parse_p4info(include_str!("../tests/p4/everything.p4info.txtpb")).expect("P4Info");
+    let config = p4::ForwardingPipelineConfig {
+        p4info: Some(p4info),
+        p4_device_config: include_bytes!("../tests/p4/everything.json").to_vec(),
+        cookie: None,
+    };
+    let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit as i32;
+    let push = p4::SetForwardingPipelineConfigRequest {
+        device_id: 1,
+        election_id,
+        action,
+        config: Some(config),
+        ..Default::default()
+    };
+    client.set_forwarding_pipeline_config(push).await.expect("the program is accepted");
+    let write = |updates| p4::WriteRequest { device_id: 1, election_id, updates, ..Default::default() };
+    client.write(write(vec![update(Insert, entry(7, 1, 1))])).await.expect("the entry is accepted");
+
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let packets = {
+        let (device, stop, sent) = (Arc::clone(&device), Arc::clone(&stop), Arc::clone(&sent));
+        std::thread::spawn(move || {
+            let mut frame = vec![0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 7, 8, 0];
+            frame.resize(64, 0);
+            let frames = vec![frame; 64];
+            let mut tally = Tally::default();
+            while !stop.load(Relaxed) {
+                device.receive(1, frames.iter().map(Vec::as_slice), &mut tally, None);
+                sent.fetch_add(frames.len() as u64, Relaxed);
+            }
+            tally
+        })
+    };
+    println!("{:>8} {:>12} {:>12} {:>12}", "batch", "updates/s", "requests/s", "packets/s");
+    for size in [1, 10, 100, 1_000, 10_000] {
+        let batches = [1, 2].map(|port| write(batch(size, port)));
+        let (started, before) = (Instant::now(), sent.load(Relaxed));
+        let mut requests = 0u64;
+        while started.elapsed() < MEASURED {
+            client.write(batches[requests as usize % 2].clone()).await.expect("every update is accepted");
+            requests += 1;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let per_second = |count: u64| (count as f64 / seconds).round();
+        println!(
+            "{size:>8} {:>12} {:>12} {:>12}",
+            per_second(requests * batches[0].updates.len() as u64),
+            per_second(requests),
+            per_second(sent.load(Relaxed) - before)
+        );
+    }
+    stop.store(true, Relaxed);
+    let tally = packets.join().expect("the packets' thread");
+    let sent = sent.load(Relaxed);
+    println!("packets: {sent} sent, {} by either port, {} elsewhere", tally.expected, tally.unexpected);
+    assert_eq!((tally.expected, tally.unexpected), (sent, 0), "no packet is lost that a table change does not explain");
+}

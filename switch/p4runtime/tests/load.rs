@@ -1,0 +1,63 @@
+//! Many writes while packets run: no packet is lost that a table change does not explain. How fast it goes is measured by
+//! `examples/write_rate.rs`.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use common::*;
+use p4::entity::Entity::TableEntry;
+use p4::update::Type::{Delete, Insert, Modify};
+use sluice_engine::Sink;
+use sluice_p4runtime::proto::p4::v1 as p4;
+
+/// Counts what leaves by ports 1 and 2, and what by others.
+#[derive(Default)]
+struct Tally([u64; 3]);
+
+impl Sink for Tally {
+    fn emit(&mut self, port: u32, _head: &[u8], _payload: &[u8]) {
+        self.0[match port {
+            1 => 0,
+            2 => 1,
+            _ => 2,
+        }] += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_packet_is_lost_while_tables_change() {
+    let (switch, mut controller) = Switch::ready().await;
+    let of = |source: u32, priority, port| {
+        let fields = vec![ternary(1, &source.to_be_bytes(), &[0xff; 6])];
+        TableEntry(p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) })
+    };
+    controller.insert(of(7, 1, 1)).await;
+    let (device, stop) = (Arc::clone(&switch.device), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let packets = std::thread::spawn(move || {
+        let frames = vec![frame(9, 7, 0x800); 64];
+        let (mut tally, mut sent) = (Tally::default(), 0);
+        while !stopped.load(Relaxed) {
+            device.receive(1, frames.iter().map(Vec::as_slice), &mut tally, None);
+            sent += frames.len() as u64;
+        }
+        (tally, sent)
+    });
+    for round in 0..40u32 {
+        // The packets' entry goes back and forth between two ports; others, some of them better, come and go.
+        let others = (0..200).map(|number| 0x0100_0000 + number);
+        let mut updates = vec![update(Modify, of(7, 1, 1 + (round % 2) as u8))];
+        updates.push(update(Insert, of(7, 5, 1 + (round % 2) as u8)));
+        updates.extend(others.clone().map(|source| update(Insert, of(source, 3, 4))));
+        updates.push(update(Delete, of(7, 5, 1)));
+        updates.extend(others.map(|source| update(Delete, of(source, 3, 4))));
+        controller.write_batch(round as i32 % 3, updates).await.unwrap();
+    }
+    stop.store(true, Relaxed);
+    let (Tally([first, second, elsewhere]), sent) = packets.join().unwrap();
+    assert_eq!((first + second, elsewhere), (sent, 0));
+    assert!(first > 0 && second > 0, "{first} by port 1, {second} by port 2");
+    assert_eq!(switch.device.counters().updates.get(), 1 + 40 * 403);
+}
