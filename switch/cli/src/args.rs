@@ -42,7 +42,9 @@ as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
 
 this switch's own:
       --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
-      --trace                  log what happens to each packet (also with --log-level trace)
+      --trace[=json]           log what happens to each packet (also with --log-level trace), as lines of text or, with
+                               =json, as one JSON object a packet
+      --metrics-addr HOST:PORT serve metrics for Prometheus on http://HOST:PORT/metrics
       --stats-file FILE        write statistics as JSON into FILE every second and at the end
       --busy-poll              look for packets all the time in place of waiting for them; takes one core
       --qdisc-bypass           send past the interfaces' queueing disciplines: links shaped by tc are not shaped then
@@ -83,6 +85,15 @@ pub struct PortSpec {
     pub number: u32,
     /// The interface's name.
     pub interface: String,
+}
+
+/// What the per-packet trace looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// A line for each step.
+    Text,
+    /// A JSON object for each packet.
+    Json,
 }
 
 /// What the flags of TLS say.
@@ -140,7 +151,9 @@ pub struct Args {
     /// Send past the queueing disciplines.
     pub qdisc_bypass: bool,
     /// Log what happens to each packet.
-    pub trace: bool,
+    pub trace: Option<TraceFormat>,
+    /// Where metrics are served, if anywhere.
+    pub metrics_address: Option<String>,
     /// Where statistics go, if anywhere but the end of standard error.
     pub stats_file: Option<PathBuf>,
 }
@@ -197,7 +210,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         use_files: None,
         busy_poll: false,
         qdisc_bypass: false,
-        trace: false,
+        trace: None,
+        metrics_address: None,
         stats_file: None,
     };
     let mut no_p4 = false;
@@ -236,7 +250,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 args.use_files = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
             }
             Arg::Long("p4info") => args.p4info = Some(parser.value()?.into()),
-            Arg::Long("trace") => args.trace = true,
+            Arg::Long("trace") => args.trace = Some(trace_format(parser.optional_value())?),
+            Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
             Arg::Long("stats-file") => args.stats_file = Some(parser.value()?.into()),
             Arg::Long(flag) => {
                 if let Some((name, takes_value, why)) = WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag) {
@@ -283,6 +298,14 @@ fn limit(value: OsString, flag: &str) -> Result<usize, UsageError> {
     let text = value.string()?;
     let number = text.parse().ok().filter(|number| (1..4096).contains(number));
     number.ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and 4095")))
+}
+
+fn trace_format(value: Option<OsString>) -> Result<TraceFormat, UsageError> {
+    match value.map(ValueExt::string).transpose()?.as_deref() {
+        None | Some("text") => Ok(TraceFormat::Text),
+        Some("json") => Ok(TraceFormat::Json),
+        Some(other) => Err(usage(format!("--trace={other}: it has to be text or json"))),
+    }
 }
 
 fn check_tls(tls: &TlsFiles) -> Result<(), UsageError> {
@@ -386,6 +409,8 @@ mod tests {
         assert_eq!(run("--use-files 2 p.json").use_files, Some(Duration::from_secs(2)));
         assert_eq!(run("--use-files -1 p.json").use_files, Some(Duration::ZERO));
         assert_eq!(run("--pcap=/x p.json").pcap, Some("/x".into()));
+        assert_eq!(run("--trace p.json").trace, Some(TraceFormat::Text));
+        assert_eq!(run("--trace=json p.json").trace, Some(TraceFormat::Json));
         let args = run("--busy-poll p.json --qdisc-bypass");
         assert!(args.busy_poll && args.qdisc_bypass);
     }
@@ -405,6 +430,7 @@ mod tests {
     fn refusals_name_the_flag() {
         for (line, text) in [
             ("p.json --frobnicate", "unknown flag --frobnicate"),
+            ("p.json --trace=yaml", "--trace=yaml: it has to be text or json"),
             ("p.json --debugger", "--debugger: there is no debugger"),
             ("p.json --thrift-port", "missing argument"),
             ("", "a program is missing"),

@@ -10,6 +10,7 @@ use sluice_engine::{Sink, TraceEvent};
 use sluice_p4runtime::Device;
 use sluice_ports::{BATCH, Event, Poller, Received, RxBatch, TxBatch, Waker};
 
+use crate::args::TraceFormat;
 use crate::captures::Captures;
 use crate::files::{Input, Inputs};
 use crate::link::Link;
@@ -52,7 +53,8 @@ pub struct DataPlane {
     /// Someone reads the statistics while the switch runs.
     watched: bool,
     busy_poll: bool,
-    traced: Option<u64>,
+    /// Packets traced so far, and how.
+    traced: Option<(u64, TraceFormat)>,
     /// Read when the thread starts.
     files: Option<Inputs>,
 }
@@ -94,7 +96,7 @@ impl Stop {
 #[derive(Debug, Clone, Copy)]
 pub struct Habits {
     /// Log what happens to each packet.
-    pub trace: bool,
+    pub trace: Option<TraceFormat>,
     /// Keep the statistics fresh, because someone reads them.
     pub watched: bool,
     /// Look for frames all the time, in place of waiting for them.
@@ -136,7 +138,7 @@ impl DataPlane {
             stop: Arc::default(),
             watched: habits.watched,
             busy_poll: habits.busy_poll,
-            traced: habits.trace.then_some(0),
+            traced: habits.trace.map(|format| (0, format)),
             files,
         })
     }
@@ -267,10 +269,10 @@ impl DataPlane {
             Outputs { ports: &mut self.ports, by_number: &self.by_number, no_such_port: &self.no_such_port };
         match &mut self.traced {
             None => self.device.receive(number, frames, &mut outputs, None),
-            Some(count) => {
+            Some((count, format)) => {
                 let mut tracer = |port: u32, events: &[TraceEvent]| {
                     *count += 1;
-                    trace::log(*count, port, events);
+                    trace::log(*format, *count, port, events);
                 };
                 self.device.receive(number, frames, &mut outputs, Some(&mut tracer));
             }

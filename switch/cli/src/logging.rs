@@ -2,22 +2,23 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::Args;
+use crate::args::{Args, TraceFormat};
 
 /// The target of the per-packet trace, which is switched apart from the log level.
 pub const PACKETS: &str = "packet";
 
-/// Whether each packet is to be traced.
-pub fn traces_packets(args: &Args) -> bool {
-    args.trace || args.log_level == Some(LevelFilter::TRACE)
+/// How each packet is to be traced, if at all.
+pub fn packet_trace(args: &Args) -> Option<TraceFormat> {
+    args.trace.or_else(|| (args.log_level == Some(LevelFilter::TRACE)).then_some(TraceFormat::Text))
 }
 
 /// Starts logging. Without a place on the command line, warnings go to standard error.
@@ -27,27 +28,29 @@ pub fn traces_packets(args: &Args) -> bool {
 pub fn start(args: &Args) -> io::Result<()> {
     let asked = args.log_console || args.log_file.is_some();
     let level = args.log_level.unwrap_or(if asked { LevelFilter::INFO } else { LevelFilter::WARN });
-    let packets = traces_packets(args);
+    let packets = packet_trace(args);
     let filter = filter_fn(move |event| {
         if event.target() == PACKETS {
-            return packets;
+            return packets == Some(TraceFormat::Text);
         }
         // Libraries below this workspace speak up for warnings only.
         let own = event.target().starts_with("sluice");
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });
-    let layer = fmt::layer().with_target(false);
-    let registry = tracing_subscriber::registry();
-    match &args.log_file {
-        Some(path) => {
-            let file = OpenOptions::new().create(true).append(true).open(path)?;
-            let layer = layer.with_ansi(false).with_writer(Mutex::new(file));
-            registry.with(layer.with_filter(filter)).init();
-        }
-        None if args.log_console => {
-            registry.with(layer.with_ansi(false).with_writer(io::stdout).with_filter(filter)).init();
-        }
-        None => registry.with(layer.with_ansi(false).with_writer(io::stderr).with_filter(filter)).init(),
-    }
+    let file = match &args.log_file {
+        Some(path) => Some(Arc::new(OpenOptions::new().create(true).append(true).open(path)?)),
+        None => None,
+    };
+    let writer = || match &file {
+        Some(file) => BoxMakeWriter::new(Arc::clone(file)),
+        None if args.log_console => BoxMakeWriter::new(io::stdout),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let lines = fmt::layer().with_ansi(false).with_target(false).with_writer(writer());
+    // A packet's JSON object is alone in its line.
+    let objects =
+        fmt::layer().with_ansi(false).with_target(false).with_level(false).without_time().with_writer(writer());
+    let is_object = filter_fn(move |event| event.target() == PACKETS && packets == Some(TraceFormat::Json));
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(objects.with_filter(is_object)).init();
     Ok(())
 }

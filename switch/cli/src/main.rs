@@ -5,11 +5,14 @@ mod captures;
 mod dataplane;
 mod files;
 mod link;
+mod links;
 mod logging;
+mod metrics;
 mod statistics;
 mod trace;
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +23,7 @@ use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use sluice_p4runtime::{Config, Device, Listener, Pipeline, Settings, parse_p4info, serve, server};
 use sluice_ports::{Interface, Options as PortOptions};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -28,6 +32,7 @@ use captures::Captures;
 use dataplane::{DataPlane, Habits};
 use files::{Inputs, Output};
 use link::Link;
+use links::Links;
 use statistics::Statistics;
 
 /// How often the statistics file is rewritten.
@@ -67,28 +72,32 @@ fn run(args: &Args) -> Result<(), String> {
     })?;
     args.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let settings = settings(args)?;
-    let trace = logging::traces_packets(args);
+    let trace = logging::packet_trace(args);
     let config = Config {
         device_id: args.device_id,
         cpu_port: args.cpu_port,
         engine: Options { drop_port: args.drop_port, ..Options::default() },
     };
-    let device = Arc::new(Device::new(config, trace));
+    let device = Arc::new(Device::new(config, trace.is_some()));
     if let Some(program) = &args.program {
         device.start(Arc::new(load(program, args.p4info.as_deref())?));
     }
-    let habits = Habits { trace, watched: args.stats_file.is_some(), busy_poll: args.busy_poll };
+    let habits = Habits {
+        trace,
+        watched: args.stats_file.is_some() || args.metrics_address.is_some(),
+        busy_poll: args.busy_poll,
+    };
     let (ports, files) = match args.use_files {
         None => (open_ports(args)?, None),
         Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
     };
     let mut data_plane = DataPlane::new(Arc::clone(&device), ports, files, habits)
         .map_err(|error| format!("cannot wait for packets: {error}"))?;
-    let statistics = Statistics {
+    let statistics = Arc::new(Statistics {
         ports: data_plane.port_statistics(),
         device: Arc::clone(&device),
         no_such_port: data_plane.no_such_port(),
-    };
+    });
     let stop = data_plane.stop_handle();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -98,6 +107,24 @@ fn run(args: &Args) -> Result<(), String> {
     let listener = runtime
         .block_on(Listener::bind(&args.address))
         .map_err(|error| format!("cannot serve P4Runtime on {}: {error}", args.address))?;
+    let metrics = match &args.metrics_address {
+        Some(address) => Some(
+            runtime
+                .block_on(TcpListener::bind(address))
+                .map_err(|error| format!("cannot serve metrics on {address}: {error}"))?,
+        ),
+        None => None,
+    };
+    let links = if args.use_files.is_some() {
+        for port in &args.ports {
+            device.set_port(port.number, true);
+        }
+        None
+    } else {
+        let links = Links::new(Arc::clone(&device), &args.ports);
+        Some(links.map_err(|error| format!("cannot watch the ports' links: {error}"))?)
+    };
+    let services = Services { listener, settings, metrics, links };
     let (ended, data_plane_end) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("data-plane".to_owned())
@@ -106,7 +133,7 @@ fn run(args: &Args) -> Result<(), String> {
             let _ = ended.send(data_plane.run());
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
-    let result = runtime.block_on(control(args, device, &statistics, listener, settings, data_plane_end));
+    let result = runtime.block_on(control(args, device, &statistics, services, data_plane_end));
     stop.stop();
     let joined = thread.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -174,19 +201,43 @@ fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
     Ok((ports, inputs))
 }
 
+/// What runs beside the data plane.
+struct Services {
+    listener: Listener,
+    settings: Settings,
+    metrics: Option<TcpListener>,
+    links: Option<Links>,
+}
+
+async fn serve_metrics(listener: Option<TcpListener>, statistics: Arc<Statistics>) -> std::io::Result<()> {
+    match listener {
+        Some(listener) => metrics::serve(listener, statistics).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn follow_links(links: Option<Links>) -> std::io::Result<()> {
+    match links {
+        Some(links) => links.follow().await.map(|never| match never {}),
+        None => std::future::pending().await,
+    }
+}
+
 /// Serves controllers until a signal or a failure.
 async fn control(
     args: &Args,
     device: Arc<Device>,
-    statistics: &Statistics,
-    listener: Listener,
-    settings: Settings,
+    statistics: &Arc<Statistics>,
+    services: Services,
     data_plane_end: oneshot::Receiver<std::io::Result<()>>,
 ) -> Result<(), String> {
     let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut interrupt, mut terminate) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
+    let Services { listener, settings, metrics, links } = services;
     let address = listener.address().map_err(|error| error.to_string())?;
-    announce(args, &address);
+    let metrics_address =
+        metrics.as_ref().map(TcpListener::local_addr).transpose().map_err(|error| error.to_string())?;
+    announce(args, &address, metrics_address);
     let shutdown = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -202,16 +253,21 @@ async fn control(
             Ok(Ok(())) | Err(_) => Err("the data plane has failed".to_owned()),
         },
         never = write_statistics(args.stats_file.as_deref(), statistics) => match never {},
+        end = serve_metrics(metrics, Arc::clone(statistics)) => {
+            end.map_err(|error| format!("the metrics server has failed: {error}"))
+        }
+        end = follow_links(links) => end.map_err(|error| format!("the ports' links cannot be watched: {error}")),
     }
 }
 
 /// Says on standard output, in one line, that the switch is ready. Others wait for it.
-fn announce(args: &Args, address: &str) {
+fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
     let mut out = std::io::stdout();
     let id = args.device_id;
-    let line = writeln!(out, "sluice-switch: serving P4Runtime on {address}, device {id}, ports {ports}");
+    let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
+    let line = writeln!(out, "sluice-switch: serving P4Runtime on {address}, device {id}, ports {ports}{metrics}");
     if let Err(error) = line.and_then(|()| out.flush()) {
         tracing::warn!(%error, "nobody reads standard output");
     }

@@ -1,14 +1,50 @@
-//! The per-packet trace as text: one line per step.
+//! The per-packet trace: a line of text for each step, or a JSON object for each packet.
 
+use serde_json::{Map, Value, json};
 use sluice_engine::TraceEvent;
 
+use crate::args::TraceFormat;
 use crate::logging::PACKETS;
 
 /// Logs what happened to one packet.
-pub fn log(packet: u64, port: u32, events: &[TraceEvent]) {
+pub fn log(format: TraceFormat, packet: u64, port: u32, events: &[TraceEvent]) {
+    if format == TraceFormat::Json {
+        let steps: Vec<_> = events.iter().map(step).collect();
+        tracing::trace!(target: PACKETS, "{}", json!({ "packet": packet, "port": port, "steps": steps }));
+        return;
+    }
     tracing::trace!(target: PACKETS, "packet {packet}: in by port {port}");
     for event in events {
         tracing::trace!(target: PACKETS, "packet {packet}: {}", line(event));
+    }
+}
+
+/// A step as a JSON object: its kind under `step`, and what it is about.
+fn step(event: &TraceEvent) -> Value {
+    match event {
+        TraceEvent::Ingress { port, instance_type, length } => {
+            json!({ "step": "ingress", "port": port, "instance_type": instance_type, "length": length })
+        }
+        TraceEvent::ParserState(state) => json!({ "step": "parser_state", "state": state }),
+        TraceEvent::Extract(header) => json!({ "step": "extract", "header": header }),
+        TraceEvent::ParserError(error) => json!({ "step": "parser_error", "error": error }),
+        TraceEvent::ChecksumError(checksum) => json!({ "step": "checksum_error", "checksum": checksum }),
+        TraceEvent::Table { table, key, entry } => {
+            json!({ "step": "table", "table": table, "key": format!("0x{key}"), "hit": entry.is_some(), "entry": entry })
+        }
+        TraceEvent::Action { action, params } => {
+            let params: Map<String, Value> =
+                params.iter().map(|(name, value)| (name.clone(), json!(format!("0x{value}")))).collect();
+            json!({ "step": "action", "action": action, "params": params })
+        }
+        TraceEvent::Condition { condition, value } => {
+            json!({ "step": "condition", "condition": condition, "value": value })
+        }
+        TraceEvent::Log(text) => json!({ "step": "log", "text": text }),
+        TraceEvent::Egress { port } => json!({ "step": "egress", "port": port }),
+        TraceEvent::Emit { port, length } => json!({ "step": "emit", "port": port, "length": length }),
+        TraceEvent::Drop(reason) => json!({ "step": "drop", "reason": reason }),
+        other => json!({ "step": "other", "text": format!("{other:?}") }),
     }
 }
 

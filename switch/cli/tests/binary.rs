@@ -84,8 +84,13 @@ impl Host {
 
     /// What arrives until `count` frames are there, or 5 seconds are over.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+        self.receive_within(count, Duration::from_secs(5))
+    }
+
+    /// What arrives until `count` frames are there, or the time is over.
+    fn receive_within(&mut self, count: usize, time: Duration) -> Vec<Vec<u8>> {
         let (mut frames, mut batch, mut events) = (Vec::new(), RxBatch::default(), Vec::new());
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + time;
         while frames.len() < count {
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
             self.poller.wait(&mut events, Some(left)).unwrap();
@@ -234,6 +239,46 @@ fn the_trace_tells_what_happens_to_a_packet() {
             ["packet 1: in by port 1", "parser state", "table I.ternary_t", "action I.forward(", "out by port 2"]
         {
             assert!(out.contains(text), "no «{text}» in {out}");
+        }
+    });
+}
+
+#[test]
+fn members_follow_the_links_of_their_ports() {
+    in_namespace(|| {
+        add_pair(3);
+        let switch = Switch::start(&flags("-i 3@s3"));
+        let (mut sender, mut first, mut second) = (Host::open("h1"), Host::open("h2"), Host::open("h3"));
+        controller(&switch.address(), async |mut session| session.choose(5, &[2, 3]).await);
+        let frames: Vec<_> = (0..=255u8)
+            .map(|source| {
+                let mut frame = frame(5, 0x0800, 60);
+                frame[9..12].fill(source);
+                frame
+            })
+            .collect();
+        sender.send(&frames);
+        assert!(!first.receive(1).is_empty() && !second.receive(1).is_empty(), "both ports are chosen");
+        // Without its link, port 3 is left out: all that is sent from a moment later on comes to port 2.
+        run("ip link set h3 down");
+        let all_by_port_2 = |sender: &mut Host, first: &mut Host| {
+            let started = Instant::now();
+            loop {
+                first.receive_within(usize::MAX, Duration::from_millis(20));
+                sender.send(&frames);
+                if first.receive_within(frames.len(), Duration::from_millis(500)).len() == frames.len() {
+                    return;
+                }
+                assert!(started.elapsed() < Duration::from_secs(10), "port 3 is chosen still");
+            }
+        };
+        all_by_port_2(&mut sender, &mut first);
+        run("ip link set h3 up");
+        let mut second = Host::open("h3");
+        let started = Instant::now();
+        while second.receive_within(1, Duration::from_millis(200)).is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(10), "port 3 is not chosen again");
+            sender.send(&frames);
         }
     });
 }

@@ -9,6 +9,7 @@
 mod calls;
 pub mod counters;
 pub mod interface;
+pub mod links;
 pub mod pcap;
 pub mod pcap_reader;
 pub mod poller;
@@ -20,6 +21,7 @@ mod vlan;
 
 pub use counters::{CounterSnapshot, Counters};
 pub use interface::{Input, Interface, OpenError, Options, Received};
+pub use links::LinkWatch;
 pub use poller::{Event, Poller, Waker};
 pub use rx::{BATCH, MAX_FRAME, RxBatch};
 pub use tx::TxBatch;

@@ -16,6 +16,7 @@ use p4::stream_message_response::Update as FromSwitch;
 pub const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.json");
 pub const P4INFO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.p4info.txtpb");
 
+pub const POOL_TABLE: u32 = 0x0200_0004;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const TO_CONTROLLER: u32 = 0x0100_0004;
 
@@ -131,6 +132,31 @@ impl Session {
         self.from_switch.message().await.unwrap().unwrap().update.unwrap()
     }
 
+    /// Has frames to the address that ends in `dst` go to one of these ports, each of which is watched.
+    pub async fn choose(&mut self, dst: u8, ports: &[u8]) {
+        let member = |port: &u8| p4::ActionProfileAction {
+            action: Some(p4::Action {
+                action_id: FORWARD,
+                params: vec![p4::action::Param { param_id: 1, value: vec![*port] }],
+            }),
+            weight: 1,
+            watch_kind: Some(p4::action_profile_action::WatchKind::WatchPort(vec![*port])),
+        };
+        let set = p4::ActionProfileActionSet {
+            action_profile_actions: ports.iter().map(member).collect(),
+            ..Default::default()
+        };
+        let exact = p4::field_match::Exact { value: vec![2, 0, 0, 0, 0, dst] };
+        let exact = Some(p4::field_match::FieldMatchType::Exact(exact));
+        let entry = p4::TableEntry {
+            table_id: POOL_TABLE,
+            r#match: vec![p4::FieldMatch { field_id: 1, field_match_type: exact }],
+            action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileActionSet(set)) }),
+            ..Default::default()
+        };
+        self.write(p4::update::Type::Insert, entry).await;
+    }
+
     /// Sets the default action of `I.ternary_t`, which all frames meet.
     pub async fn act(&mut self, action_id: u32, value: u8) {
         let param = p4::action::Param { param_id: 1, value: vec![value] };
@@ -141,8 +167,12 @@ impl Session {
             action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
             ..Default::default()
         };
+        self.write(p4::update::Type::Modify, entry).await;
+    }
+
+    async fn write(&mut self, kind: p4::update::Type, entry: p4::TableEntry) {
         let entity = p4::Entity { entity: Some(p4::entity::Entity::TableEntry(entry)) };
-        let update = p4::Update { r#type: p4::update::Type::Modify as i32, entity: Some(entity) };
+        let update = p4::Update { r#type: kind as i32, entity: Some(entity) };
         let request = p4::WriteRequest {
             device_id: 7,
             election_id: Some(p4::Uint128 { high: 0, low: 1 }),

@@ -1,0 +1,111 @@
+//! What can be watched from outside: metrics, and the trace of each packet.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
+use serde_json::{Value, json};
+use sluice_ports::pcap::PcapWriter;
+
+/// A switch that reads two frames from files: one that is dropped, and one that goes out by port 2.
+fn with_two_frames(directory: &Path, more: &str) -> Switch {
+    for (number, frames) in [(1, vec![frame(1, 0x0800, 60), frame(1, 0xbeef, 60)]), (2, vec![])] {
+        let mut file = PcapWriter::create(&directory.join(format!("f{number}_in.pcap"))).unwrap();
+        for frame in frames {
+            file.write(UNIX_EPOCH, &frame).unwrap();
+        }
+        file.flush().unwrap();
+    }
+    let flags = format!(
+        "{PROGRAM} --p4info {P4INFO} --device-id 7 --use-files 1 -i 1@f1 -i 9@f2 {more} -- \
+         --grpc-server-addr 127.0.0.1:0"
+    );
+    let mut switch = Switch::spawn(directory, &flags);
+    switch.await_ready();
+    switch
+}
+
+/// Asks until the answer has this text in it, for 10 seconds at most.
+fn scrape(address: &str, path: &str, text: &str) -> String {
+    let started = Instant::now();
+    loop {
+        let mut connection = TcpStream::connect(address).unwrap();
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        if answer.contains(text) || started.elapsed() > Duration::from_secs(10) {
+            assert!(answer.contains(text), "no «{text}» in {answer}");
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn metrics_tell_what_the_switch_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let switch = with_two_frames(directory.path(), "--metrics-addr 127.0.0.1:0");
+    let address =
+        switch.ready.split_once(", metrics on http://").unwrap().1.trim_end().strip_suffix("/metrics").unwrap();
+    let page = scrape(address, "/metrics", "sluice_engine_received_total 2\n");
+    for text in [
+        "HTTP/1.1 200 OK",
+        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+        "# TYPE sluice_port_rx_packets counter\n",
+        "sluice_port_up{port=\"9\",interface=\"f2\"} 1",
+        "sluice_port_rx_packets_total{port=\"1\",interface=\"f1\"} 2\n",
+        "sluice_port_tx_packets_total{port=\"9\",interface=\"f2\"} 1\n",
+        "sluice_engine_emitted_total 1\n",
+        "sluice_table_entries{table=\"I.const_t\"} 1",
+        "sluice_table_size{table=\"I.exact_t\"} 4",
+        "sluice_no_such_port_total 0\n",
+        "# EOF",
+    ] {
+        assert!(page.contains(text), "no «{text}» in {page}");
+    }
+    controller(&switch.address(), async |mut session| session.act(FORWARD, 9).await);
+    scrape(address, "/metrics", "sluice_controller_updates_total 1\n");
+    scrape(address, "/", "HTTP/1.1 404");
+    let flags = format!("--no-p4 --grpc-server-addr 127.0.0.1:0 --metrics-addr {address}");
+    let (code, err) = Switch::spawn(Path::new("."), &flags).end();
+    assert_eq!(code, Some(1));
+    assert!(err.contains(&format!("cannot serve metrics on {address}")), "{err}");
+}
+
+#[test]
+fn the_trace_of_a_packet_is_a_json_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let switch = with_two_frames(directory.path(), "--trace=json --log-file log --log-level info");
+    let log = || std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+    let started = Instant::now();
+    while log().lines().filter(|line| line.starts_with('{')).count() < 2 && started.elapsed() < Duration::from_secs(10)
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    switch.stop(libc::SIGTERM);
+    let log = log();
+    let packets: Vec<Value> =
+        log.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(packets.len(), 2, "{log}");
+    let steps = |packet: usize| packets[packet]["steps"].as_array().unwrap().clone();
+    let has = |packet: usize, wanted: Value| {
+        let fits = |step: &Value| wanted.as_object().unwrap().iter().all(|(name, value)| step[name] == *value);
+        assert!(steps(packet).iter().any(fits), "no {wanted} in {}", packets[packet]);
+    };
+    assert_eq!((&packets[0]["packet"], &packets[0]["port"]), (&json!(1), &json!(1)));
+    assert_eq!(steps(0)[0], json!({ "step": "ingress", "port": 1, "instance_type": 0, "length": 60 }));
+    has(0, json!({ "step": "parser_state", "state": "ethernet" }));
+    has(0, json!({ "step": "extract", "header": "ethernet" }));
+    has(0, json!({ "step": "table", "table": "I.const_t", "key": "0x0800", "hit": false, "entry": null }));
+    has(0, json!({ "step": "condition", "value": false }));
+    assert_eq!(steps(0).last().unwrap()["step"], "drop");
+    assert!(steps(0).last().unwrap()["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+    has(1, json!({ "step": "table", "table": "I.const_t", "key": "0xbeef", "hit": true }));
+    has(1, json!({ "step": "action", "action": "I.forward", "params": { "port": "0x009" } }));
+    has(1, json!({ "step": "egress", "port": 9 }));
+    has(1, json!({ "step": "emit", "port": 9, "length": 60 }));
+}
