@@ -45,6 +45,7 @@ this switch's own:
       --trace[=json]           log what happens to each packet (also with --log-level trace), as lines of text or, with
                                =json, as one JSON object a packet
       --metrics-addr HOST:PORT serve metrics for Prometheus on http://HOST:PORT/metrics
+      --interpret              interpret the program instead of compiling it to machine code
       --stats-file FILE        write statistics as JSON into FILE every second and at the end
       --busy-poll              look for packets all the time in place of waiting for them; takes one core
       --qdisc-bypass           send past the interfaces' queueing disciplines: links shaped by tc are not shaped then
@@ -134,6 +135,8 @@ pub struct Args {
     pub cpu_port: Option<u32>,
     /// The `egress_spec` that drops.
     pub drop_port: u32,
+    /// Interpret the program instead of compiling it.
+    pub interpret: bool,
     /// Log to standard output.
     pub log_console: bool,
     /// Log to this file.
@@ -202,6 +205,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         max_request_mib: None,
         cpu_port: None,
         drop_port: DEFAULT_DROP_PORT,
+        interpret: false,
         log_console: false,
         log_file: None,
         log_level: None,
@@ -237,6 +241,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("max-connections") => args.max_connections = Some(limit(parser.value()?, "--max-connections")?),
             Arg::Long("max-request-mib") => args.max_request_mib = Some(limit(parser.value()?, "--max-request-mib")?),
             Arg::Long("cpu-port") => args.cpu_port = Some(port_number(parser.value()?, "--cpu-port")?),
+            Arg::Long("interpret") => args.interpret = true,
             Arg::Long("drop-port") => args.drop_port = port_number(parser.value()?, "--drop-port")?,
             Arg::Long("log-console") => args.log_console = true,
             Arg::Long("log-file") => args.log_file = Some(parser.value()?.into()),
@@ -402,8 +407,8 @@ mod tests {
         assert_eq!(args.address, "127.0.0.1:50051");
         assert_eq!(args.program, Some("prog.json".into()));
         assert_eq!(args.log_level, Some(LevelFilter::DEBUG));
-        let args = run("--no-p4 --interface=7@s1-eth7 -- --drop-port 100");
-        assert_eq!((args.program, args.drop_port), (None, 100));
+        let args = run("--no-p4 --interface=7@s1-eth7 -- --drop-port 100 --interpret");
+        assert_eq!((args.program, args.drop_port, args.interpret), (None, 100, true));
         assert_eq!(args.address, "127.0.0.1:9559");
         assert_eq!(run("p.json --pcap").pcap, Some(".".into()));
         assert_eq!(run("--use-files 2 p.json").use_files, Some(Duration::from_secs(2)));

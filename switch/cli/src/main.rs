@@ -76,7 +76,7 @@ fn run(args: &Args) -> Result<(), String> {
     let config = Config {
         device_id: args.device_id,
         cpu_port: args.cpu_port,
-        engine: Options { drop_port: args.drop_port, ..Options::default() },
+        engine: Options { drop_port: args.drop_port, interpret: args.interpret, ..Options::default() },
     };
     let device = Arc::new(Device::new(config, trace.is_some()));
     if let Some(program) = &args.program {

@@ -1,6 +1,6 @@
 //! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
 //!
-//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N]`
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret]`
 //!
 //! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
 //! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
@@ -85,9 +85,9 @@ fn client_address(i: u32) -> [u8; 4] {
     [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
 }
 
-fn set_up(json: &[u8], servers: u32) -> Setup {
+fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
     let program = Arc::new(Program::load(json).unwrap_or_else(|e| panic!("{e}")));
-    let mut s = Setup { engine: Engine::new(program.clone(), Options::default()), program };
+    let mut s = Setup { engine: Engine::new(program.clone(), Options { interpret, ..Options::default() }), program };
     let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
     for port in [CLIENT_PORT, SERVER_PORT] {
         s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC, &[u8::from(port == SERVER_PORT)]]);
@@ -176,9 +176,14 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let json = args
         .next()
-        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N]");
+        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret]");
     let (mut servers, mut connections, mut length, mut seconds, mut packets) = (3, 1000, 64, 2.0, 0);
+    let mut interpret = false;
     while let Some(flag) = args.next() {
+        if flag == "--interpret" {
+            interpret = true;
+            continue;
+        }
         let value = args.next().expect("a value is expected");
         let number: f64 = value.parse().expect("a number is expected");
         match flag.as_str() {
@@ -192,11 +197,15 @@ fn main() {
     }
     let json = std::fs::read(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
     let start = Instant::now();
-    let mut s = set_up(&json, servers);
+    let mut s = set_up(&json, servers, interpret);
     println!(
         "loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames",
         start.elapsed().as_secs_f64() * 1e3
     );
+    match s.engine.compiled() {
+        Ok(()) => println!("compiled to machine code"),
+        Err(why) => println!("interpreted: {why}"),
+    }
 
     let client = |i: u32| (client_address(i / 4), 1024 + (i % 4) as u16);
     let mut now = 1_000_000_000;

@@ -38,19 +38,32 @@ enum Plan {
 
 /// Fields that are there, or not, together; a multiple of 16 bits.
 #[derive(Debug, Clone)]
-struct Group {
-    valid: Option<Slot>,
-    terms: Vec<Term>,
+pub struct Group {
+    pub valid: Option<Slot>,
+    pub terms: Vec<Term>,
     /// The terms' sum fits 64 bits.
-    narrow: bool,
+    pub narrow: bool,
 }
 
 /// One word of a field, and how far it is from the end of a 16-bit word.
 #[derive(Debug, Clone, Copy)]
-struct Term {
-    slot: Slot,
-    m: u8,
-    shift: u8,
+pub struct Term {
+    pub slot: Slot,
+    pub m: u8,
+    pub shift: u8,
+}
+
+/// How a calculation is done, for those who do it themselves.
+pub enum Steps<'a> {
+    /// Hash these words.
+    Words(Hash, &'a [Word]),
+    /// Add these up, and the rest of the packet.
+    Sum {
+        groups: &'a [Group],
+        tail: Option<(FieldRef, Option<Slot>)>,
+        payload: bool,
+    },
+    General,
 }
 
 impl Calculation {
@@ -76,6 +89,14 @@ impl Calculation {
             }
         }
         slots
+    }
+
+    pub fn steps(&self) -> Steps<'_> {
+        match &self.plan {
+            Plan::Words(words) => Steps::Words(self.hash, words),
+            Plan::Sum { groups, tail } => Steps::Sum { groups, tail: *tail, payload: self.payload },
+            Plan::General => Steps::General,
+        }
     }
 
     /// `scratch` is overwritten.
@@ -116,12 +137,7 @@ impl Calculation {
         if let Some((f, valid)) = tail
             && there(valid)
         {
-            let bits = slots[usize::from(f.slot)] as usize;
-            let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
-            let first = usize::from(f.data());
-            for &v in &slots[first..first + bits.div_ceil(64).min(f.limbs())] {
-                sum += u128::from(v) << shift;
-            }
+            sum += sum_varbit(slots, f);
         }
         if self.payload {
             sum += u128::from(sum_words(payload));
@@ -158,6 +174,14 @@ impl Calculation {
         }
         self.hash.of(scratch)
     }
+}
+
+/// The one's complement sum, not yet folded, of a variable-length field that begins at a 16-bit word.
+pub fn sum_varbit(slots: &Slots, f: FieldRef) -> u128 {
+    let bits = slots[usize::from(f.slot)] as usize;
+    let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
+    let first = usize::from(f.data());
+    slots[first..first + bits.div_ceil(64).min(f.limbs())].iter().map(|&v| u128::from(v) << shift).sum()
 }
 
 /// Most bytes of a calculation by words.

@@ -20,11 +20,13 @@ pub struct Options {
     pub max_passes: u32,
     /// Digest messages kept for the control plane; more are dropped and counted.
     pub max_digests: usize,
+    /// Instructions are interpreted instead of compiled to machine code.
+    pub interpret: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { drop_port: 511, seed: 1, max_passes: 64, max_digests: 65_536 }
+        Options { drop_port: 511, seed: 1, max_passes: 64, max_digests: 65_536, interpret: false }
     }
 }
 
@@ -83,8 +85,13 @@ impl Engine {
             slots[usize::from(slot)] = value;
         }
         slots[usize::from(program.standard.drop_port)] = options.drop_port.into();
+        let compile = !options.interpret;
         let machine = Machine::new(&program, options);
         let head = Head::new(program.most_head_bytes());
+        if compile {
+            // compiled now, so that no packet waits for it
+            let _ = program.native();
+        }
         let mut engine = Engine { program, slots, machine, head };
         engine.install_const_entries();
         engine
@@ -102,7 +109,10 @@ impl Engine {
         self.machine.now = now;
         self.machine.drops.received += 1;
         let code = if self.machine.trace.is_some() { &self.program.traced } else { &self.program.code };
+        let interpret = self.machine.options.interpret || self.machine.trace.is_some();
+        let native = if interpret { None } else { self.program.native().ok() };
         let mut pass = Pass {
+            native,
             p: &self.program,
             code,
             s: &mut self.slots,
@@ -112,6 +122,14 @@ impl Engine {
             budget: 0,
         };
         pass.frame(frame, out);
+    }
+
+    /// Whether packets run as machine code (but for those that are traced); otherwise, why they are interpreted.
+    pub fn compiled(&self) -> Result<(), &str> {
+        if self.machine.options.interpret {
+            return Err("the interpreter was asked for");
+        }
+        self.program.native().map(|_| ())
     }
 
     /// Totals and drops by cause.

@@ -38,6 +38,7 @@ mod layout;
 mod load;
 mod machine;
 mod meter;
+mod native;
 mod optimize;
 mod phv;
 mod pipeline;

@@ -8,11 +8,11 @@ use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64};
 pub struct Part {
     /// The low `width` bits.
     mask: u64,
-    slot: Slot,
-    shift: u8,
+    pub slot: Slot,
+    pub shift: u8,
     /// Bits cut off at the top: 64 - width.
-    m: u8,
-    signed: bool,
+    pub m: u8,
+    pub signed: bool,
 }
 
 /// Whole bytes that hold whole fields.
@@ -23,6 +23,10 @@ pub struct Word {
 }
 
 impl Word {
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// The bytes as a number, of the fields of the header at `base`.
     #[inline]
     pub fn value(&self, slots: &Slots, base: Slot) -> u64 {
@@ -49,6 +53,16 @@ impl Head {
 
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+
+    /// The first byte, for machine code, which writes no more than there is room for.
+    pub fn start(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr()
+    }
+
+    /// The first `length` bytes are written.
+    pub fn cut(&mut self, length: usize) {
+        self.length = length.min(self.bytes.len());
     }
 
     /// The low `n` (1 to 8) bytes of `v`.
@@ -309,6 +323,16 @@ impl HeaderPlan {
         }
         writer.finish();
         out.put_bytes(&bytes);
+    }
+
+    /// All fields but a variable-length one, as words of the packet; `None`: they do not fall into words.
+    pub fn words(&self) -> Option<&[Word]> {
+        self.words.as_deref()
+    }
+
+    /// Words of the variable-length field.
+    pub fn varbit_limbs(&self) -> usize {
+        self.fields.last().filter(|f| f.varbit).map_or(0, |f| f.limbs())
     }
 
     /// Bytes at most.

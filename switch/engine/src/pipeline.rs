@@ -10,6 +10,7 @@ use crate::engine::Sink;
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
+use crate::native::{Native, Part};
 use crate::phv::Head;
 use crate::program::{DigestId, Program};
 use crate::trace::TraceEvent;
@@ -48,6 +49,8 @@ enum Work {
 /// One frame's run.
 pub struct Pass<'a> {
     pub p: &'a Program,
+    /// Machine code of that program; `None`: `code` is interpreted.
+    pub native: Option<&'a Native>,
     pub code: &'a Code,
     pub s: &'a mut Slots,
     pub m: &'a mut Machine,
@@ -120,7 +123,7 @@ impl Pass<'_> {
         self.m.requests = Requests::default();
         let port = self.port;
         self.m.note(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
-        if self.parse(frame).and_then(|()| self.pipeline(self.code.ingress, frame)).is_err() {
+        if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_err() {
             return;
         }
         self.after_ingress(frame, queue, out);
@@ -130,7 +133,7 @@ impl Pass<'_> {
     fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
         self.m.position = 0;
         self.m.refuel();
-        let error = match self.m.run(self.p, self.code, self.s, self.code.parser, frame) {
+        let error = match self.run(Part::Parser, frame) {
             Ok(()) => self.p.errors.no_error,
             Err(Stop::Parser(error)) => error,
             Err(Stop::Fuel) => self.p.errors.parser_timeout,
@@ -142,6 +145,17 @@ impl Pass<'_> {
         }
         let st = &self.p.standard;
         set_opt(self.s, st.parser_error, error);
+        let wrong = self.verify(frame);
+        set_opt(self.s, self.p.standard.checksum_error, wrong.into());
+        Ok(())
+    }
+
+    /// Whether a checksum is wrong.
+    fn verify(&mut self, frame: &[u8]) -> bool {
+        if let Some(native) = self.native {
+            let wrong = native.run(Part::Verify, self.p, self.m, self.s, self.head, frame);
+            return wrong.is_ok_and(|wrong| wrong != 0);
+        }
         let mut wrong = false;
         for &i in &self.p.verify {
             let c = &self.p.checksums[i];
@@ -156,8 +170,7 @@ impl Pass<'_> {
                 self.m.note(|| TraceEvent::ChecksumError(c.name.clone()));
             }
         }
-        set_opt(self.s, st.checksum_error, wrong.into());
-        Ok(())
+        wrong
     }
 
     /// A checksum's condition.
@@ -167,9 +180,22 @@ impl Pass<'_> {
         ran && self.s[usize::from(slot)] != 0
     }
 
-    fn pipeline(&mut self, start: u32, data: &[u8]) -> Result<(), ()> {
+    /// The parser, ingress or egress.
+    fn run(&mut self, part: Part, data: &[u8]) -> Result<(), Stop> {
+        if let Some(native) = self.native {
+            return native.run(part, self.p, self.m, self.s, self.head, data).map(|_| ());
+        }
+        let start = match part {
+            Part::Parser => self.code.parser,
+            Part::Egress => self.code.egress,
+            _ => self.code.ingress,
+        };
+        self.m.run(self.p, self.code, self.s, start, data)
+    }
+
+    fn pipeline(&mut self, part: Part, data: &[u8]) -> Result<(), ()> {
         self.m.refuel();
-        let result = self.m.run(self.p, self.code, self.s, start, data);
+        let result = self.run(part, data);
         self.m.requests.exit = false;
         result.or_else(|stop| self.broken(stop))
     }
@@ -310,7 +336,7 @@ impl Pass<'_> {
         self.m.note(|| TraceEvent::Egress { port });
         // the payload stands for the whole packet here: nothing is parsed any more
         self.m.position = 0;
-        if self.pipeline(self.code.egress, payload).is_err() {
+        if self.pipeline(Part::Egress, payload).is_err() {
             return;
         }
         let requests = std::mem::take(&mut self.m.requests);
@@ -321,7 +347,9 @@ impl Pass<'_> {
         } else {
             self.deparse(port, payload, requests.recirculate, queue, out);
         }
-        queue.extend(clone.into_iter().flatten());
+        if let Some(clones) = clone {
+            queue.extend(clones);
+        }
     }
 
     #[cold]
@@ -375,6 +403,29 @@ impl Pass<'_> {
         queue: &mut VecDeque<Work>,
         out: &mut impl Sink,
     ) {
+        match self.native {
+            Some(native) => {
+                let length = native.run(Part::Deparser, self.p, self.m, self.s, self.head, payload).unwrap_or(0);
+                self.head.cut(length as usize);
+            }
+            None => self.write_head(payload),
+        }
+        let head_length = self.head.bytes().len().min(self.m.limit);
+        let head = &self.head.bytes()[..head_length];
+        let payload = &payload[..payload.len().min(self.m.limit - head_length)];
+        if let Some(fields) = recirculate {
+            let frame = [head, payload].concat();
+            let kept = self.keep(fields);
+            queue.push_back(Work::Ingress { frame, kind: instance::RECIRCULATED, kept });
+            return;
+        }
+        self.m.drops.emitted += 1;
+        self.m.note(|| TraceEvent::Emit { port, length: head.len() + payload.len() });
+        out.emit(port, head, payload);
+    }
+
+    /// Updates checksums and writes the valid headers.
+    fn write_head(&mut self, payload: &[u8]) {
         let p = self.p;
         for &i in &p.update {
             let c = &p.checksums[i];
@@ -390,18 +441,6 @@ impl Pass<'_> {
                 p.phv.plans[usize::from(at.plan)].deparse(self.s, at.base, self.head);
             }
         }
-        let head_length = self.head.bytes().len().min(self.m.limit);
-        let head = &self.head.bytes()[..head_length];
-        let payload = &payload[..payload.len().min(self.m.limit - head_length)];
-        if let Some(fields) = recirculate {
-            let frame = [head, payload].concat();
-            let kept = self.keep(fields);
-            queue.push_back(Work::Ingress { frame, kind: instance::RECIRCULATED, kept });
-            return;
-        }
-        self.m.drops.emitted += 1;
-        self.m.note(|| TraceEvent::Emit { port, length: head.len() + payload.len() });
-        out.emit(port, head, payload);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The compiled program and what can be asked about it.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::code::Code;
 use crate::error::LoadError;
@@ -9,6 +10,8 @@ use crate::layout::{FieldRef, Slot};
 use crate::load::load;
 use crate::load::objects::Objects;
 use crate::load::table::{Action, Profile, Table};
+use crate::native::Native;
+use crate::optimize::World;
 use crate::phv::Phv;
 
 macro_rules! ids {
@@ -255,6 +258,10 @@ pub struct Program {
     pub(crate) update: Vec<usize>,
     /// Headers, in the deparser's order.
     pub(crate) order: Vec<u16>,
+    /// What the instructions alone do not tell.
+    pub(crate) world: World,
+    /// Made when the first engine asks for it; why not, otherwise.
+    pub(crate) native: OnceLock<Result<Native, String>>,
 }
 
 impl std::fmt::Debug for Program {
@@ -292,6 +299,10 @@ impl Program {
         &self.tables[id.index()].info
     }
     /// Bytes that the deparser writes at most.
+    /// Machine code, if the program can be compiled.
+    pub(crate) fn native(&self) -> Result<&Native, &str> {
+        self.native.get_or_init(|| Native::new(self)).as_ref().map_err(String::as_str)
+    }
     pub(crate) fn most_head_bytes(&self) -> usize {
         let plan = |h: &u16| &self.phv.plans[usize::from(self.phv.headers[usize::from(*h)].plan)];
         self.order.iter().map(|h| plan(h).most_bytes()).sum()

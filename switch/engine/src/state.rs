@@ -5,29 +5,113 @@ use crate::layout::limbs;
 use crate::meter::Meter;
 use crate::program::RegisterInfo;
 
-/// A register array: `limbs` words per cell.
+/// A register array's values, each in the smallest integer that its width fits: what packets touch at random should be near.
+enum Cells {
+    Bytes(Box<[u8]>),
+    Halves(Box<[u16]>),
+    Words(Box<[u32]>),
+    Longs(Box<[u64]>),
+    /// Cells of several words.
+    Rows(Box<[u64]>),
+}
+
+/// A register array.
 pub struct Register {
     pub width: u32,
     pub limbs: usize,
     pub size: u64,
-    pub words: Vec<u64>,
+    cells: Cells,
+}
+
+/// Base-2 logarithm of the bytes that a cell of up to 64 bits takes.
+pub fn cell_shift(width: u32) -> u32 {
+    match width {
+        0..=8 => 0,
+        9..=16 => 1,
+        17..=32 => 2,
+        _ => 3,
+    }
 }
 
 impl Register {
     pub fn new(info: &RegisterInfo) -> Register {
-        let limbs = limbs(info.width);
-        Register { width: info.width, limbs, size: info.size, words: vec![0; info.size as usize * limbs] }
+        let (n, limbs) = (info.size as usize, limbs(info.width));
+        let cells = match cell_shift(info.width) {
+            0 => Cells::Bytes(vec![0; n].into()),
+            1 => Cells::Halves(vec![0; n].into()),
+            2 => Cells::Words(vec![0; n].into()),
+            _ if limbs == 1 => Cells::Longs(vec![0; n].into()),
+            _ => Cells::Rows(vec![0; n * limbs].into()),
+        };
+        Register { width: info.width, limbs, size: info.size, cells }
     }
 
-    /// A cell's words.
-    pub fn cell(&self, index: u64) -> Option<&[u64]> {
-        let at = usize::try_from(index).ok().filter(|_| index < self.size)? * self.limbs;
-        self.words.get(at..at + self.limbs)
+    /// A cell of up to 64 bits.
+    pub fn get(&self, index: u64) -> Option<u64> {
+        let i = usize::try_from(index).ok()?;
+        match &self.cells {
+            Cells::Bytes(c) => c.get(i).map(|&v| v.into()),
+            Cells::Halves(c) => c.get(i).map(|&v| v.into()),
+            Cells::Words(c) => c.get(i).map(|&v| v.into()),
+            Cells::Longs(c) => c.get(i).copied(),
+            Cells::Rows(_) => None,
+        }
     }
 
-    pub fn cell_mut(&mut self, index: u64) -> Option<&mut [u64]> {
+    /// Sets a cell of up to 64 bits; outside of the array nothing happens.
+    pub fn put(&mut self, index: u64, v: u64) {
+        fn set<T>(cells: &mut [T], i: usize, v: T) {
+            if let Some(cell) = cells.get_mut(i) {
+                *cell = v;
+            }
+        }
+        let i = usize::try_from(index).unwrap_or(usize::MAX);
+        match &mut self.cells {
+            Cells::Bytes(c) => set(c, i, v as u8),
+            Cells::Halves(c) => set(c, i, v as u16),
+            Cells::Words(c) => set(c, i, v as u32),
+            Cells::Longs(c) => set(c, i, v),
+            Cells::Rows(_) => {}
+        }
+    }
+
+    /// A cell of several words.
+    pub fn row(&self, index: u64) -> Option<&[u64]> {
+        let Cells::Rows(rows) = &self.cells else { return None };
         let at = usize::try_from(index).ok().filter(|_| index < self.size)? * self.limbs;
-        self.words.get_mut(at..at + self.limbs)
+        rows.get(at..at + self.limbs)
+    }
+
+    pub fn row_mut(&mut self, index: u64) -> Option<&mut [u64]> {
+        let Cells::Rows(rows) = &mut self.cells else { return None };
+        let at = usize::try_from(index).ok().filter(|_| index < self.size)? * self.limbs;
+        rows.get_mut(at..at + self.limbs)
+    }
+
+    /// Sets a cell of any width; false: it is outside of the array.
+    pub fn write(&mut self, index: u64, value: &[u64]) -> bool {
+        if index >= self.size {
+            return false;
+        }
+        match value {
+            [v] => self.put(index, *v),
+            _ => {
+                if let Some(row) = self.row_mut(index) {
+                    row.copy_from_slice(value);
+                }
+            }
+        }
+        true
+    }
+
+    /// The first cell.
+    fn address(&mut self) -> usize {
+        match &mut self.cells {
+            Cells::Bytes(c) => c.as_mut_ptr().expose_provenance(),
+            Cells::Halves(c) => c.as_mut_ptr().expose_provenance(),
+            Cells::Words(c) => c.as_mut_ptr().expose_provenance(),
+            Cells::Longs(c) | Cells::Rows(c) => c.as_mut_ptr().expose_provenance(),
+        }
     }
 }
 
@@ -36,6 +120,15 @@ pub struct State {
     pub registers: Vec<Register>,
     pub counters: Vec<Vec<CounterData>>,
     pub meters: Vec<Vec<Meter>>,
+}
+
+impl State {
+    /// First cells of the registers, then of the counters.
+    pub fn addresses(&mut self) -> Vec<usize> {
+        let registers = self.registers.iter_mut().map(Register::address);
+        let counters = self.counters.iter_mut().map(|c| c.as_mut_ptr().expose_provenance());
+        registers.chain(counters).collect()
+    }
 }
 
 impl CounterData {

@@ -4,49 +4,13 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Switch, json};
+use common::{Switch, json, mutate};
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
 use serde_json::{Value, json};
 use sluice_engine::{Engine, Options, Program};
 
 const PROGRAMS: [&str; 5] = ["tables", "selector", "arrays", "paths", "stacks"];
-
-/// All places of a JSON tree.
-fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
-    out.push(at.to_string());
-    match v {
-        Value::Array(items) => items.iter().enumerate().for_each(|(i, v)| pointers(v, &format!("{at}/{i}"), out)),
-        Value::Object(map) => {
-            for (k, v) in map.iter().filter(|(k, _)| *k != "source_info") {
-                pointers(v, &format!("{at}/{}", k.replace('~', "~0").replace('/', "~1")), out);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn mutate(program: &mut Value, rng: &mut TestRng) {
-    let mut all = Vec::new();
-    pointers(program, "", &mut all);
-    let at = &all[rng.random_range(0..all.len())];
-    let other = program.pointer(&all[rng.random_range(0..all.len())]).cloned().unwrap_or(Value::Null);
-    let numbers = [0u64, 1, 2, 7, 63, 64, 65, 128, 1000, 65_535, 65_536, u64::MAX];
-    let new = match rng.random_range(0..7) {
-        0 => Value::Null,
-        1 => json!(numbers[rng.random_range(0..numbers.len())]),
-        2 => json!(format!("0x{:x}", rng.random::<u64>())),
-        3 => json!(""),
-        4 => json!([]),
-        5 => json!(rng.random::<bool>()),
-        // a part of the program somewhere else
-        _ if other.to_string().len() < 5_000 => other,
-        _ => json!({}),
-    };
-    if let Some(place) = program.pointer_mut(at) {
-        *place = new;
-    }
-}
 
 #[test]
 fn no_mutated_program_makes_it_panic() {

@@ -14,7 +14,12 @@ impl Engine {
     /// `OutOfRange`.
     pub fn register_read(&self, register: RegisterId, index: u64) -> Result<Vec<u8>> {
         let r = &self.machine.state.registers[register.index()];
-        r.cell(index).map(|c| limbs_to_bytes(c, r.width)).ok_or_else(|| outside(index, r.size))
+        let cell = match (r.get(index), r.row(index)) {
+            (Some(word), _) => limbs_to_bytes(&[word], r.width),
+            (None, Some(row)) => limbs_to_bytes(row, r.width),
+            (None, None) => return Err(outside(index, r.size)),
+        };
+        Ok(cell)
     }
     /// Appends `count` cells from `start`, each `ceil(width / 8)` bytes, to `out`: one lock for a whole array.
     ///
@@ -29,10 +34,10 @@ impl Engine {
         let bytes = r.width.div_ceil(8) as usize;
         out.reserve(bytes.saturating_mul(count as usize));
         for i in start..end {
-            match r.cell(i) {
-                Some([word]) => out.extend_from_slice(&word.to_be_bytes()[8 - bytes..]),
-                Some(cell) => out.extend(limbs_to_bytes(cell, r.width)),
-                None => {}
+            if let Some(word) = r.get(i) {
+                out.extend_from_slice(&word.to_be_bytes()[8 - bytes..]);
+            } else if let Some(row) = r.row(i) {
+                out.extend(limbs_to_bytes(row, r.width));
             }
         }
         Ok(())
@@ -45,8 +50,7 @@ impl Engine {
         let r = &mut self.machine.state.registers[register.index()];
         let size = r.size;
         let value = words(value, r.width, "register")?;
-        r.cell_mut(index).ok_or_else(|| outside(index, size))?.copy_from_slice(&value);
-        Ok(())
+        if r.write(index, &value) { Ok(()) } else { Err(outside(index, size)) }
     }
     /// Sets every cell.
     ///
@@ -55,8 +59,8 @@ impl Engine {
     pub fn register_fill(&mut self, register: RegisterId, value: &[u8]) -> Result<()> {
         let r = &mut self.machine.state.registers[register.index()];
         let value = words(value, r.width, "register")?;
-        for cell in r.words.chunks_exact_mut(value.len()) {
-            cell.copy_from_slice(&value);
+        for i in 0..r.size {
+            r.write(i, &value);
         }
         Ok(())
     }

@@ -110,6 +110,7 @@ pub struct EntryView {
 
 /// A counter cell; both are always counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 #[allow(missing_docs)]
 pub struct CounterData {
     pub packets: u64,

@@ -10,6 +10,7 @@ mod primitive;
 pub mod table;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use json::{J, Result};
 
@@ -114,6 +115,8 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
         update: indices(&checksums, |c| c.update),
         checksums: checksums.into_iter().map(|c| c.0).collect(),
         order,
+        world,
+        native: OnceLock::new(),
     })
 }
 

@@ -112,13 +112,13 @@ impl Machine {
                 pop(phv, s, &stack.unions, stack.next, value(s, *count));
             }
             Ext::RegisterRead { register, d, index } => {
-                if let Some(cell) = self.state.registers[usize::from(*register)].cell(value(s, *index)) {
+                if let Some(cell) = self.state.registers[usize::from(*register)].row(value(s, *index)) {
                     let at = usize::from(d.slot);
                     s[at..at + cell.len()].copy_from_slice(cell);
                 }
             }
             Ext::RegisterWrite { register, index, a } => {
-                if let Some(cell) = self.state.registers[usize::from(*register)].cell_mut(value(s, *index)) {
+                if let Some(cell) = self.state.registers[usize::from(*register)].row_mut(value(s, *index)) {
                     let at = usize::from(a.slot);
                     cell.copy_from_slice(&s[at..at + cell.len()]);
                 }

@@ -90,6 +90,8 @@ pub struct Machine {
     pub profiles: Vec<ProfileState>,
     pub ports_down: BTreeSet<u32>,
     pub state: State,
+    /// Addresses of the first cells of the registers, then of the counters, for machine code. The arrays never move.
+    pub arrays: Vec<usize>,
     pub value_sets: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     pub multicast: BTreeMap<u32, Vec<Replica>>,
     pub clones: BTreeMap<u32, CloneSession>,
@@ -133,7 +135,7 @@ impl Machine {
             .collect();
         let o = &program.objects;
         let direct = |i: usize| o.meter_targets[i].is_some();
-        let state = State {
+        let mut state = State {
             registers: o.registers.iter().map(Register::new).collect(),
             counters: o.counters.iter().map(|c| vec![CounterData::default(); c.size as usize]).collect(),
             meters: o
@@ -143,11 +145,13 @@ impl Machine {
                 .map(|(i, m)| vec![Meter::default(); if direct(i) { 0 } else { m.size as usize }])
                 .collect(),
         };
+        let arrays = state.addresses();
         Machine {
             tables,
             profiles: program.profiles.iter().map(|_| ProfileState::default()).collect(),
             ports_down: BTreeSet::new(),
             state,
+            arrays,
             value_sets: vec![Vec::new(); o.value_sets.len()],
             multicast: BTreeMap::new(),
             clones: BTreeMap::new(),

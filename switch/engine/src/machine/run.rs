@@ -3,7 +3,7 @@
 use super::{Machine, Stop};
 use crate::code::{Code, Op, Pc};
 use crate::layout::Slots;
-use crate::profile::Bound;
+use crate::profile::{Bound, Call};
 use crate::program::Program;
 
 impl Machine {
@@ -135,16 +135,12 @@ impl Machine {
                 Op::SetValid { header } => self.set_valid(p, s, header.into()),
                 Op::SetInvalid { header } => self.set_invalid(p, s, header.into()),
                 Op::RegisterRead { register, d, index } => {
-                    let r = &self.state.registers[usize::from(register)];
-                    if let Some(&v) = usize::try_from(s!(index)).ok().and_then(|i| r.words.get(i)) {
+                    if let Some(v) = self.state.registers[usize::from(register)].get(s!(index)) {
                         s!(d) = v;
                     }
                 }
                 Op::RegisterWrite { register, index, a } => {
-                    let r = &mut self.state.registers[usize::from(register)];
-                    if let Some(v) = usize::try_from(s!(index)).ok().and_then(|i| r.words.get_mut(i)) {
-                        *v = s!(a);
-                    }
+                    self.state.registers[usize::from(register)].put(s!(index), s!(a));
                 }
                 Op::Count { counter, index } => {
                     let cells = &mut self.state.counters[usize::from(counter)];
@@ -153,10 +149,8 @@ impl Machine {
                     }
                 }
                 Op::Meter { meter, d, index } => {
-                    let cells = &mut self.state.meters[usize::from(meter)];
-                    if let Some(m) = usize::try_from(s!(index)).ok().and_then(|i| cells.get_mut(i)) {
-                        let bytes = p.objects.meters[usize::from(meter)].bytes;
-                        s!(d) = m.execute(self.now, self.frame_length, bytes);
+                    if let Some(colour) = self.ask_meter(p, usize::from(meter), s!(index)) {
+                        s!(d) = colour;
                     }
                 }
                 Op::Extract { header } => self.extract(p, s, header.into(), data)?,
@@ -175,7 +169,7 @@ impl Machine {
 
     /// One header of fixed length.
     #[inline(never)]
-    fn extract(&mut self, p: &Program, s: &mut Slots, header: usize, data: &[u8]) -> Result<(), Stop> {
+    pub fn extract(&mut self, p: &Program, s: &mut Slots, header: usize, data: &[u8]) -> Result<(), Stop> {
         let h = &p.phv.headers[header];
         let plan = &p.phv.plans[usize::from(h.plan)];
         let rest = &data[self.position..];
@@ -210,9 +204,39 @@ impl Machine {
     #[inline(never)]
     fn apply(&mut self, p: &Program, code: &Code, s: &mut Slots, table: usize, data: &[u8]) -> (Option<Pc>, Pc) {
         let t = &p.tables[table];
+        let mut key = std::mem::take(&mut self.tables[table].key);
+        t.key.build(s, &mut key);
+        let (call, hit) = self.find(p, s, table, &key, data);
+        let action = call.map(|c| c.action);
+        if let Some(call) = call
+            && let Some(first) = p.actions[call.action.index()].params.first()
+        {
+            let at = usize::from(first.slot);
+            s[at..at + call.params.len()].copy_from_slice(&call.params);
+        }
+        self.tables[table].key = key;
+        if self.trace.is_some() {
+            let ts = &self.tables[table];
+            let id = ts.store.lookup(&ts.key).filter(|_| hit);
+            self.trace_table(p, table, id);
+        }
+        let next = code.nodes[t.next.after(action, hit) as usize];
+        (action.map(|a| code.actions[a.index()]), next)
+    }
+
+    /// What the table says to a key, and whether an entry matched; its direct counter and meter see the packet.
+    #[inline]
+    pub fn find(
+        &mut self,
+        p: &Program,
+        s: &mut Slots,
+        table: usize,
+        key: &[u64],
+        data: &[u8],
+    ) -> (Option<&Call>, bool) {
+        let t = &p.tables[table];
         let ts = &mut self.tables[table];
-        t.key.build(s, &mut ts.key);
-        let found = ts.store.lookup(&ts.key);
+        let found = ts.store.lookup(key);
         let entry = found.and_then(|id| ts.entries[id as usize].as_mut());
         let hit = entry.is_some();
         let bound = match entry {
@@ -259,18 +283,12 @@ impl Machine {
             }
             _ => None,
         };
-        let action = call.map(|c| c.action);
-        if let Some(call) = call
-            && let Some(first) = p.actions[call.action.index()].params.first()
-        {
-            let at = usize::from(first.slot);
-            s[at..at + call.params.len()].copy_from_slice(&call.params);
-        }
-        if self.trace.is_some() {
-            let id = found.filter(|_| hit);
-            self.trace_table(p, table, id);
-        }
-        let next = code.nodes[t.next.after(action, hit) as usize];
-        (action.map(|a| code.actions[a.index()]), next)
+        (call, hit)
+    }
+
+    /// The colour of a packet by a meter; `None`: the index is outside of the array.
+    pub fn ask_meter(&mut self, p: &Program, meter: usize, index: u64) -> Option<u64> {
+        let m = self.state.meters[meter].get_mut(usize::try_from(index).ok()?)?;
+        Some(m.execute(self.now, self.frame_length, p.objects.meters[meter].bytes))
     }
 }

@@ -56,7 +56,7 @@ pub struct Graph {
 }
 
 /// The target of a jump.
-fn target(op: Op) -> Option<Pc> {
+pub fn target(op: Op) -> Option<Pc> {
     Some(match op {
         Op::Jump { to } | Op::JumpBack { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNotZero { to, .. } => to,
         Op::JumpEq { to, .. }

@@ -6,10 +6,10 @@
 //! was, what has been computed is not computed again, and a decided test is jumped over ([`forward`]); then what nobody reads is
 //! not written ([`live`]). What the machine reads and writes beside the instructions is in [`World`].
 
-mod effects;
+pub mod effects;
 mod facts;
 mod forward;
-mod graph;
+pub mod graph;
 mod live;
 pub mod world;
 

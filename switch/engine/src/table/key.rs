@@ -27,6 +27,16 @@ pub struct KeyLayout {
     masked: bool,
 }
 
+/// A slot's part in a word of a packed key: `(slot & mask) << shift`; the whole word is under `word_mask`.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyTerm {
+    pub slot: Slot,
+    pub mask: u64,
+    pub shift: u32,
+    pub word: usize,
+    pub word_mask: u64,
+}
+
 /// One field of an entry, in words of the field's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawField {
@@ -85,6 +95,18 @@ impl KeyLayout {
             layout.parts.push(part);
         }
         layout
+    }
+
+    /// What the key's words are put together of, word by word.
+    pub fn terms(&self) -> Vec<KeyTerm> {
+        let limb = |p: &Part, i: usize| KeyTerm {
+            slot: p.slot + i as Slot,
+            mask: if p.limbs == 1 { u64::MAX >> p.m } else { u64::MAX },
+            shift: p.shift * u32::from(p.limbs == 1),
+            word: p.word + i,
+            word_mask: if self.masked { self.mask[p.word + i] } else { u64::MAX },
+        };
+        self.parts.iter().flat_map(|p| (0..p.limbs).map(move |i| limb(p, i))).collect()
     }
 
     /// Slots it is made of.

@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+use proptest::test_runner::TestRng;
+use serde_json::{Value, json};
 use sluice_engine::{ActionCall, Engine, Entry, EntryAction, KeyField, Options, Program, TableId};
 
 pub const MS: u64 = 1_000_000;
@@ -76,4 +79,41 @@ pub fn lpm(value: u64, prefix_len: u32) -> KeyField {
 
 pub fn range(low: u64, high: u64) -> KeyField {
     KeyField::Range { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() }
+}
+
+/// All places of a JSON tree.
+fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
+    out.push(at.to_string());
+    match v {
+        Value::Array(items) => items.iter().enumerate().for_each(|(i, v)| pointers(v, &format!("{at}/{i}"), out)),
+        Value::Object(map) => {
+            for (k, v) in map.iter().filter(|(k, _)| *k != "source_info") {
+                pointers(v, &format!("{at}/{}", k.replace('~', "~0").replace('/', "~1")), out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts something else into a place of a program.
+pub fn mutate(program: &mut Value, rng: &mut TestRng) {
+    let mut all = Vec::new();
+    pointers(program, "", &mut all);
+    let at = &all[rng.random_range(0..all.len())];
+    let other = program.pointer(&all[rng.random_range(0..all.len())]).cloned().unwrap_or(Value::Null);
+    let numbers = [0u64, 1, 2, 7, 63, 64, 65, 128, 1000, 65_535, 65_536, u64::MAX];
+    let new = match rng.random_range(0..7) {
+        0 => Value::Null,
+        1 => json!(numbers[rng.random_range(0..numbers.len())]),
+        2 => json!(format!("0x{:x}", rng.random::<u64>())),
+        3 => json!(""),
+        4 => json!([]),
+        5 => json!(rng.random::<bool>()),
+        // a part of the program somewhere else
+        _ if other.to_string().len() < 5_000 => other,
+        _ => json!({}),
+    };
+    if let Some(place) = program.pointer_mut(at) {
+        *place = new;
+    }
 }

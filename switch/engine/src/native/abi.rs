@@ -1,0 +1,230 @@
+//! Where Rust and machine code meet: what is handed over, and the functions that machine code calls.
+//!
+//! All of the crate's unsafe code is here and in [`super::Native`]. What it rests on:
+//! - a [`Frame`] is made by [`super::Native::run`] out of exclusive borrows that last until machine code returns; it alone holds the
+//!   pointers, and a function here makes references of them only while machine code waits for it;
+//! - machine code reaches slots by 16-bit numbers (the array has 65,536), arrays below their size (which never changes), the
+//!   packet below its length, and the header buffer no further than the longest headers of the program;
+//! - nothing here unwinds into machine code: `extern "C"` ends the process first.
+
+use crate::code::Pc;
+use crate::hash::{Hash, sum_words};
+use crate::layout::{FieldRef, Slot, Slots};
+use crate::machine::{Machine, Stop};
+use crate::phv::Head;
+use crate::program::Program;
+
+/// What machine code works on.
+#[repr(C)]
+pub struct Frame {
+    pub slots: *mut Slots,
+    pub machine: *mut Machine,
+    pub data: *const u8,
+    pub length: usize,
+    /// The header buffer: its first byte, and itself.
+    pub head: *mut u8,
+    pub buffer: *mut Head,
+    /// First cells of the registers, then of the counters.
+    pub arrays: *const usize,
+    /// The parser's error, when it raised one.
+    pub error: u64,
+    pub program: *const Program,
+}
+
+/// How a run ended.
+pub const DONE: i64 = 0;
+pub const PARSER_ERROR: i64 = 1;
+pub const ASSERTION: i64 = 2;
+pub const NO_FUEL: i64 = 3;
+
+/// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
+pub const CALLS: [(&str, *const u8, usize, usize); 12] = [
+    ("find_one", find_one as *const u8, 3, 2),
+    ("find_two", find_two as *const u8, 4, 2),
+    ("find_row", find_row as *const u8, 4, 2),
+    ("meter", meter as *const u8, 4, 1),
+    ("extension", extension as *const u8, 2, 1),
+    ("select", select as *const u8, 2, 1),
+    ("calculate", calculate as *const u8, 2, 1),
+    ("hash", hash as *const u8, 3, 1),
+    ("sum_payload", sum_payload as *const u8, 1, 1),
+    ("sum_varbit", sum_varbit as *const u8, 3, 1),
+    ("deparse", deparse as *const u8, 3, 1),
+    ("extract", extract as *const u8, 2, 1),
+];
+
+/// The algorithms by number.
+pub const HASHES: [Hash; 9] = [
+    Hash::Crc16,
+    Hash::Crc32,
+    Hash::CrcCcitt,
+    Hash::Crc8Custom,
+    Hash::Crc64Custom,
+    Hash::Csum16,
+    Hash::Xor16,
+    Hash::Xor32,
+    Hash::Identity,
+];
+
+/// No action, in [`Found::action`]; no place, from `select`.
+pub const NONE: u32 = u32::MAX;
+
+/// The outcome of a lookup.
+#[repr(C)]
+pub struct Found {
+    /// The action in the low half ([`NONE`]: none), hit or miss in bit 32.
+    action: u64,
+    /// The parameters' words.
+    params: *const u64,
+}
+
+struct Parts<'a> {
+    program: &'a Program,
+    machine: &'a mut Machine,
+    slots: &'a mut Slots,
+    data: &'a [u8],
+}
+
+impl Frame {
+    /// # Safety
+    /// Only while machine code that was given this frame waits, and one at a time.
+    unsafe fn parts<'a>(frame: *mut Frame) -> Parts<'a> {
+        // SAFETY: all of them were borrowed for the run of the machine code, and nothing else uses them meanwhile
+        unsafe {
+            let f = &*frame;
+            Parts {
+                program: &*f.program,
+                machine: &mut *f.machine,
+                slots: &mut *f.slots,
+                data: std::slice::from_raw_parts(f.data, f.length),
+            }
+        }
+    }
+}
+
+/// What `stop` is to machine code.
+///
+/// # Safety
+/// As for [`Frame::parts`].
+unsafe fn ended(frame: *mut Frame, result: Result<(), Stop>) -> i64 {
+    match result {
+        Ok(()) => DONE,
+        Err(Stop::Parser(error)) => {
+            // SAFETY: the frame is machine code's, which waits
+            unsafe { (*frame).error = error };
+            PARSER_ERROR
+        }
+        Err(Stop::Assertion) => ASSERTION,
+        Err(Stop::Fuel) => NO_FUEL,
+    }
+}
+
+/// # Safety
+/// Called by machine code with its frame.
+unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Found {
+    // SAFETY: machine code waits
+    let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
+    let (call, hit) = machine.find(program, slots, table as usize, key, data);
+    let hit = u64::from(hit) << 32;
+    match call {
+        Some(call) => Found { action: u64::from(call.action.0) | hit, params: call.params.as_ptr() },
+        None => Found { action: u64::from(NONE) | hit, params: std::ptr::null() },
+    }
+}
+
+unsafe extern "C" fn find_one(frame: *mut Frame, table: u64, a: u64) -> Found {
+    // SAFETY: called by machine code
+    unsafe { find(frame, table, &[a]) }
+}
+
+unsafe extern "C" fn find_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Found {
+    // SAFETY: called by machine code
+    unsafe { find(frame, table, &[a, b]) }
+}
+
+unsafe extern "C" fn find_row(frame: *mut Frame, table: u64, key: *const u64, words: u64) -> Found {
+    // SAFETY: called by machine code; the key is on its stack
+    unsafe { find(frame, table, std::slice::from_raw_parts(key, words as usize)) }
+}
+
+/// Returns what the destination holds then: `old`, when the index is outside of the array.
+unsafe extern "C" fn meter(frame: *mut Frame, meter: u64, index: u64, old: u64) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { program, machine, .. } = unsafe { Frame::parts(frame) };
+    machine.ask_meter(program, meter as usize, index).unwrap_or(old)
+}
+
+unsafe extern "C" fn extension(frame: *mut Frame, index: u64) -> i64 {
+    // SAFETY: called by machine code
+    let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
+    let result = machine.ext(program, &program.code.ext[index as usize], slots, data);
+    // SAFETY: as above
+    unsafe { ended(frame, result) }
+}
+
+/// The place where the parser goes on; [`NONE`] after an error.
+unsafe extern "C" fn select(frame: *mut Frame, index: u64) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
+    let to: Result<Pc, Stop> = machine.select(program, &program.code, slots, index as usize, data);
+    match to {
+        Ok(to) => to.into(),
+        Err(stop) => {
+            // SAFETY: as above
+            unsafe { ended(frame, Err(stop)) };
+            NONE.into()
+        }
+    }
+}
+
+unsafe extern "C" fn calculate(frame: *mut Frame, calculation: u64) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
+    let payload = data.get(machine.position..).unwrap_or(&[]);
+    program.objects.calculations[calculation as usize].output(slots, &program.phv, payload, &mut machine.scratch)
+}
+
+unsafe extern "C" fn hash(algorithm: u64, bytes: *const u8, length: u64) -> u64 {
+    // SAFETY: the bytes are on machine code's stack
+    HASHES[algorithm as usize].of(unsafe { std::slice::from_raw_parts(bytes, length as usize) })
+}
+
+/// The one's complement sum of what follows the parsed headers.
+unsafe extern "C" fn sum_payload(frame: *mut Frame) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { machine, data, .. } = unsafe { Frame::parts(frame) };
+    sum_words(data.get(machine.position..).unwrap_or(&[]))
+}
+
+/// The one's complement sum of a variable-length field's bytes.
+unsafe extern "C" fn sum_varbit(frame: *mut Frame, slot: u64, limbs: u64) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { slots, .. } = unsafe { Frame::parts(frame) };
+    let field = FieldRef { slot: slot as Slot, width: 64 * limbs as u32, signed: false, varbit: true };
+    let sum = crate::calc::sum_varbit(slots, field);
+    // the same modulo 2^16 - 1, and zero only if it was
+    let (sum, carry) = ((sum >> 64) as u64).overflowing_add(sum as u64);
+    sum + u64::from(carry)
+}
+
+/// Writes a header from byte `at` of the header buffer on; returns where it ends.
+unsafe extern "C" fn deparse(frame: *mut Frame, header: u64, at: u64) -> u64 {
+    // SAFETY: called by machine code
+    let Parts { program, slots, .. } = unsafe { Frame::parts(frame) };
+    let h = &program.phv.headers[header as usize];
+    let plan = &program.phv.plans[usize::from(h.plan)];
+    // SAFETY: as above
+    let head = unsafe { &mut *(*frame).buffer };
+    head.cut(at as usize);
+    plan.deparse(slots, h.base, head);
+    head.bytes().len() as u64
+}
+
+/// A header that machine code cannot read by itself.
+unsafe extern "C" fn extract(frame: *mut Frame, header: u64) -> i64 {
+    // SAFETY: called by machine code
+    let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
+    let result = machine.extract(program, slots, header as usize, data);
+    // SAFETY: as above
+    unsafe { ended(frame, result) }
+}

@@ -1,0 +1,323 @@
+//! Instructions one after the other, jumps, selections, tables.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value};
+
+use super::abi::{ASSERTION, DONE, Frame, NONE, PARSER_ERROR};
+use super::emit::{Fun, there};
+use super::reach::{For, Place, is_plain, next, target, targets};
+use crate::code::{Case, Ext, KeyPart, Op, Pc};
+use crate::layout::mask64;
+use crate::table::key::KeyTerm;
+
+impl Fun<'_, '_> {
+    /// A basic block of instructions.
+    pub fn code(&mut self, on_behalf: For, start: Pc) {
+        if let For::Action(_, action) = on_behalf
+            && start == self.p.code.actions[action as usize]
+        {
+            self.parameters(action);
+        }
+        let mut pc = start;
+        loop {
+            if pc != start && self.plan.leaders.contains(&pc) {
+                let to = self.to(Place::Code(on_behalf, pc));
+                return self.jump(to);
+            }
+            let op = self.p.code.ops[pc as usize];
+            pc += 1;
+            if self.compute(op) {
+                continue;
+            }
+            match op {
+                Op::Jump { to } => {
+                    let to = self.to(Place::Code(on_behalf, to));
+                    return self.jump(to);
+                }
+                Op::JumpBack { to } => {
+                    self.burn();
+                    let to = self.to(Place::Code(on_behalf, to));
+                    return self.jump(to);
+                }
+                Op::Apply { table } => {
+                    let to = self.to(Place::Apply(table));
+                    return self.jump(to);
+                }
+                Op::Select { index } => return self.choose(on_behalf, index, pc),
+                Op::Return => return self.leave(on_behalf),
+                Op::EndIfExit => {
+                    let exit = self.b.use_var(self.exit);
+                    let end = self.end(DONE);
+                    self.branch_off(exit, end);
+                }
+                Op::Exit => {
+                    let one = self.number(1);
+                    self.b.def_var(self.exit, one);
+                }
+                Op::SetValid { header } => self.make_valid(header, true),
+                Op::SetInvalid { header } => self.make_valid(header, false),
+                Op::RegisterRead { register, d, index } => self.register_read(register, d, index),
+                Op::RegisterWrite { register, index, a } => self.register_write(register, index, a),
+                Op::Count { counter, index } => self.count(counter, index),
+                Op::Meter { meter, d, index } => {
+                    let meter = self.number(meter.into());
+                    let (index, old) = (self.get(index), self.get(d));
+                    let colour = self.call("meter", &[self.frame, meter, index, old])[0];
+                    self.set(d, colour);
+                }
+                Op::Extract { header } => self.extract(header),
+                Op::Ext { index } => self.extension(index),
+                // nothing is traced here
+                Op::Note { .. } => {}
+                op => {
+                    let (Some(test), Some(to)) = (self.test(op), target(op)) else {
+                        unreachable!("an instruction that neither computes nor jumps is named above")
+                    };
+                    let yes = self.to(Place::Code(on_behalf, to));
+                    let no = self.to(Place::Code(on_behalf, pc));
+                    return self.branch(test, yes, no);
+                }
+            }
+        }
+    }
+
+    /// The end of an action, a condition, the whole.
+    fn leave(&mut self, on_behalf: For) {
+        match on_behalf {
+            For::Main => {
+                let end = self.end(DONE);
+                self.jump(end);
+            }
+            For::Condition(checksum) => {
+                let after = self.after_condition(checksum);
+                self.jump(after);
+            }
+            For::Action(table, action) => {
+                let exit = self.b.use_var(self.exit);
+                let end = self.end(DONE);
+                self.branch_off(exit, end);
+                self.go_on(table, Some(action));
+            }
+        }
+    }
+
+    /// To the node after a table.
+    fn go_on(&mut self, table: u16, action: Option<u32>) {
+        let (hit, miss) = (next(self.p, table, action, true), next(self.p, table, action, false));
+        if hit == miss {
+            let to = self.to(hit);
+            return self.jump(to);
+        }
+        let was_hit = self.b.use_var(self.hit);
+        let (hit, miss) = (self.to(hit), self.to(miss));
+        self.branch(was_hit, hit, miss);
+    }
+
+    /// The parameters that the lookup found, into their slots.
+    fn parameters(&mut self, action: u32) {
+        let fields = self.p.actions[action as usize].params.clone();
+        let mut at = 0;
+        for f in fields {
+            for i in 0..f.limbs() {
+                let words = self.b.use_var(self.params);
+                let v = self.b.ins().load(I64, there(), words, at);
+                self.set(f.slot + i as u16, v);
+                at += 8;
+            }
+        }
+    }
+
+    /// A table: the key, the lookup, the action.
+    pub fn apply(&mut self, table: u16) {
+        let t = &self.p.tables[usize::from(table)];
+        let key = self.key(&t.key.terms(), t.key.words);
+        let id = self.number(table.into());
+        self.save_position();
+        let found = match key.as_slice() {
+            [] => {
+                let zero = self.number(0);
+                self.call("find_row", &[self.frame, id, self.frame, zero])
+            }
+            [a] => self.call("find_one", &[self.frame, id, *a]),
+            [a, b] => self.call("find_two", &[self.frame, id, *a, *b]),
+            words => {
+                let size = 8 * words.len() as u32;
+                let row = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
+                let (row, n) = (self.b.ins().stack_addr(I64, row, 0), self.number(words.len() as u64));
+                for (i, &v) in words.iter().enumerate() {
+                    self.b.ins().store(there(), v, row, 8 * i as i32);
+                }
+                self.call("find_row", &[self.frame, id, row, n])
+            }
+        };
+        if let Some(target) = t.info.direct_meter.and_then(|m| self.p.objects.meter_targets[m.index()]) {
+            self.forget(&[target.slot]);
+        }
+        let (outcome, params) = (found[0], found[1]);
+        self.b.def_var(self.params, params);
+        let hit = self.b.ins().ushr_imm(outcome, 32);
+        self.b.def_var(self.hit, hit);
+        let action = self.b.ins().ireduce(I32, outcome);
+        for &a in &self.p.world.tables[usize::from(table)].actions {
+            let this = self.b.ins().icmp_imm(IntCC::Equal, action, a as i64);
+            let to = self.to(Place::Code(For::Action(table, a as u32), self.p.code.actions[a]));
+            self.branch_off(this, to);
+        }
+        self.go_on(table, None);
+    }
+
+    /// A table's key as words.
+    fn key(&mut self, terms: &[KeyTerm], words: usize) -> Vec<Value> {
+        let mut key: Vec<Option<Value>> = vec![None; words];
+        for t in terms {
+            let v = self.get(t.slot);
+            let v = if t.mask == u64::MAX { v } else { self.cut(v, t.mask.leading_zeros() as u8) };
+            let v = if t.shift == 0 { v } else { self.b.ins().ishl_imm(v, i64::from(t.shift)) };
+            key[t.word] = Some(match key[t.word] {
+                Some(before) => self.b.ins().bor(before, v),
+                None => v,
+            });
+        }
+        let masks: Vec<u64> =
+            (0..words).map(|w| terms.iter().find(|t| t.word == w).map_or(0, |t| t.word_mask)).collect();
+        let mut out = Vec::new();
+        for (v, mask) in key.into_iter().zip(masks) {
+            let v = v.unwrap_or_else(|| self.number(0));
+            out.push(if mask == u64::MAX { v } else { self.b.ins().band_imm(v, mask as i64) });
+        }
+        out
+    }
+
+    /// A parser's transition. `after`: the place behind it.
+    fn choose(&mut self, on_behalf: For, index: u32, after: Pc) {
+        let select = &self.p.code.selects[index as usize];
+        if !is_plain(select) {
+            return self.choose_outside(on_behalf, index, after);
+        }
+        let mut row = Vec::new();
+        for part in &select.parts {
+            if let KeyPart::Field(f) = part {
+                let v = self.get(f.slot);
+                row.push((v, mask64(f.width)));
+            }
+        }
+        for case in &select.cases {
+            let Case::Value { value, mask, to } = case else { continue };
+            let mut test: Option<Value> = None;
+            for ((&(v, full), &value), &mask) in row.iter().zip(value).zip(mask) {
+                let mask = mask & full;
+                if mask == 0 && value == 0 {
+                    continue;
+                }
+                let v = self.b.ins().band_imm(v, mask as i64);
+                let same = self.b.ins().icmp_imm(IntCC::Equal, v, value as i64);
+                test = Some(match test {
+                    Some(t) => self.b.ins().band(t, same),
+                    None => same,
+                });
+            }
+            match test {
+                Some(test) => {
+                    let yes = self.backward(on_behalf, *to, after);
+                    self.branch_off(test, yes);
+                }
+                // always true
+                None => {
+                    let to = self.backward(on_behalf, *to, after);
+                    return self.jump(to);
+                }
+            }
+        }
+        let to = self.backward(on_behalf, select.default, after);
+        self.jump(to);
+    }
+
+    /// The place, behind a payment if it lies behind.
+    fn backward(&mut self, on_behalf: For, to: Pc, after: Pc) -> Block {
+        let place = Place::Code(on_behalf, to);
+        if to > after {
+            return self.to(place);
+        }
+        let here = self.b.current_block();
+        let toll = self.b.create_block();
+        self.b.switch_to_block(toll);
+        self.burn();
+        let to = self.to(place);
+        self.jump(to);
+        if let Some(here) = here {
+            self.b.switch_to_block(here);
+        }
+        toll
+    }
+
+    fn choose_outside(&mut self, on_behalf: For, index: u32, after: Pc) {
+        let id = self.number(index.into());
+        let to = self.call_out("select", &[id])[0];
+        let failed = self.b.ins().icmp_imm(IntCC::Equal, to, i64::from(NONE));
+        let end = self.end(PARSER_ERROR);
+        self.branch_off(failed, end);
+        let mut all: Vec<Pc> = targets(&self.p.code.selects[index as usize]).collect();
+        all.sort_unstable();
+        all.dedup();
+        let last = all.pop().unwrap_or(0);
+        for pc in all {
+            let this = self.b.ins().icmp_imm(IntCC::Equal, to, i64::from(pc));
+            let yes = self.backward(on_behalf, pc, after);
+            self.branch_off(this, yes);
+        }
+        let to = self.backward(on_behalf, last, after);
+        self.jump(to);
+    }
+
+    /// Raises the parser's error.
+    pub fn fail_if(&mut self, condition: Value, error: Value) {
+        let (fail, end) = (self.b.create_block(), self.end(PARSER_ERROR));
+        self.branch_off(condition, fail);
+        let Some(on) = self.b.current_block() else { return };
+        self.b.set_cold_block(fail);
+        self.b.switch_to_block(fail);
+        self.b.ins().store(there(), error, self.frame, std::mem::offset_of!(Frame, error) as i32);
+        self.jump(end);
+        self.b.switch_to_block(on);
+    }
+
+    fn extension(&mut self, index: u32) {
+        match &self.p.code.ext[index as usize] {
+            Ext::Hash { calculation, d, base, max } => self.hash(*calculation, *d, *base, *max, index),
+            Ext::Verify { condition, error } => {
+                let (condition, error) = (self.get(*condition), self.get(*error));
+                let failed = self.is_zero(condition);
+                self.fail_if(failed, error);
+            }
+            Ext::LastIndex { d, next } => {
+                let v = self.get(*next);
+                let v = self.b.ins().iadd_imm(v, -1);
+                let v = self.cut(v, 32);
+                self.set(*d, v);
+            }
+            Ext::Assert { a } => {
+                let v = self.get(*a);
+                let failed = self.is_zero(v);
+                let end = self.end(ASSERTION);
+                self.branch_off(failed, end);
+            }
+            Ext::Log { .. } => {}
+            _ => self.outside("extension", index),
+        }
+    }
+
+    /// An instruction that Rust carries out.
+    pub fn outside(&mut self, name: &'static str, index: u32) {
+        let id = self.number(index.into());
+        let status = self.call_out(name, &[id])[0];
+        let failed = self.not_zero(status);
+        let stop = self.b.create_block();
+        self.branch_off(failed, stop);
+        let Some(on) = self.b.current_block() else { return };
+        self.b.set_cold_block(stop);
+        self.b.switch_to_block(stop);
+        self.b.ins().return_(&[status]);
+        self.b.switch_to_block(on);
+    }
+}

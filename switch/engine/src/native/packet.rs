@@ -1,0 +1,305 @@
+//! Headers: out of the packet, into the header buffer, and their checksums.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlags, Type, Value};
+
+use super::abi::Frame;
+use super::emit::Fun;
+use crate::calc::{Group, Steps, Term};
+use crate::layout::Slot;
+use crate::machine::Machine;
+use crate::phv::Word;
+
+/// Bytes of the packet: anywhere.
+fn anywhere() -> MemFlags {
+    MemFlags::new().with_notrap()
+}
+
+impl Fun<'_, '_> {
+    /// The big-endian number of `n` bytes at `base + at`, of a header that ends at `base + end`.
+    fn load(&mut self, base: Value, at: usize, n: usize, end: usize) -> Value {
+        let whole: Option<Type> = Type::int(8 * n as u16);
+        if let Some(t) = whole {
+            let v = self.b.ins().load(t, anywhere(), base, at as i32);
+            let v = if t == I8 { v } else { self.b.ins().bswap(v) };
+            return if t == I64 { v } else { self.b.ins().uextend(I64, v) };
+        }
+        if at + 8 <= end {
+            let v = self.b.ins().load(I64, anywhere(), base, at as i32);
+            let v = self.b.ins().bswap(v);
+            return self.b.ins().ushr_imm(v, 64 - 8 * n as i64);
+        }
+        if at + n >= 8 {
+            let v = self.b.ins().load(I64, anywhere(), base, (at + n) as i32 - 8);
+            let v = self.b.ins().bswap(v);
+            return self.b.ins().band_imm(v, (u64::MAX >> (64 - 8 * n)) as i64);
+        }
+        let low = if n > 4 { 4 } else { n - 1 };
+        let high = self.load(base, at, n - low, end);
+        let low_part = self.load(base, at + n - low, low, end);
+        let high = self.b.ins().ishl_imm(high, 8 * low as i64);
+        self.b.ins().bor(high, low_part)
+    }
+
+    /// Takes a header of fixed length out of the packet.
+    pub fn extract(&mut self, header: u16) {
+        let h = &self.p.phv.headers[usize::from(header)];
+        let plan = &self.p.phv.plans[usize::from(h.plan)];
+        let (Some(position), Some(words)) = (self.position, plan.words()) else {
+            return self.outside("extract", header.into());
+        };
+        let at = self.b.use_var(position);
+        let length = self.frame_word(std::mem::offset_of!(Frame, length));
+        let rest = self.b.ins().isub(length, at);
+        let short = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, rest, plan.fixed_bytes as i64);
+        let error = self.number(self.p.errors.packet_too_short);
+        self.fail_if(short, error);
+        let data = self.frame_word(std::mem::offset_of!(Frame, data));
+        let base = self.b.ins().iadd(data, at);
+        let mut offset = 0;
+        for word in words {
+            let v = self.load(base, offset, word.bytes.into(), plan.fixed_bytes);
+            offset += usize::from(word.bytes);
+            self.split(h.base, word, v);
+        }
+        if let Some(v) = plan.varbit {
+            // extracted without its variable-length field
+            let zero = self.number(0);
+            for i in 0..=plan.varbit_limbs() {
+                self.set(h.base.wrapping_add(v + i as Slot), zero);
+            }
+        }
+        let at = self.b.use_var(position);
+        let at = self.b.ins().iadd_imm(at, plan.fixed_bytes as i64);
+        self.b.def_var(position, at);
+        self.valid(header);
+    }
+
+    /// The fields of a word of the packet.
+    fn split(&mut self, base: Slot, word: &Word, v: Value) {
+        for p in word.parts() {
+            let mut field = if p.shift == 0 { v } else { self.b.ins().ushr_imm(v, i64::from(p.shift)) };
+            let top = u32::from(p.shift) + u32::from(64 - p.m) == 8 * u32::from(word.bytes);
+            if !top {
+                field = self.cut(field, p.m);
+            }
+            if p.signed {
+                let high = self.b.ins().ishl_imm(field, i64::from(p.m));
+                field = self.b.ins().sshr_imm(high, i64::from(p.m));
+            }
+            self.set(base.wrapping_add(p.slot), field);
+        }
+    }
+
+    fn valid(&mut self, header: u16) {
+        let h = &self.p.phv.headers[usize::from(header)];
+        let (one, zero) = (self.number(1), self.number(0));
+        self.set(h.valid, one);
+        for &other in &h.union_others {
+            self.set(other, zero);
+        }
+    }
+
+    /// `setValid` and `setInvalid`.
+    pub fn make_valid(&mut self, header: u16, valid: bool) {
+        let h = &self.p.phv.headers[usize::from(header)];
+        let plan = &self.p.phv.plans[usize::from(h.plan)];
+        let now = self.get(h.valid);
+        let (change, on) = (self.b.create_block(), self.b.create_block());
+        if valid {
+            self.branch(now, on, change)
+        } else {
+            self.branch(now, change, on)
+        }
+        self.b.switch_to_block(change);
+        let before = self.known.clone();
+        let length = self.machine_word(std::mem::offset_of!(Machine, packet_length));
+        let mut bytes = self.number(plan.fixed_bytes as u64);
+        let length = if valid {
+            let zero = self.number(0);
+            for slot in h.base..h.valid {
+                self.set(slot, zero);
+            }
+            self.valid(header);
+            self.b.ins().iadd(length, bytes)
+        } else {
+            if let Some(v) = plan.varbit {
+                let bits = self.get(h.base + v);
+                let more = self.b.ins().ushr_imm(bits, 3);
+                bytes = self.b.ins().iadd(bytes, more);
+            }
+            let zero = self.number(0);
+            self.set(h.valid, zero);
+            self.b.ins().isub(length, bytes)
+        };
+        self.set_machine_word(std::mem::offset_of!(Machine, packet_length), length);
+        self.jump(on);
+        self.b.switch_to_block(on);
+        self.known = before;
+        let touched = self.p.world.headers[usize::from(header)].clone();
+        self.forget(&touched);
+    }
+
+    /// Writes the valid headers into the header buffer; returns their length.
+    pub fn headers(&mut self) -> Value {
+        let head = self.frame_word(std::mem::offset_of!(Frame, head));
+        let length = self.b.declare_var(I64);
+        let zero = self.number(0);
+        self.b.def_var(length, zero);
+        for &header in &self.p.order {
+            let h = &self.p.phv.headers[usize::from(header)];
+            let plan = &self.p.phv.plans[usize::from(h.plan)];
+            let valid = self.get(h.valid);
+            let (write, on) = (self.b.create_block(), self.b.create_block());
+            self.branch(valid, write, on);
+            let before = self.known.clone();
+            self.b.switch_to_block(write);
+            let at = self.b.use_var(length);
+            match plan.words() {
+                Some(words) if plan.varbit.is_none() => {
+                    let to = self.b.ins().iadd(head, at);
+                    let mut offset = 0;
+                    for word in words {
+                        self.store(to, offset, h.base, word);
+                        offset += i32::from(word.bytes);
+                    }
+                    let at = self.b.ins().iadd_imm(at, plan.fixed_bytes as i64);
+                    self.b.def_var(length, at);
+                }
+                _ => {
+                    let id = self.number(header.into());
+                    let at = self.call("deparse", &[self.frame, id, at])[0];
+                    self.b.def_var(length, at);
+                }
+            }
+            self.jump(on);
+            self.b.switch_to_block(on);
+            self.known = before;
+        }
+        self.b.use_var(length)
+    }
+
+    /// A word of the packet out of its fields.
+    fn word(&mut self, base: Slot, word: &Word) -> Value {
+        let mut all: Option<Value> = None;
+        for p in word.parts() {
+            let v = self.get(base.wrapping_add(p.slot));
+            let v = if p.signed { self.cut(v, p.m) } else { v };
+            let v = if p.shift == 0 { v } else { self.b.ins().ishl_imm(v, i64::from(p.shift)) };
+            all = Some(match all {
+                Some(a) => self.b.ins().bor(a, v),
+                None => v,
+            });
+        }
+        all.unwrap_or_else(|| self.number(0))
+    }
+
+    /// Writes a word at `to + offset`; bytes behind it may be overwritten too, as they are written later or not part of the head.
+    pub fn store(&mut self, to: Value, offset: i32, base: Slot, word: &Word) {
+        let v = self.word(base, word);
+        let v = match word.bytes {
+            1 => return self.put(I8, v, to, offset),
+            2 => {
+                let v = self.b.ins().ireduce(I16, v);
+                self.b.ins().bswap(v)
+            }
+            4 => {
+                let v = self.b.ins().ireduce(I32, v);
+                self.b.ins().bswap(v)
+            }
+            n => {
+                let v = self.b.ins().ishl_imm(v, 64 - 8 * i64::from(n));
+                self.b.ins().bswap(v)
+            }
+        };
+        self.b.ins().store(anywhere(), v, to, offset);
+    }
+
+    fn put(&mut self, t: Type, v: Value, to: Value, offset: i32) {
+        let v = self.b.ins().ireduce(t, v);
+        self.b.ins().store(anywhere(), v, to, offset);
+    }
+
+    /// A calculation's value.
+    pub fn calculation(&mut self, calculation: usize) -> Value {
+        match self.p.objects.calculations[calculation].steps() {
+            Steps::Sum { groups, tail, payload } => {
+                let mut sum = self.number(0);
+                for group in groups {
+                    let part = self.group(group);
+                    sum = self.add_around(sum, part);
+                }
+                if let Some((f, valid)) = tail {
+                    let part = self.tail(f.slot, f.limbs(), valid);
+                    sum = self.add_around(sum, part);
+                }
+                if payload {
+                    let part = self.call("sum_payload", &[self.frame])[0];
+                    sum = self.add_around(sum, part);
+                }
+                self.fold(sum)
+            }
+            _ => {
+                let id = self.number(calculation as u64);
+                self.call("calculate", &[self.frame, id])[0]
+            }
+        }
+    }
+
+    fn group(&mut self, group: &Group) -> Value {
+        let mut sum = self.number(0);
+        for &Term { slot, m, shift } in &group.terms {
+            let v = self.get(slot);
+            let v = self.cut(v, m);
+            let v = if shift == 0 { v } else { self.b.ins().rotl_imm(v, i64::from(shift)) };
+            sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_around(sum, v) };
+        }
+        let Some(valid) = group.valid else { return sum };
+        let (valid, zero) = (self.get(valid), self.number(0));
+        self.b.ins().select(valid, sum, zero)
+    }
+
+    /// A variable-length field's part, which mostly is not there.
+    fn tail(&mut self, slot: Slot, limbs: usize, valid: Option<Slot>) -> Value {
+        let sum = self.b.declare_var(I64);
+        let zero = self.number(0);
+        self.b.def_var(sum, zero);
+        let bits = self.get(slot);
+        let there = match valid {
+            Some(valid) => {
+                let valid = self.get(valid);
+                self.b.ins().select(valid, bits, zero)
+            }
+            None => bits,
+        };
+        let (some, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(there, some, on);
+        self.b.switch_to_block(some);
+        let (slot, limbs) = (self.number(slot.into()), self.number(limbs as u64));
+        let v = self.call("sum_varbit", &[self.frame, slot, limbs])[0];
+        self.b.def_var(sum, v);
+        self.jump(on);
+        self.b.switch_to_block(on);
+        self.b.use_var(sum)
+    }
+
+    /// One's complement addition of 64 bits: the carry comes back in.
+    fn add_around(&mut self, a: Value, b: Value) -> Value {
+        let sum = self.b.ins().iadd(a, b);
+        let carry = self.truth(IntCC::UnsignedLessThan, sum, b);
+        self.b.ins().iadd(sum, carry)
+    }
+
+    /// The complement of the sum folded to 16 bits.
+    fn fold(&mut self, sum: Value) -> Value {
+        let mut sum = sum;
+        for (shift, m) in [(32, 32), (16, 48), (16, 48), (16, 48)] {
+            let high = self.b.ins().ushr_imm(sum, shift);
+            let low = self.cut(sum, m);
+            sum = self.b.ins().iadd(high, low);
+        }
+        let v = self.b.ins().bnot(sum);
+        self.cut(v, 48)
+    }
+}

@@ -1,0 +1,97 @@
+//! The functions: parser, checksums to verify, ingress, egress, deparser.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+use super::emit::Fun;
+use super::reach::{For, Place, Reach};
+use crate::layout::mask64;
+use crate::machine::Machine;
+
+impl Fun<'_, '_> {
+    /// Parser, ingress or egress.
+    pub fn main(mut self, parser: bool, reach: &Reach) {
+        if parser {
+            let position = self.b.declare_var(I64);
+            let v = self.machine_word(std::mem::offset_of!(Machine, position));
+            self.b.def_var(position, v);
+            self.position = Some(position);
+        }
+        // the only start
+        if let Some(start) = reach.order.first() {
+            self.jump(self.blocks[start]);
+        }
+        self.places(reach);
+        self.finish();
+    }
+
+    /// Returns whether a checksum is wrong.
+    pub fn verify(mut self, reach: &Reach) {
+        let wrong = self.b.declare_var(I64);
+        let zero = self.number(0);
+        self.b.def_var(wrong, zero);
+        for &i in &self.p.verify {
+            let field = self.p.checksums[i].field;
+            self.when_due(i, |f, sum| {
+                let stated = f.get(field.slot);
+                let differs = f.truth(IntCC::NotEqual, sum, stated);
+                let before = f.b.use_var(wrong);
+                let v = f.b.ins().bor(before, differs);
+                f.b.def_var(wrong, v);
+            });
+        }
+        let wrong = self.b.use_var(wrong);
+        self.b.ins().return_(&[wrong]);
+        self.places(reach);
+        self.finish();
+    }
+
+    /// Updates checksums, writes the headers, returns their length.
+    pub fn deparser(mut self, reach: &Reach) {
+        for &i in &self.p.update {
+            let field = self.p.checksums[i].field;
+            self.when_due(i, |f, sum| {
+                let mask = mask64(field.width);
+                let sum = if mask == u64::MAX { sum } else { f.b.ins().band_imm(sum, mask as i64) };
+                f.set(field.slot, sum);
+            });
+            self.forget(&[field.slot]);
+        }
+        let length = self.headers();
+        self.b.ins().return_(&[length]);
+        self.places(reach);
+        self.finish();
+    }
+
+    /// Does something with a checksum if its header is valid and its condition holds.
+    fn when_due(&mut self, checksum: usize, then: impl FnOnce(&mut Self, Value)) {
+        let c = &self.p.checksums[checksum];
+        let (start, slot) = self.p.code.conditions[checksum];
+        let on = self.b.create_block();
+        if let Some(valid) = c.valid {
+            let valid = self.get(valid);
+            let absent = self.is_zero(valid);
+            self.branch_off(absent, on);
+        }
+        if let Some(pc) = start {
+            self.known.clear();
+            let condition = self.blocks[&Place::Code(For::Condition(checksum as u16), pc)];
+            self.jump(condition);
+            let after = self.after_condition(checksum as u16);
+            self.b.switch_to_block(after);
+        }
+        let before = self.known.clone();
+        let holds = self.get(slot);
+        let fails = self.is_zero(holds);
+        self.branch_off(fails, on);
+        let sum = self.calculation(c.calculation);
+        then(self, sum);
+        self.jump(on);
+        self.b.switch_to_block(on);
+        self.known = before;
+        if start.is_some() {
+            self.known.clear();
+        }
+    }
+}

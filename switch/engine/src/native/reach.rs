@@ -1,0 +1,273 @@
+//! Which places of the code one function of machine code is made of, and which slots they touch.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::calc::Steps;
+use crate::code::{Case, Code, Element, Ext, HeaderAt, KeyPart, Op, Pc, Select};
+use crate::expr::{Expr, HeaderRef};
+use crate::layout::{FieldRef, Slot};
+use crate::optimize::effects;
+use crate::program::{ActionId, Program};
+
+/// On whose behalf code runs: where it goes on at its end depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum For {
+    Main,
+    /// Table, action.
+    Action(u16, u32),
+    /// A checksum's.
+    Condition(u16),
+}
+
+/// The beginning of a basic block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    Code(For, Pc),
+    /// A table's lookup.
+    Apply(u16),
+}
+
+/// All places that can be reached.
+#[derive(Default)]
+pub struct Reach {
+    /// Each behind the first of those that lead to it.
+    pub order: Vec<Place>,
+    /// How many ways lead to a place.
+    pub ways: HashMap<Place, u32>,
+    /// Slots that machine code reads and writes.
+    pub inside: HashSet<Slot>,
+    /// Slots that the functions it calls read and write.
+    pub outside: HashSet<Slot>,
+}
+
+/// Places where a jump may lead, anywhere in the code.
+pub fn leaders(code: &Code) -> BTreeSet<Pc> {
+    let mut all: BTreeSet<Pc> = code.ops.iter().filter_map(|&op| target(op)).collect();
+    all.extend(code.nodes.iter().chain(&code.actions).copied().filter(|&pc| pc != Pc::MAX));
+    all.extend(code.selects.iter().flat_map(targets));
+    all
+}
+
+/// The target of a jump.
+pub fn target(op: Op) -> Option<Pc> {
+    crate::optimize::graph::target(op)
+}
+
+/// Where a selection may lead, the default last.
+pub fn targets(select: &Select) -> impl Iterator<Item = Pc> + '_ {
+    let case = |c: &Case| match c {
+        Case::Value { to, .. } | Case::ValueSet { to, .. } => *to,
+    };
+    select.cases.iter().map(case).chain([select.default])
+}
+
+/// Is compared by machine code: fields of one word each, no value sets.
+pub fn is_plain(select: &Select) -> bool {
+    let plain = |p: &KeyPart| matches!(p, KeyPart::Field(f) if f.narrow());
+    select.parts.iter().all(plain) && select.cases.iter().all(|c| matches!(c, Case::Value { .. }))
+}
+
+/// The node after a table's action.
+pub fn next(p: &Program, table: u16, action: Option<u32>, hit: bool) -> Place {
+    let node = p.tables[usize::from(table)].next.after(action.map(ActionId), hit);
+    Place::Code(For::Main, p.code.nodes[node as usize])
+}
+
+impl Reach {
+    pub fn new(p: &Program, leaders: &BTreeSet<Pc>, starts: Vec<Place>) -> Reach {
+        let mut reach = Reach::default();
+        let mut waiting = Vec::new();
+        for start in starts.into_iter().rev() {
+            // from outside
+            *reach.ways.entry(start).or_default() += 2;
+            waiting.push(start);
+        }
+        let mut seen = HashSet::new();
+        while let Some(place) = waiting.pop() {
+            if !seen.insert(place) {
+                continue;
+            }
+            reach.order.push(place);
+            for to in reach.follow(p, leaders, place) {
+                *reach.ways.entry(to).or_default() += 1;
+                waiting.push(to);
+            }
+        }
+        reach
+    }
+
+    fn follow(&mut self, p: &Program, leaders: &BTreeSet<Pc>, place: Place) -> Vec<Place> {
+        let code = &p.code;
+        let (on_behalf, start) = match place {
+            Place::Code(on_behalf, pc) => (on_behalf, pc),
+            Place::Apply(table) => return self.table(p, table),
+        };
+        let at = |pc: Pc| Place::Code(on_behalf, pc);
+        let mut pc = start;
+        loop {
+            if pc != start && leaders.contains(&pc) {
+                return vec![at(pc)];
+            }
+            let op = code.ops[pc as usize];
+            pc += 1;
+            self.note(p, op);
+            match op {
+                Op::Jump { to } | Op::JumpBack { to } => return vec![at(to)],
+                Op::Apply { table } => return vec![Place::Apply(table)],
+                Op::Select { index } => return targets(&code.selects[index as usize]).map(at).collect(),
+                Op::Return => {
+                    let For::Action(table, action) = on_behalf else { return Vec::new() };
+                    let (hit, miss) = (next(p, table, Some(action), true), next(p, table, Some(action), false));
+                    return if hit == miss { vec![hit] } else { vec![hit, miss] };
+                }
+                op => {
+                    if let Some(to) = target(op) {
+                        return vec![at(to), at(pc)];
+                    }
+                }
+            }
+        }
+    }
+
+    fn table(&mut self, p: &Program, table: u16) -> Vec<Place> {
+        let t = &p.tables[usize::from(table)];
+        self.inside.extend(t.key.slots());
+        if let Some(selector) = t.info.profile.and_then(|i| p.profiles[i.index()].selector.as_ref()) {
+            self.outside.extend(selector.slots(&p.world.headers));
+        }
+        if let Some(target) = t.info.direct_meter.and_then(|m| p.objects.meter_targets[m.index()]) {
+            self.outside.insert(target.slot);
+        }
+        let mut to: Vec<Place> = Vec::new();
+        for &a in &p.world.tables[usize::from(table)].actions {
+            self.inside.extend(p.actions[a].params.iter().flat_map(slots));
+            to.push(Place::Code(For::Action(table, a as u32), p.code.actions[a]));
+        }
+        let (hit, miss) = (next(p, table, None, true), next(p, table, None, false));
+        to.push(hit);
+        if miss != hit {
+            to.push(miss);
+        }
+        to
+    }
+
+    fn note(&mut self, p: &Program, op: Op) {
+        match op {
+            Op::Ext { index } => match &p.code.ext[index as usize] {
+                Ext::Hash { calculation, d, base, max } => {
+                    let inputs = p.world.calculations[usize::from(*calculation)].iter().copied();
+                    self.inside.extend([*d, *base, *max]);
+                    if matches!(p.objects.calculations[usize::from(*calculation)].steps(), Steps::Words(..)) {
+                        self.inside.extend(inputs);
+                    } else {
+                        self.outside.extend(inputs);
+                    }
+                }
+                Ext::Verify { condition: a, error: b } | Ext::LastIndex { d: a, next: b } => {
+                    self.inside.extend([*a, *b])
+                }
+                Ext::Assert { a } => self.inside.extend([*a]),
+                Ext::Log { .. } => {}
+                other => self.outside.extend(touched(p, other)),
+            },
+            Op::SetValid { header } | Op::SetInvalid { header } => {
+                self.outside.extend(&p.world.headers[usize::from(header)]);
+            }
+            Op::Select { index } => {
+                let select = &p.code.selects[index as usize];
+                let part = |part: &KeyPart| match part {
+                    KeyPart::Field(f) => slots(f).collect(),
+                    _ => Vec::new(),
+                };
+                let fields = select.parts.iter().flat_map(part);
+                if is_plain(select) { self.inside.extend(fields) } else { self.outside.extend(fields) }
+            }
+            op => {
+                let mut copy = op;
+                if let Some((&mut a, b)) = effects::tested(&mut copy) {
+                    self.inside.insert(a);
+                    self.inside.extend(b.map(|b| *b));
+                } else if target(op).is_none() {
+                    let e = effects::of(op, &p.code, &p.world);
+                    self.inside.extend(e.reads.into_iter().chain(e.writes));
+                }
+            }
+        }
+    }
+}
+
+fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
+    let first = f.slot;
+    (0..f.slots() as Slot).map(move |i| first.wrapping_add(i))
+}
+
+/// Metadata and temporaries that an instruction names which Rust carries out. (Headers and stacks stay in memory anyway.)
+fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
+    let at = |h: &HeaderAt| match h {
+        HeaderAt::Fixed(h) => p.world.headers[usize::from(*h)].clone(),
+        HeaderAt::Indexed(_, index) => vec![*index],
+    };
+    let element = |e: &Element| match e {
+        Element::Last => None,
+        Element::Index(index) => Some(*index),
+    };
+    let header = |h: &u16| p.world.headers[usize::from(*h)].clone();
+    match ext {
+        Ext::Wide { expr, d } => {
+            let mut all: Vec<Slot> = slots(d).collect();
+            read_by(expr, &mut all);
+            all
+        }
+        Ext::RowEq { d, a, b, n } => (0..*n).flat_map(|i| [a.wrapping_add(i), b.wrapping_add(i)]).chain([*d]).collect(),
+        Ext::CopyVarbit { d, a } => slots(d).chain(slots(a)).collect(),
+        Ext::LoadElement { element: e, field, d, .. } => {
+            (0..field.slots() as Slot).map(|i| d.wrapping_add(i)).chain(element(e)).collect()
+        }
+        Ext::StoreElement { element: e, field, a, .. } => {
+            (0..field.slots() as Slot).map(|i| a.wrapping_add(i)).chain(element(e)).collect()
+        }
+        Ext::HeaderEq { d, a, b } => at(a).into_iter().chain(at(b)).chain([*d]).collect(),
+        Ext::UnionEq { d, a, b } => a.iter().chain(b).flat_map(header).chain([*d]).collect(),
+        Ext::SetValid { header, .. } => at(header),
+        Ext::AssignHeader { d, a } => at(d).into_iter().chain(at(a)).collect(),
+        Ext::AssignHeaders { pairs, next } => {
+            let headers = pairs.iter().flat_map(|(d, a)| header(d).into_iter().chain(header(a)));
+            headers.chain(next.iter().flat_map(|n| [n.0, n.1])).collect()
+        }
+        Ext::Push { count: a, .. } | Ext::Pop { count: a, .. } => vec![*a],
+        Ext::PushUnion { count: a, .. } | Ext::PopUnion { count: a, .. } => vec![*a],
+        Ext::RegisterRead { d: f, index, .. } | Ext::RegisterWrite { a: f, index, .. } => {
+            slots(f).chain([*index]).collect()
+        }
+        Ext::Hash { d, base: a, max: b, .. } | Ext::Random { d, low: a, high: b } => vec![*d, *a, *b],
+        Ext::LastIndex { d: a, next: b } | Ext::Verify { condition: a, error: b } => vec![*a, *b],
+        Ext::Truncate { length: a } | Ext::Assert { a } | Ext::Advance { bits: a } => vec![*a],
+        Ext::CloneIngress { session, .. } | Ext::CloneEgress { session, .. } => vec![*session],
+        Ext::ExtractTo { length, .. } => length.iter().copied().collect(),
+        Ext::Lookahead { d, .. } => slots(d).collect(),
+        Ext::Log { args, .. } => args.iter().flat_map(|a| slots(&a.0)).collect(),
+        Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } | Ext::NeedElement { .. } => Vec::new(),
+    }
+}
+
+fn read_by(e: &Expr, all: &mut Vec<Slot>) {
+    match e {
+        Expr::Field(f) | Expr::LastIndex(f) => all.extend(slots(f)),
+        Expr::StackIndexed(_, a, _) => read_by(a, all),
+        Expr::Const(_) | Expr::Bool(_) | Expr::StackLast(..) | Expr::UnionEq(..) | Expr::UnionValid(_) => {}
+        Expr::Bin(_, a, b) | Expr::Cmp(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
+            read_by(a, all);
+            read_by(b, all);
+        }
+        Expr::BitNot(a) | Expr::Not(a) | Expr::ToBool(a) => read_by(a, all),
+        Expr::Wrap(a, _) | Expr::SatSigned(a, _) | Expr::SatUnsigned(a, _) => read_by(a, all),
+        Expr::Select(c, a, b) => [c, a, b].iter().for_each(|e| read_by(e, all)),
+        Expr::HeaderEq(a, b) => {
+            for h in [a, b] {
+                if let HeaderRef::Indexed(_, index) = h {
+                    read_by(index, all);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Registers, counters and hashes.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value};
+
+use super::abi::{Frame, HASHES};
+use super::emit::{Fun, there};
+use crate::calc::Steps;
+use crate::control::CounterData;
+use crate::layout::Slot;
+use crate::machine::Machine;
+use crate::state::cell_shift;
+
+impl Fun<'_, '_> {
+    /// The first cell of an array: registers come first, then counters.
+    fn array(&mut self, number: usize) -> Value {
+        let arrays = self.frame_word(std::mem::offset_of!(Frame, arrays));
+        self.b.ins().load(I64, there().with_readonly(), arrays, 8 * number as i32)
+    }
+
+    fn cell(&mut self, register: u16, index: Value) -> Value {
+        let cells = self.array(register.into());
+        let shift = cell_shift(self.p.objects.registers[usize::from(register)].width);
+        let offset = self.b.ins().ishl_imm(index, i64::from(shift));
+        self.b.ins().iadd(cells, offset)
+    }
+
+    fn inside(&mut self, index: Value, size: u64) -> Value {
+        let size = self.number(size);
+        self.b.ins().icmp(IntCC::UnsignedLessThan, index, size)
+    }
+
+    /// Out of range, the destination keeps its value.
+    pub fn register_read(&mut self, register: u16, d: Slot, index: Slot) {
+        let info = &self.p.objects.registers[usize::from(register)];
+        let (index, old) = (self.get(index), self.get(d));
+        let ok = self.inside(index, info.size);
+        let (read, on) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(on, I64);
+        let none: &[cranelift_codegen::ir::BlockArg] = &[];
+        self.b.ins().brif(ok, read, none, on, &[old.into()]);
+        self.b.switch_to_block(read);
+        let cell = self.cell(register, index);
+        let v = match cell_shift(info.width) {
+            0 => self.b.ins().uload8(I64, there(), cell, 0),
+            1 => self.b.ins().uload16(I64, there(), cell, 0),
+            2 => self.b.ins().uload32(there(), cell, 0),
+            _ => self.b.ins().load(I64, there(), cell, 0),
+        };
+        self.b.ins().jump(on, &[v.into()]);
+        self.b.switch_to_block(on);
+        let v = self.b.block_params(on)[0];
+        self.set(d, v);
+    }
+
+    pub fn register_write(&mut self, register: u16, index: Slot, a: Slot) {
+        let info = &self.p.objects.registers[usize::from(register)];
+        let (index, v) = (self.get(index), self.get(a));
+        let ok = self.inside(index, info.size);
+        let (write, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(ok, write, on);
+        self.b.switch_to_block(write);
+        let cell = self.cell(register, index);
+        match cell_shift(info.width) {
+            0 => self.b.ins().istore8(there(), v, cell, 0),
+            1 => self.b.ins().istore16(there(), v, cell, 0),
+            2 => self.b.ins().istore32(there(), v, cell, 0),
+            _ => self.b.ins().store(there(), v, cell, 0),
+        };
+        self.jump(on);
+        self.b.switch_to_block(on);
+    }
+
+    pub fn count(&mut self, counter: u16, index: Slot) {
+        let counter = usize::from(counter);
+        let size = self.p.objects.counters[counter].size;
+        let index = self.get(index);
+        let ok = self.inside(index, size);
+        let (write, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(ok, write, on);
+        self.b.switch_to_block(write);
+        let cells = self.array(self.p.objects.registers.len() + counter);
+        let offset = self.b.ins().imul_imm(index, size_of::<CounterData>() as i64);
+        let cell = self.b.ins().iadd(cells, offset);
+        let length = self.machine_word(std::mem::offset_of!(Machine, frame_length));
+        let one = self.number(1);
+        for (field, more) in
+            [(std::mem::offset_of!(CounterData, packets), one), (std::mem::offset_of!(CounterData, bytes), length)]
+        {
+            let v = self.b.ins().load(I64, there(), cell, field as i32);
+            let v = self.b.ins().iadd(v, more);
+            self.b.ins().store(there(), v, cell, field as i32);
+        }
+        self.jump(on);
+        self.b.switch_to_block(on);
+    }
+
+    /// `d = base + hash % max`; a maximum of 0 counts as 1.
+    pub fn hash(&mut self, calculation: u16, d: Slot, base: Slot, max: Slot, ext: u32) {
+        let c = &self.p.objects.calculations[usize::from(calculation)];
+        let Steps::Words(algorithm, words) = c.steps() else { return self.outside("extension", ext) };
+        let Some(number) = HASHES.iter().position(|&h| h == algorithm) else { return self.outside("extension", ext) };
+        let length: usize = words.iter().map(|w| usize::from(w.bytes)).sum();
+        let row = StackSlotData::new(StackSlotKind::ExplicitSlot, length as u32 + 8, 3);
+        let row = self.b.create_sized_stack_slot(row);
+        let bytes = self.b.ins().stack_addr(I64, row, 0);
+        let mut offset = 0;
+        for word in words {
+            self.store(bytes, offset, 0, word);
+            offset += i32::from(word.bytes);
+        }
+        let (number, length) = (self.number(number as u64), self.number(length as u64));
+        let hash = self.call("hash", &[number, bytes, length])[0];
+        let rest = match self.constant(max) {
+            Some(max) if max.max(1).is_power_of_two() => self.b.ins().band_imm(hash, max.max(1) as i64 - 1),
+            Some(max) => self.b.ins().urem_imm(hash, max as i64),
+            None => {
+                let (max, one) = (self.get(max), self.number(1));
+                let max = self.b.ins().umax(max, one);
+                self.b.ins().urem(hash, max)
+            }
+        };
+        let base = self.get(base);
+        let v = self.b.ins().iadd(base, rest);
+        self.set(d, v);
+    }
+}
