@@ -148,6 +148,27 @@ async fn refusals_name_both_sides() {
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
 }
 
+/// p4c's P4Info has tables that its back end leaves out of the JSON, and no width for keys of type `error`.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_p4c_leaves_out_is_no_reason_to_refuse() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let mut extended = config(2);
+    let info = extended.p4info.as_mut().unwrap();
+    info.tables[0].match_fields[0].bitwidth = 0;
+    let mut without_effect = info.tables[0].clone();
+    let preamble = without_effect.preamble.as_mut().unwrap();
+    (preamble.id, preamble.name) = (0x02ab_cdef, "I.without_effect".to_owned());
+    without_effect.direct_resource_ids.clear();
+    info.tables.push(without_effect);
+    controller.push(Action::VerifyAndCommit, Some(extended.clone())).await.unwrap();
+    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "its const entry");
+    // a table of the program that P4Info does not have: the two do not belong together
+    let mut other = extended;
+    other.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
+    let text = "P4Info has table I.other, the program's JSON has not: they are not from the same compilation";
+    assert_refused(controller.push(Action::Verify, Some(other)).await, Code::InvalidArgument, text);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_primary_of_this_device_may_write_or_push() {
     let (switch, mut primary) = Switch::ready().await;
