@@ -24,17 +24,8 @@ impl Links {
     /// When the kernel refuses a netlink socket.
     pub fn new(device: Arc<Device>, ports: &[PortSpec]) -> std::io::Result<Self> {
         let links = Self { watch: LinkWatch::new()?, ports: ports.to_vec(), device };
-        links.tell();
+        tell(&links.watch, ports, &links.device);
         Ok(links)
-    }
-
-    fn tell(&self) {
-        for PortSpec { number, interface } in &self.ports {
-            let up = self.watch.is_up(interface);
-            if self.device.set_port(*number, up) {
-                tracing::info!(port = number, interface, up, "the port's link");
-            }
-        }
     }
 
     /// Passes changes on for as long as it is polled.
@@ -42,13 +33,23 @@ impl Links {
     /// # Errors
     /// When the socket cannot be waited for.
     pub async fn follow(self) -> std::io::Result<Infallible> {
-        use std::os::fd::AsRawFd;
-        let socket = AsyncFd::with_interest(self.watch.as_raw_fd(), Interest::READABLE)?;
+        let Self { watch, ports, device } = self;
+        // SAFETY: `watch` owns its socket and keeps it open for as long as the `AsyncFd` that owns `watch` lives.
+        let watch = unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }?;
         loop {
-            let mut ready = socket.readable().await?;
-            self.watch.drain();
+            let mut ready = watch.readable().await?;
+            watch.get_ref().drain();
             ready.clear_ready();
-            self.tell();
+            tell(watch.get_ref(), &ports, &device);
+        }
+    }
+}
+
+fn tell(watch: &LinkWatch, ports: &[PortSpec], device: &Device) {
+    for PortSpec { number, interface } in ports {
+        let up = watch.is_up(interface);
+        if device.set_port(*number, up) {
+            tracing::info!(port = number, interface, up, "the port's link");
         }
     }
 }
