@@ -86,7 +86,7 @@ impl Both {
                 };
                 let key = info.keys.iter().map(|k| field(k, rng)).collect();
                 let Some(call) = self.call(rng, id) else { continue };
-                let member = OneShotMember { call: call.clone(), weight: 1, watch_port: vec![] };
+                let member = OneShotMember { call: call.clone(), weight: 1, watch_port: None };
                 let other = OneShotMember { weight: 2, ..member.clone() };
                 let action = match info.profile {
                     Some(_) => EntryAction::OneShot(vec![member, other]),

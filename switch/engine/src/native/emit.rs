@@ -52,6 +52,8 @@ pub struct Fun<'a, 'b> {
     /// Where conditions go on.
     after_conditions: HashMap<u16, Block>,
     ended: HashMap<i64, Block>,
+    /// Jumps backwards that are still to be written: the block, and where it goes once it has paid.
+    pub tolls: Vec<(Block, Block)>,
 }
 
 /// Memory that is there and aligned.
@@ -96,6 +98,7 @@ impl<'a, 'b> Fun<'a, 'b> {
             params,
             after_conditions: HashMap::new(),
             ended: HashMap::new(),
+            tolls: Vec::new(),
         }
     }
 
@@ -108,6 +111,11 @@ impl<'a, 'b> Fun<'a, 'b> {
                 Place::Code(on_behalf, pc) => self.code(on_behalf, pc),
                 Place::Apply(table) => self.apply(table),
             }
+        }
+        for (toll, to) in std::mem::take(&mut self.tolls) {
+            self.b.switch_to_block(toll);
+            self.burn();
+            self.jump(to);
         }
     }
 

@@ -239,15 +239,9 @@ impl Fun<'_, '_> {
         if to > after {
             return self.to(place);
         }
-        let here = self.b.current_block();
         let toll = self.b.create_block();
-        self.b.switch_to_block(toll);
-        self.burn();
         let to = self.to(place);
-        self.jump(to);
-        if let Some(here) = here {
-            self.b.switch_to_block(here);
-        }
+        self.tolls.push((toll, to));
         toll
     }
 
