@@ -24,7 +24,7 @@ impl Links {
     /// When the kernel refuses a netlink socket.
     pub fn new(device: Arc<Device>, ports: &[PortSpec]) -> std::io::Result<Self> {
         let links = Self { watch: LinkWatch::new()?, ports: ports.to_vec(), device };
-        tell(&links.watch, ports, &links.device);
+        tell(&links.watch, ports, &links.device, |_, _| {});
         Ok(links)
     }
 
@@ -40,16 +40,18 @@ impl Links {
             let mut ready = watch.readable().await?;
             watch.get_ref().drain();
             ready.clear_ready();
-            tell(watch.get_ref(), &ports, &device);
+            tell(watch.get_ref(), &ports, &device, |PortSpec { number, interface }, up| {
+                tracing::info!(port = number, interface, up, "the port's link");
+            });
         }
     }
 }
 
-fn tell(watch: &LinkWatch, ports: &[PortSpec], device: &Device) {
-    for PortSpec { number, interface } in ports {
-        let up = watch.is_up(interface);
-        if device.set_port(*number, up) {
-            tracing::info!(port = number, interface, up, "the port's link");
+fn tell(watch: &LinkWatch, ports: &[PortSpec], device: &Device, changed: impl Fn(&PortSpec, bool)) {
+    for port in ports {
+        let up = watch.is_up(&port.interface);
+        if device.set_port(port.number, up) {
+            changed(port, up);
         }
     }
 }

@@ -30,12 +30,10 @@ fn step(event: &TraceEvent) -> Value {
         TraceEvent::ParserError(error) => json!({ "step": "parser_error", "error": error }),
         TraceEvent::ChecksumError(checksum) => json!({ "step": "checksum_error", "checksum": checksum }),
         TraceEvent::Table { table, key, entry } => {
-            json!({ "step": "table", "table": table, "key": format!("0x{key}"), "hit": entry.is_some(), "entry": entry })
+            json!({ "step": "table", "table": table, "key": object(key), "hit": entry.is_some(), "entry": entry })
         }
         TraceEvent::Action { action, params } => {
-            let params: Map<String, Value> =
-                params.iter().map(|(name, value)| (name.clone(), json!(format!("0x{value}")))).collect();
-            json!({ "step": "action", "action": action, "params": params })
+            json!({ "step": "action", "action": action, "params": object(params) })
         }
         TraceEvent::Condition { condition, value } => {
             json!({ "step": "condition", "condition": condition, "value": value })
@@ -48,6 +46,10 @@ fn step(event: &TraceEvent) -> Value {
     }
 }
 
+fn object(values: &[(String, String)]) -> Map<String, Value> {
+    values.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+}
+
 fn line(event: &TraceEvent) -> String {
     match event {
         TraceEvent::Ingress { port, instance_type, length } => {
@@ -58,13 +60,10 @@ fn line(event: &TraceEvent) -> String {
         TraceEvent::ParserError(error) => format!("parser error {error}"),
         TraceEvent::ChecksumError(checksum) => format!("wrong checksum {checksum}"),
         TraceEvent::Table { table, key, entry } => match entry {
-            Some(entry) => format!("table {table}, key 0x{key}: hit {entry}"),
-            None => format!("table {table}, key 0x{key}: miss"),
+            Some(entry) => format!("table {table}, key ({}): hit {entry}", list(key)),
+            None => format!("table {table}, key ({}): miss", list(key)),
         },
-        TraceEvent::Action { action, params } => {
-            let params: Vec<_> = params.iter().map(|(name, value)| format!("{name} = 0x{value}")).collect();
-            format!("action {action}({})", params.join(", "))
-        }
+        TraceEvent::Action { action, params } => format!("action {action}({})", list(params)),
         TraceEvent::Condition { condition, value } => format!("condition {condition}: {value}"),
         TraceEvent::Log(text) => format!("log_msg {text}"),
         TraceEvent::Egress { port } => format!("egress, port {port}"),
@@ -72,6 +71,10 @@ fn line(event: &TraceEvent) -> String {
         TraceEvent::Drop(reason) => format!("dropped: {reason}"),
         other => format!("{other:?}"),
     }
+}
+
+fn list(values: &[(String, String)]) -> String {
+    values.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
 }
 
 fn instance(instance_type: u32) -> &'static str {

@@ -25,8 +25,8 @@ pub enum TraceEvent {
     Table {
         /// Its name.
         table: String,
-        /// The key as packed, hexadecimal.
-        key: String,
+        /// The key's fields, name and hexadecimal value.
+        key: Vec<(String, String)>,
         /// The matching entry, or `None`: the default action runs.
         entry: Option<String>,
     },

@@ -31,10 +31,11 @@ impl Machine {
     #[cold]
     pub fn trace_table(&mut self, p: &Program, table: usize, entry: Option<u32>) {
         let ts = &self.tables[table];
-        let key = ts.key.iter().map(|w| format!("{w:016x}")).collect::<Vec<_>>().join(" ");
-        let entry =
-            entry.and_then(|id| ts.entries[id as usize].as_ref()).map(|e| describe(&p.tables[table].info, &e.written));
-        let table = p.tables[table].info.name.clone();
+        let t = &p.tables[table];
+        let values = t.key.values(&ts.key).into_iter().map(|value| format!("0x{}", hex(&value)));
+        let key = t.info.keys.iter().map(|k| k.name.clone()).zip(values).collect();
+        let entry = entry.and_then(|id| ts.entries[id as usize].as_ref()).map(|e| describe(&t.info, &e.written));
+        let table = t.info.name.clone();
         self.note(|| TraceEvent::Table { table, key, entry });
     }
 }

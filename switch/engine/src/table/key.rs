@@ -133,6 +133,19 @@ impl KeyLayout {
         }
     }
 
+    /// The values of a packed key, field by field, most significant byte first.
+    pub fn values(&self, key: &[u64]) -> Vec<Vec<u8>> {
+        let value = |p: &Part| {
+            let limbs = &key[p.word..p.word + p.limbs];
+            let bytes: Vec<u8> = match limbs {
+                [word] => (word >> p.shift & u64::MAX >> p.m).to_be_bytes().into(),
+                _ => limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()).collect(),
+            };
+            bytes[bytes.len() - p.width.div_ceil(8) as usize..].to_vec()
+        };
+        self.parts.iter().map(value).collect()
+    }
+
     /// An entry's identity; the fields are in the key's order and fit their widths.
     pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
         let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
