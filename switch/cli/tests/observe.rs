@@ -100,10 +100,7 @@ fn the_trace_of_a_packet_is_a_json_object() {
     assert_eq!(steps(0)[0], json!({ "step": "ingress", "port": 1, "instance_type": 0, "length": 60 }));
     has(0, json!({ "step": "parser_state", "state": "ethernet" }));
     has(0, json!({ "step": "extract", "header": "ethernet" }));
-    has(
-        0,
-        json!({ "step": "table", "table": "I.const_t", "key": { "type": "0x0800" }, "hit": false, "entry": null }),
-    );
+    has(0, json!({ "step": "table", "table": "I.const_t", "key": { "type": "0x0800" }, "hit": false, "entry": null }));
     has(0, json!({ "step": "condition", "value": false }));
     assert_eq!(steps(0).last().unwrap()["step"], "drop");
     assert!(steps(0).last().unwrap()["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
