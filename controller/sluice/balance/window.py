@@ -18,23 +18,29 @@ class Window:
         if intervals < 1:
             raise ValueError(f"a window needs at least one interval, not {intervals}")
         self._ring: deque[Counts] = deque(maxlen=intervals)
+        self._total = Counts()
 
     def push(self, difference: Counts) -> None:
         """Take in the newest interval."""
+        if len(self._ring) == self._ring.maxlen:
+            self._total -= self._ring[0]
         self._ring.append(difference)
+        self._total += difference
 
     def resize(self, intervals: int) -> None:
         """Keep the newest ``intervals`` differences from now on."""
         self._ring = deque(self._ring, maxlen=intervals)
+        self._total = total(list(self._ring))
 
     def clear(self) -> None:
         """Forget everything measured."""
         self._ring.clear()
+        self._total = Counts()
 
     @property
     def total(self) -> Counts:
-        """The sum over the window (fewer than m intervals after a start)."""
-        return total(list(self._ring))
+        """The sum over the window (fewer than m intervals after a start). Kept, not added up anew each time."""
+        return self._total
 
     @property
     def last(self) -> Counts:

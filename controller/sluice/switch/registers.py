@@ -78,7 +78,9 @@ class P4RuntimeRegisters:
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
         """See Registers. One exchange: of a read of a few cells most is the exchange."""
         if len(indices) * _CHEAPER_WHOLE > min(REGISTER_SIZES[register] for register in registers):
-            return list(await asyncio.gather(*(self.read(register, indices) for register in registers)))
+            columns = await asyncio.gather(*(self.array(register) for register in registers))
+            wanted = np.array(indices, np.int64)
+            return [[int(cell) for cell in column[wanted].tolist()] for column in columns]
         entries = [P4RegisterEntry(register, index=index) for register in registers for index in indices]
         cells = {
             (entity.register_entry.register_id, entity.register_entry.index.index): entity.register_entry.data.bitstring

@@ -43,3 +43,21 @@ def test_smaller_window_keeps_the_newest() -> None:
 def test_window_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one interval"):
         Window(0)
+
+
+def test_a_window_keeps_the_sum_of_what_is_in_it() -> None:
+    window, pushed = Window(4), list[Counts]()
+    for n in range(20):
+        pushed.append(Counts(n, n * 3 % 7, n % 3, n % 5, n % 2))
+        window.push(pushed[-1])
+        assert window.total == total(pushed[-4:])
+    window.resize(2)
+    assert window.total == total(pushed[-2:])
+    window.push(Counts(syn=5))
+    assert window.total == pushed[-1] + Counts(syn=5)
+    window.clear()
+    assert window.total == Counts()
+
+
+def test_a_part_is_taken_from_a_sum() -> None:
+    assert Counts(5, 4, 3, 2, 1) - Counts(1, 1, 1, 1, 1) == Counts(4, 3, 2, 1, 0)
