@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead test ptf test-python test-switch test-lab lint format p4 p4-check bench experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf test-python test-switch test-lab lint format p4 p4-check bench experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -39,6 +39,9 @@ news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes u
 
 news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 10 min
 	@$(BIN)/python -m topo.news.overhead
+
+news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
+	@$(BIN)/python -m topo.news.phases
 
 test: lint p4-check test-switch test-python ptf test-lab ## set-up, then every check and every test
 	@echo "sluice: every check and every test passed"

@@ -6,23 +6,19 @@ compressed by k, so both the load and the number of detections per second are k 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from topo.errors import LabError
-from topo.interrupts import Interrupted, interruptible
+from topo.news import series
 from topo.news.measures import Figures, figures
-from topo.news.programme import COMPRESSION
 from topo.news.records import read_records
-from topo.news.run import Run, is_done, make_run
+from topo.news.run import Run
 from topo.news.scenarios import HOT_SPOT, NETWORK
+from topo.news.series import Row, make_if_missing
 from topo.news.settings import Settings
-from topo.switches import REPOSITORY, switch_kind
 
 PERIODS_S = (16.0, 32.0, 64.0, 128.0, 256.0)
 BEFORE_S, AFTER_S = 20.0, 40.0
@@ -36,7 +32,7 @@ def settings_for(period_s: float, k: float) -> Settings:
     return replace(Settings(), k=k, period_s=period_s, before=before, after=math.ceil(AFTER_S / interval) + 2)
 
 
-def row(period_s: float, before: Figures, during: Figures) -> dict[str, float]:
+def row(period_s: float, before: Figures, during: Figures) -> Row:
     """Return a line of the table; CPU in seconds per second, memory in MB, requests as measured."""
     return {
         "period_s": period_s,
@@ -51,7 +47,7 @@ def row(period_s: float, before: Figures, during: Figures) -> dict[str, float]:
     }
 
 
-def table(rows: Sequence[dict[str, float]]) -> str:
+def table(rows: Sequence[Row]) -> str:
     """Return the rows for a person."""
     lines = ["    T  controller CPU    switch CPU        memory (MB)            offered"]
     lines += [
@@ -64,15 +60,13 @@ def table(rows: Sequence[dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def measure(output: Path, k: float, kind: str) -> list[dict[str, float]]:
+def measure(output: Path, k: float, kind: str) -> list[Row]:
     """Make the runs that are not there yet and return the table."""
-    rows: list[dict[str, float]] = []
+    rows: list[Row] = []
     for period_s in PERIODS_S:
         run = Run(NETWORK, HOT_SPOT, NETWORK.settle(settings_for(period_s, k)))
         directory = output / "runs" / f"T{period_s:.0f}"
-        if not is_done(run, kind, directory):
-            print(f"T = {period_s:.0f} s: {run.settings.seconds / k:.0f} s", flush=True)
-            make_run(run, kind, directory, lambda left: None)
+        make_if_missing(run, kind, directory, f"T = {period_s:.0f} s")
         records = read_records(directory)
         rows.append(row(period_s, figures(records, records.quiet()), figures(records, records.window())))
     return rows
@@ -80,23 +74,7 @@ def measure(output: Path, k: float, kind: str) -> list[dict[str, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m topo.news.overhead", description=__doc__)
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/overhead", help="directory of the results")
-    options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with interruptible():
-        try:
-            kind = switch_kind()
-            rows = measure(options.output, COMPRESSION[kind], kind)
-        except LabError as error:
-            print(f"sluice overhead: {error}", file=sys.stderr)
-            return 1
-        except Interrupted as interrupted:
-            print(f"sluice overhead: ended by {interrupted}; everything it started is gone", file=sys.stderr)
-            return 128 + interrupted.number
-    (options.output / "overhead.json").write_text(json.dumps(rows, indent=2) + "\n")
-    print(table(rows))
-    return 0
+    return series.main("overhead", __doc__, measure, table, arguments)
 
 
 if __name__ == "__main__":

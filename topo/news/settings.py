@@ -23,13 +23,14 @@ class Settings:
     before: int = 8
     after: int = 12
     """Intervals before and after the one in which the crowd begins."""
-    onset_phase: float = 0.98
+    onset_phase: float = 0.4
     """Where in its interval the crowd begins.  As published, the limit starts from what was admitted in the interval of
-    the alarm and then moves up and down around it, so this and the ramp decide how high it is (docs/news.md)."""
+    the alarm and then moves up and down around it, so this and the ramp decide how high it is: `topo.news.phases`
+    shows how much (docs/news.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
-    ramp_s: float = 120.0
-    """From the quiet to the crowd's rate ("about 5 times in just several minutes")."""
+    ramp_s: float = 60.0
+    """From the quiet to the crowd's rate ("about 5 times in just several minutes"): the link is full after 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     queue_frames: int = 32
     burst_frames: int = 2

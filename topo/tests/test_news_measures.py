@@ -9,6 +9,7 @@ import pytest
 
 from topo.errors import LabError
 from topo.load.outcomes import Ending, Outcome
+from topo.news import phases
 from topo.news.bottleneck import LinkCounts, parse_counts
 from topo.news.measures import Records, figures, syn_times
 from topo.news.samples import Sample, at
@@ -140,3 +141,13 @@ def test_false_alarm_scenarios_stay_below_the_link() -> None:
 def test_times_for_the_controller_are_compressed() -> None:
     news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)), "trace.csv")
     assert (news["period_s"], news["rate_window_s"], news["bucket_s"]) == (8.0, 0.125, 0.03125)
+
+
+def test_a_phase_is_one_line_in_the_papers_scale() -> None:
+    one = phases.row(0.5, RECORDS, 8.0)
+    assert one["first_limit_per_s"] == pytest.approx(50 / 8, abs=0.1)
+    assert one["mean_limit_per_s"] == pytest.approx(60 / 8, abs=0.1)
+    assert one["detected_after_intervals"] == pytest.approx(1.5)
+    heading, line = phases.table([one]).splitlines()
+    assert heading.startswith("phase  alarm after  first limit")
+    assert line.startswith("  0.5")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from sluice import configload
 
+from topo.news import series
 from topo.news.__main__ import parse_options
 from topo.news.configuration import controller_config
 from topo.news.measures import Figures
@@ -149,3 +151,18 @@ def test_the_command_line_names_what_it_knows() -> None:
     assert (options.scenario, options.variant, options.quick) == ("bystander-web", "production", False)
     with pytest.raises(SystemExit):
         parse_options(["--scenario", "nothing"])
+
+
+def test_a_series_is_a_table_and_json_without_what_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWITCH", raising=False)
+    monkeypatch.setattr(series, "switch_kind", lambda: "embedded")
+
+    def measure(output: Path, k: float, kind: str) -> list[series.Row]:
+        assert (output, k, kind) == (tmp_path, 8.0, "embedded")
+        return [{"phase": 0.5, "first_limit_per_s": math.nan}]
+
+    assert series.main("phases", "", measure, lambda rows: f"{len(rows)} row", ["--output", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "1 row\n"
+    assert json.loads((tmp_path / "phases.json").read_text()) == [{"phase": 0.5, "first_limit_per_s": None}]

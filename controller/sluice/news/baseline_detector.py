@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
+
 from .detector import Detection
 from .filters import Baseline
 from .options import NewsOptions
 
 _BUSIER_MOST = 0.5
 """However noisy, half as many requests again are more than usual."""
+
+HEALTH_WINDOWS = 2
+"""A limit is moved by what was seen over so many measurement windows; then it rests for as long."""
+
+_HEALTHY, _DEGRADED = 0.35, 0.45
+"""Of the alarm's tolerance: AR over these windows is healthy down to the one, degraded below the other. To move a limit
+by mistake costs less than to raise an alarm. Between the two the link is full, and the limit holds."""
+
+_SPANS = (1, 2, 4)
+"""AR is looked at over so many measurement windows. The mean of n windows has 1/sqrt(n) of the noise of one, so that a
+degradation too slight for one window to tell shows in several that follow each other."""
 
 
 class BaselineDetector:
@@ -22,13 +36,17 @@ class BaselineDetector:
         self.alarm = False
         self.learned = False
         """The last observation went into the baseline."""
+        self.healthy = self.degraded = False
+        """Over HEALTH_WINDOWS, AR is so close to its baseline that more could be admitted; or it is too low."""
         self._options = options
+        self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; baseline and alarm stay."""
         self._options = options
+        self._readings = deque(self._readings, maxlen=_most_readings(options))
         self._ar.gain = self._requests.gain = options.production.gain
 
     @property
@@ -53,14 +71,19 @@ class BaselineDetector:
         """
         options, extra = self._options, self._options.production
         ar_average, request_average = self._ar.average, self._requests.average
-        slower = busier = recovered = False
+        slower = busier = recovered = self.healthy = self.degraded = False
         if request_average is not None:
             busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
             busier = offered > request_average * (1 + busy)
         if ar is not None:
+            self._readings.append(ar)
             width = self._ar.tolerance(options.tolerance, extra.noise, extra.tolerance_max)
-            slower = ar_average is not None and ar < ar_average * (1 - width)
-            recovered = ar_average is None or ar >= ar_average * (1 - max(options.tolerance, width / 2))
+            average = ar if ar_average is None else ar_average
+            recovered = ar >= average * (1 - max(options.tolerance, width / 2))
+            share = self._mean(HEALTH_WINDOWS, average) / average if average > 0 else 1.0
+            self.healthy = share >= 1 - max(options.tolerance, _HEALTHY * width)
+            self.degraded = share < 1 - max(options.tolerance, _DEGRADED * width)
+            slower = not recovered and self._lastingly_down(average, width)
         if self.warm:
             if not self.alarm and slower and busier:
                 self.alarm = True
@@ -71,9 +94,27 @@ class BaselineDetector:
             return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)
         # By the plain tolerance: a crowd that builds up slowly widens the noise, and would be learned as it comes.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
-        congested = more and not recovered
+        congested = more and not (recovered and self.healthy)
         if evident and (not self.warm or not (limiting or self.alarm or congested or sick)):
             self.learned = True
             self._ar.fold(ar)
             self._requests.fold(offered)
         return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)
+
+    def _mean(self, windows: int, default: float) -> float:
+        """Mean AR over so many windows that follow each other, the last among them; the default before the first."""
+        readings = list(self._readings)[:: -self._options.production.intervals][:windows]
+        return sum(readings) / len(readings) if readings else default
+
+    def _lastingly_down(self, average: float, width: float) -> bool:
+        """AR is below its average beyond the noise: by ``width`` of it over one window, by less over several."""
+        period = self._options.production.intervals
+        return any(
+            len(self._readings) > (span - 1) * period
+            and self._mean(span, average) < average * (1 - max(self._options.tolerance, width / math.sqrt(span)))
+            for span in _SPANS
+        )
+
+
+def _most_readings(options: NewsOptions) -> int:
+    return (_SPANS[-1] - 1) * options.production.intervals + 1

@@ -216,9 +216,9 @@ class News:
                 self._paper_limit.release()
             return
         share = _share(measured.ar, detection.ar_average)
-        # Half the tolerance of the alarm: to move a limit by mistake costs less than to raise one.
-        degraded = share is not None and not detection.recovered
-        health = Health(share, healthy=detection.recovered, degraded=degraded, busier=detection.busier)
+        detector = self._production
+        degraded = share is not None and detector.degraded
+        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=detection.busier)
         self._production_limit.observe(health, self._of_target(interval), interval.seconds)
         if self.rate is None:
             self._aimed = False

@@ -96,8 +96,9 @@ class NewsOptions:
     """g of the high-low filter while there is no alarm (section 4.2)."""
     gain_alarm: Share = 0.875
     """g of the high-low filter while the alarm is set (section 4.2)."""
-    step: PartOfOne = 0.1
-    """Part of the limit that one move of the scoreboard changes. The paper gives no value."""
+    step: PartOfOne = 0.2
+    """Part of the limit that one move of the scoreboard changes. The paper gives no value. While the alarm stays, the
+    scoreboard moves down and up in turn, so that a first limit above the capacity sinks by step^2 in two intervals."""
     table_size: Annotated[int, Ge(1)] = 64
     """N: entries of the hot-spot table (section 4.4). The paper gives no value."""
     table_idle_intervals: Annotated[int, Ge(1)] = 2

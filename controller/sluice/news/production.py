@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .baseline_detector import HEALTH_WINDOWS
 from .limit import bounded
 from .options import NewsOptions
 from .requests import Requests
@@ -17,7 +18,7 @@ class Health:
     ar_share: float | None
     """AR in parts of its baseline; None when there is no evidence."""
     healthy: bool
-    """AR is close to its baseline."""
+    """AR is so close to its baseline that more could be admitted."""
     degraded: bool
     """AR is below its baseline by more than the tolerance. Neither: the limit holds."""
     busier: bool
@@ -27,7 +28,7 @@ class Health:
 class ProductionRegulator:
     """The limit of one target, connections per second; None while nothing is limited.
 
-    After a move the limit rests until the measurement window holds nothing from before it.
+    After a move the limit rests until what the next is decided by holds nothing from before it.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -96,5 +97,5 @@ class ProductionRegulator:
     def _moved(self) -> None:
         assert self._search is not None
         self._search.limit = bounded(max(self._search.limit, self._floor), self._options)
-        self._rest = self._options.production.intervals
+        self._rest = HEALTH_WINDOWS * self._options.production.intervals
         self.idle = 0

@@ -11,7 +11,7 @@ from sluice.balance import Counts
 from sluice.news import Cause, Decision, News, NewsMode, NewsOptions, Observation, ObservationError, Requests
 
 HOT, OTHER, HOST = 0x0A000001, 0x0A000002, 0x0A000003
-PAPER = NewsOptions(mode=NewsMode.PAPER, sample_min=10, limit_max=1000)
+PAPER = NewsOptions(mode=NewsMode.PAPER, step=0.1, sample_min=10, limit_max=1000)
 
 
 class Driver:

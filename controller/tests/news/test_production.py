@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 from sluice.news import NewsOptions, NewsProductionOptions, Requests
-from sluice.news.baseline_detector import BaselineDetector
+from sluice.news.baseline_detector import HEALTH_WINDOWS, BaselineDetector
 from sluice.news.production import Health, ProductionRegulator
 from sluice.news.search import CapacitySearch
 
@@ -32,8 +32,8 @@ def regulator(rate: float = 100, usual: float = 0) -> ProductionRegulator:
 
 
 def after_rest(target: ProductionRegulator, health: Health, requests: Requests) -> float | None:
-    """The limit after as many intervals as the window is long."""
-    for _ in range(EXTRA.intervals):
+    """The limit after as many intervals as it rests."""
+    for _ in range(HEALTH_WINDOWS * EXTRA.intervals):
         target.observe(health, requests, 1.0)
     return target.rate
 
@@ -79,6 +79,56 @@ def test_noise_widens_what_counts_as_a_change() -> None:
         noisy.observe(100 + 8 * (-1) ** i, 40, limiting=False, sick=False)
     assert steady.observe(70, 200, limiting=False, sick=False).slower
     assert not noisy.observe(70, 200, limiting=False, sick=False).slower
+
+
+def test_slight_degradation_that_lasts_is_told_from_noise() -> None:
+    """With readings 17 % around their mean a single window has to be half down; four in a row need a quarter."""
+
+    def noisy() -> BaselineDetector:
+        detector = warm()
+        for i in range(400):
+            detector.observe(100 + 17 * (-1) ** i, 40, limiting=False, sick=False)
+        return detector
+
+    assert not noisy().observe(55, 200, limiting=False, sick=False).alarm
+    assert noisy().observe(45, 200, limiting=False, sick=False).alarm
+
+    def until_alarm(ar: float) -> float:
+        """Windows."""
+        detector = noisy()
+        for reading in range(1, 100):
+            if detector.observe(ar, 200, limiting=False, sick=False).alarm:
+                return reading / EXTRA.intervals
+        return float("inf")
+
+    assert 1 < until_alarm(60) <= 2
+    assert 2 < until_alarm(70) <= 4
+    assert until_alarm(80) == float("inf")
+
+
+def test_alarm_that_was_reset_does_not_return_for_what_was() -> None:
+    detector = warm()
+    for _ in range(20):
+        detector.observe(40, 200, limiting=False, sick=False)
+    assert detector.alarm
+    for _ in range(20):
+        assert not detector.observe(95, 200, limiting=True, sick=False).alarm
+
+
+def test_full_link_is_neither_degraded_nor_an_invitation() -> None:
+    def after(*readings: float) -> tuple[bool, bool]:
+        detector = warm()
+        for i in range(400):
+            detector.observe(100 + 17 * (-1) ** i, 40, limiting=False, sick=False)
+        for reading in readings:
+            for _ in range(EXTRA.intervals):
+                detector.observe(reading, 200, limiting=True, sick=False)
+        return detector.healthy, detector.degraded
+
+    assert after(90, 90) == (True, False)
+    assert after(80, 80) == (False, False)
+    assert after(76, 76) == (False, True)
+    assert after(70, 105) == (True, False), "two windows count, one is noise"
 
 
 def test_nothing_is_said_before_it_is_warm() -> None:
@@ -179,8 +229,9 @@ def test_floor_is_a_part_of_the_usual_rate() -> None:
 
 def test_rests_until_the_window_is_fresh() -> None:
     target = regulator()
-    target.observe(DEGRADED, BINDING, 1.0)
-    assert target.rate == 100
+    for _ in range(HEALTH_WINDOWS * EXTRA.intervals - 1):
+        target.observe(DEGRADED, BINDING, 1.0)
+        assert target.rate == 100
     target.observe(DEGRADED, BINDING, 1.0)
     assert target.rate == approx(50)
 

@@ -8,7 +8,7 @@ from sluice.news.limit import bucket
 from sluice.news.regulator import PaperRegulator
 from sluice.news.scoreboard import Direction, Scoreboard
 
-OPTIONS = NewsOptions(limit_min=5, limit_max=1000)
+OPTIONS = NewsOptions(step=0.1, limit_min=5, limit_max=1000)
 
 
 def test_the_papers_example() -> None:

@@ -1,0 +1,55 @@
+"""The command line of a series of runs that becomes one table: run what is not there yet, print, write it as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.news.programme import COMPRESSION
+from topo.news.run import Run, is_done, make_run
+from topo.switches import REPOSITORY, switch_kind
+
+Row = dict[str, float]
+Measure = Callable[[Path, float, str], list[Row]]
+"""From the directory of the results, the compression of time and the kind of the switch to the table's rows."""
+
+
+def make_if_missing(run: Run, kind: str, directory: Path, title: str) -> None:
+    """Make a run unless its complete records are there."""
+    if not is_done(run, kind, directory):
+        print(f"{title}: {run.settings.seconds / run.settings.k:.0f} s", flush=True)
+        make_run(run, kind, directory, lambda left: None)
+
+
+def main(
+    name: str,
+    description: str | None,
+    measure: Measure,
+    table: Callable[[Sequence[Row]], str],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog=f"python -m topo.news.{name}", description=description)
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "results" / name, help="directory of the results")
+    options = parser.parse_args(arguments)
+    options.output.mkdir(parents=True, exist_ok=True)
+    with interruptible():
+        try:
+            kind = switch_kind()
+            rows = measure(options.output, COMPRESSION[kind], kind)
+        except LabError as error:
+            print(f"sluice {name}: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice {name}: ended by {interrupted}; complete runs are kept", file=sys.stderr)
+            return 128 + interrupted.number
+    known = [{key: None if math.isnan(value) else value for key, value in one.items()} for one in rows]
+    (options.output / f"{name}.json").write_text(json.dumps(known, indent=2) + "\n")
+    print(table(rows))
+    return 0
