@@ -1,0 +1,83 @@
+"""The simulated experiments, made small: what they measure can be kept as JSON, reported and drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import news_fig15, news_fig16, news_table1, sim_lab, sim_scale, simulated
+from experiments.document import rows
+from experiments.experiment import Experiment, Point, Record
+from experiments.store import without_nan
+from sim.demo import simulate_demo, work_s
+
+SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
+
+
+def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
+    """Measure points, and keep them as the store does."""
+    with experiment.place("", lambda _: None) as measure:
+        return [
+            Record(one.key, one.parameters, json.loads(json.dumps(without_nan(measure(one)))), 0.0, 1.0, 0.0)
+            for one in points
+        ]
+
+
+def said(experiment: Experiment, records: Sequence[Record]) -> str:
+    """Report and draw; the tables as text."""
+    experiment.draw(records, Figure())
+    report = experiment.report(records)
+    json.dumps(without_nan(report.summary))
+    return "\n".join(rows(table) for table in report.tables)
+
+
+@pytest.mark.parametrize("experiment", [news_table1.EXPERIMENT, news_fig15.EXPERIMENT, news_fig16.EXPERIMENT])
+def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
+    points = experiment.points(True)
+    small = [replace(one, parameters={**one.parameters, **SMALL}) for one in (points[0], points[-1])]
+    records = measured(experiment, small)
+    text = said(experiment, records)
+    assert text.count("\n") >= 2
+    for one in records:
+        assert one.result["crowd"]["response_loss"] is not None
+        assert [row[0] for row in one.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+
+
+def test_points_are_told_apart_by_their_keys() -> None:
+    for experiment in (news_table1, news_fig15, news_fig16, sim_scale, sim_lab):
+        for quick in (True, False):
+            keys = [one.key for one in experiment.EXPERIMENT.points(quick)]
+            assert len(set(keys)) == len(keys)
+
+
+def test_a_point_has_the_length_of_its_form() -> None:
+    full = simulated.point("x", "news", quick=False)
+    quick = simulated.point("x", "news", quick=True)
+    assert quick.key != full.key
+    assert quick.seconds < full.seconds / 4
+
+
+def test_pools_are_measured_reported_and_drawn() -> None:
+    points = [
+        Point(mode, {"servers": 4, "mode": mode, "switches": switches, "end_s": 20.0, "seed": 1}, 1.0)
+        for mode, switches in (("fixed", 1), ("paper", 1), ("production", 2))
+    ]
+    records = measured(sim_scale.EXPERIMENT, points)
+    assert "| 4 | 2 | production |" in said(sim_scale.EXPERIMENT, records)
+    assert records[0].result["weight_changes"] == 0
+    assert records[0].result["loaded_share"] == pytest.approx(0.25)
+
+
+def test_the_demo_is_simulated_at_the_labs_capacity() -> None:
+    # All ten workers and 24 stress tasks share a tenth of a CPU: 0.0294 CPUs for the workers.
+    assert work_s(38.0) == pytest.approx(0.1 * 10 / 34 / 38)
+    phases = simulate_demo(130.0, work_s(38.0), seed=1)
+    assert sum(one.syns for one in phases.equal) + sum(one.syns for one in phases.by_r) == sum(
+        counts.syn for counts in phases.run.counts.values()
+    )
+    figures = sim_lab.demo_figures(phases)
+    assert figures["equal_ms"] > 2 * figures["r_ms"]
