@@ -110,6 +110,8 @@ class ServiceConfig(_Model):
     protocol: Literal["tcp"] = "tcp"
     admission: AdmissionConfig | None = None
     balance: BalanceOptions = BalanceOptions()
+    second_look: bool | None = None
+    """New connections go to the one of two servers with less to do for its weight; left out: in production mode."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)]
 
 

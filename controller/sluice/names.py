@@ -34,6 +34,8 @@ SERVERS: Final = 1024
 SERVICE_ENDPOINTS: Final = 2048
 CONNECTION_SLOTS: Final = 131072
 SELECTOR_SIZE: Final = 65536
+OTHERS: Final = 2048
+OTHERS_SIZE: Final = 262144
 PORTS: Final = 512
 OWNED_ADDRESSES: Final = 2048
 DESTINATIONS: Final = 1024
@@ -55,6 +57,7 @@ class Table(StrEnum):
     SAMPLING = "SluiceIngress.sampling.sampling"
     DESTINATIONS = "SluiceIngress.destinations.destinations"
     CHOOSE = "SluiceIngress.balance.by_ratio.choose"
+    CHOOSE_OTHER = "SluiceIngress.balance.other.choose_other"
     CHOOSE_STABLE = "SluiceIngress.balance.by_capacity.choose_stable"
     TIMERS = "SluiceIngress.connections.timers"
     SERVERS = "SluiceIngress.translate.servers"
@@ -80,6 +83,7 @@ class Action(StrEnum):
     LIMIT_DESTINATION = "SluiceIngress.destinations.limit_destination"
     UNLISTED = "SluiceIngress.destinations.unlisted"
     CHOOSE_SERVER = "SluiceIngress.balance.by_ratio.choose_server"
+    CHOOSE_OTHER_SERVER = "SluiceIngress.balance.other.choose_other_server"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
     SET_TIMERS = "SluiceIngress.connections.set_timers"
     TO_SERVER = "SluiceIngress.translate.to_server"
@@ -99,6 +103,7 @@ class Profile(StrEnum):
     """Action selectors."""
 
     RATIOS = "SluiceIngress.balance.by_ratio.ratios"
+    OTHERS_BY_RATIO = "SluiceIngress.balance.other.others_by_ratio"
     CAPACITIES = "SluiceIngress.balance.by_capacity.capacities"
 
 
@@ -118,6 +123,11 @@ class Register(StrEnum):
     REQUESTS_ADMITTED = "SluiceIngress.requests.cells.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.cells.requests_refused"
     REQUESTS_RETURNING = "SluiceIngress.requests.cells.requests_returning"
+    LOAD_FIRST = "SluiceIngress.second_look.cells.load_first"
+    LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
+    STALE_FIRST = "SluiceIngress.second_look.stale_cells.stale_first"
+    STALE_OTHER = "SluiceIngress.second_look.stale_cells.stale_other"
+    LOAD_EVICTED = "SluiceIngress.second_look.evicted_cells.load_evicted"
     LEDGER_SYN = "SluiceIngress.ledger.cells.ledger_syn"
     LEDGER_SYNACK = "SluiceIngress.ledger.cells.ledger_synack"
     LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.cells.ledger_synack_again"
@@ -157,6 +167,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.SAMPLING: 1,
     Table.DESTINATIONS: 1024,
     Table.CHOOSE: 1024,
+    Table.CHOOSE_OTHER: 2048,
     Table.CHOOSE_STABLE: 1024,
     Table.TIMERS: 1,
     Table.SERVERS: 1024,
@@ -182,6 +193,11 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,
     Register.REQUESTS_RETURNING: 1024,
+    Register.LOAD_FIRST: 1024,
+    Register.LOAD_OTHER: 1024,
+    Register.STALE_FIRST: 1024,
+    Register.STALE_OTHER: 1024,
+    Register.LOAD_EVICTED: 1024,
     Register.LEDGER_SYN: 1024,
     Register.LEDGER_SYNACK: 1024,
     Register.LEDGER_SYNACK_AGAIN: 1024,

@@ -112,15 +112,21 @@ struct metadata_t {
     bit<1>       returning;       // SYN above the rate, admitted because its client was before; destinations
     bit<1>       answer_reset;    // a refused SYN is to be answered; destinations
     server_id_t  choice;          // by R's weights; balance
+    weight_t     choice_weight;   // of that; balance
+    server_id_t  other;           // drawn beside it, for the second look; balance
+    weight_t     other_weight;    // of that; balance
+    @field_list(1)
+    server_id_t  preferred;       // the one with less to do, for the second pass; second_look
     server_id_t  stable_choice;   // by capacity; balance
 
     bit<1>       pinned;          // a slot holds this connection, and this server for it; connections
     bit<1>       claimed;         // the slot was taken by this very packet; connections
     PinState     state;           // of the pin before this packet; connections
+    server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections
 
-    bit<1>       choose_again;    // this SYN's server is ejected: one more pass; translate
+    bit<1>       choose_again;    // this SYN takes one more pass; translate (its server is ejected), second_look
     @field_list(1)
-    bit<1>       second_pass;     // this is that pass; translate
+    bit<1>       second_pass;     // this is that pass; translate, second_look
 
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums

@@ -8,6 +8,8 @@ const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry 
 const bit<32> CONNECTION_SLOTS = 131072; // per way. Two ways of 2^17 leave at most 1.2 % of 65,536 live
                                          // connections unpinned (2^15: 23 %, 2^18: 0.2 %)
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
+const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool
+const bit<32> OTHERS_SIZE      = 262144; // sum of their weights: a small pool's weights sum to 256
 const bit<32> PORTS            = 512;    // what a 9-bit port number can name
 const bit<32> OWNED_ADDRESSES  = 2048;   // interface addresses and one address for each service
 const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts with counts and limits of their own

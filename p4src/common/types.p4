@@ -10,6 +10,8 @@ typedef bit<12> vlan_id_t;
 
 typedef bit<16> service_id_t;  // 0: none
 typedef bit<16> server_id_t;   // 0: none
+typedef bit<16> others_id_t;   // a group of servers to draw the other one from; 0: none
+typedef bit<16> weight_t;      // of a server in its service
 typedef bit<16> destination_id_t; // 0: any that has no entry
 
 // Connection table.

@@ -1,21 +1,29 @@
 // Balance: the server that a new connection would get, and the one for packets without a pin.
 //
-//   reads  service, connection, second_pass
-//   writes choice: drawn by the weights that R decides; only a SYN asks for it
+//   reads  service, connection, second_pass, preferred
+//   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
+//          other, other_weight: drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
 //
-// Both draws are hashes of the connection: the same packet draws the same server until the weights change. The second pass of a
+// All draws are hashes of the connection: the same packet draws the same server until the weights change. The second pass of a
 // SYN whose server is ejected draws by another hash, or the share of probes that an ejected server keeps would never leave it.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 
 control Balance(inout metadata_t meta) {
     WeightedChoice() by_ratio;
+    OtherChoice() other;
     StableChoice() by_capacity;
 
     apply {
         if (meta.event == Event.syn) {
-            by_ratio.apply(meta.service, meta.connection, meta.second_pass, meta.choice);
+            others_id_t others;
+            by_ratio.apply(meta.service, meta.connection, meta.second_pass, meta.choice, meta.choice_weight, others);
+            if (meta.preferred != 0) {
+                meta.choice = meta.preferred;
+            } else if (others != 0 && meta.second_pass == 0) {
+                other.apply(others, meta.connection, meta.other, meta.other_weight);
+            }
         }
         by_capacity.apply(meta.service, meta.connection, meta.stable_choice);
     }

@@ -8,7 +8,7 @@
 //     +-------------------+           +-------------------+
 //
 //   reads  event, connection, refused, choice, stable_choice, second_pass; server (of an answer)
-//   writes pinned, claimed, state, server (of a request)
+//   writes pinned, claimed, state, evicted, server (of a request)
 //   keys   timers: none; the times are parameters of its default action
 //   drops  admission_refused, no_server
 //
@@ -17,7 +17,8 @@
 // answered" and "idle" are then one comparison, and the entries of a flood live short.
 //
 // Each register is touched once in a pass, in the order key_1, key_2, server_2, server_1, state_2, state_1: a retransmitted
-// SYN may find way 1 free while its connection lives in way 2. It claims way 1 and carries the pin there.
+// SYN may find way 1 free while its connection lives in way 2. It claims way 1 and carries the pin there; way 2 then holds a
+// connection that has ended.
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
@@ -101,11 +102,12 @@ control Connections(inout metadata_t meta) {
 
         // The pin: way 2 first, for way 1 may inherit it.
         server_id_t pin = meta.choice;
+        server_id_t server_before = 0;
         if (hit_2 == 1 || claimed_2 == 1) {
-            server_2.apply(slot_2, claimed_2, pin);
+            server_2.apply(slot_2, claimed_2, pin, server_before);
         }
         if (hit_1 == 1 || claimed_1 == 1) {
-            server_1.apply(slot_1, claimed_1, pin);
+            server_1.apply(slot_1, claimed_1, pin, server_before);
         }
         bit<1> kept = hit_1 | hit_2;
         meta.claimed = (claimed_1 | claimed_2) & ~hit_2;
@@ -132,21 +134,29 @@ control Connections(inout metadata_t meta) {
         if (meta.pinned == 1) {
             PinState before = PinState.pending;
             if (hit_2 == 1 || claimed_2 == 1) {
-                state_2.apply(slot_2, expected, next, force | claimed_2, before);
+                PinState next_2 = next;
+                if (claimed_1 == 1) {
+                    next_2 = PinState.closing;
+                }
+                state_2.apply(slot_2, expected, next_2, force | claimed_1 | claimed_2, before);
             }
+            PinState state_before = before;
             if (claimed_1 == 1) {
                 // Claimed by a SYN: a connection that was closing in way 2 begins anew.
                 PinState inherited = PinState.pending;
                 if (before != PinState.closing) {
                     inherited = before;
                 }
-                state_1.apply(slot_1, expected, inherited, 1, before);
+                state_1.apply(slot_1, expected, inherited, 1, state_before);
                 before = inherited;
             } else if (hit_1 == 1) {
                 state_1.apply(slot_1, expected, next, force, before);
             }
             if (meta.claimed == 0) {
                 meta.state = before;
+            }
+            if ((claimed_1 == 1 || claimed_2 == 1) && state_before != PinState.closing && meta.second_pass == 0) {
+                meta.evicted = server_before;
             }
         }
 

@@ -12,6 +12,7 @@
 #include "externs/meters.p4"
 #include "externs/choice.p4"
 #include "externs/pins.p4"
+#include "externs/load_cells.p4"
 #include "externs/ledger_cells.p4"
 #include "externs/samples.p4"
 #include "externs/clients.p4"
@@ -31,6 +32,7 @@
 #include "../stages/requests.p4"
 #include "../stages/refusal.p4"
 #include "../stages/translate.p4"
+#include "../stages/second_look.p4"
 #include "../stages/forward.p4"
 #include "../stages/ledger.p4"
 #include "../stages/rates.p4"
@@ -56,6 +58,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Requests() requests;
     Refusal() refusal;
     Translate() translate;
+    SecondLook() second_look;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
     Ledger() ledger;
@@ -79,6 +82,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.request == 1)                                              requests.apply(meta);
         if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
+        if (meta.pinned == 1)                                               second_look.apply(meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
         if (meta.path != Path.done)                                         forward.apply(hdr, meta);

@@ -81,19 +81,32 @@ def server(item: Server, ejected: bool = False) -> P4TableEntry:
     return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
 
 
-def _group(table: Table, item: Service, action: Action, weights: Mapping[Server, int]) -> P4TableEntry:
-    members = [(weight, P4TableAction(action, id=server.id)) for server, weight in weights.items()]
-    return P4TableEntry(table, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
+def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server, int] | None = None) -> P4TableEntry:
+    """The weights that R decides: one one-shot group; `others` are the groups of a second look."""
+    groups = others or {}
+    members = [
+        (
+            weight,
+            P4TableAction(Action.CHOOSE_SERVER, id=server.id, own_weight=weight, others_id=groups.get(server, 0)),
+        )
+        for server, weight in weights.items()
+    ]
+    return P4TableEntry(Table.CHOOSE, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
 
 
-def ratios(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
-    """The weights that R decides: one one-shot group."""
-    return _group(Table.CHOOSE, item, Action.CHOOSE_SERVER, weights)
+def others(group: int, weights: Mapping[Server, int]) -> P4TableEntry:
+    """A group that a second look draws from."""
+    members = [
+        (weight, P4TableAction(Action.CHOOSE_OTHER_SERVER, id=server.id, own_weight=weight))
+        for server, weight in weights.items()
+    ]
+    return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 
 
 def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
     """The weights of capacity."""
-    return _group(Table.CHOOSE_STABLE, item, Action.CHOOSE_STABLE_SERVER, weights)
+    members = [(weight, P4TableAction(Action.CHOOSE_STABLE_SERVER, id=server.id)) for server, weight in weights.items()]
+    return P4TableEntry(Table.CHOOSE_STABLE, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
 
 
 def timers(times: Mapping[str, int]) -> P4TableEntry:

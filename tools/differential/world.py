@@ -64,6 +64,13 @@ SETTINGS: tuple[tuple[str, str, tuple[dict[str, int], ...]], ...] = (
 )
 """Tables without a key: their parameters."""
 
+GROUPS = (
+    ("choose", "choose_server"),
+    ("choose_other", "choose_other_server"),
+    ("choose_stable", "choose_stable_server"),
+)
+"""Tables with groups, and their actions."""
+
 LIMITED = 8
 """Numbers of destinations with a limit."""
 
@@ -84,6 +91,7 @@ class World:
         updates = [self._set(made) for made in self._foundation()]
         for service in SERVICES:
             updates += [self._set(self._group("choose", "choose_server", service))]
+            updates += [self._set(self._group("choose_other", "choose_other_server", service))]
             updates += [self._set(self._group("choose_stable", "choose_stable_server", service))]
         defaults = (self.entities.default(table, action, settings[0]) for table, action, settings in SETTINGS)
         return [*updates, *(p4r.Update(type=p4r.Update.MODIFY, entity=entity) for entity in defaults)]
@@ -130,9 +138,15 @@ class World:
     def _group(self, table: str, action: str, service: int) -> tuple[Key, p4r.Entity]:
         servers = [number for number, server in SERVERS.items() if server[3] == service]
         chosen = self.rng.sample(servers, self.rng.randint(1, len(servers)))
-        members = [(self.rng.randint(1, 16), {"id": number}) for number in chosen]
-        match = {"service": service}
+        members = [(self.rng.randint(1, 16), self._member(action, number, service)) for number in chosen]
+        match = {"others": service} if table == "choose_other" else {"service": service}
         return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
+
+    def _member(self, action: str, number: int, service: int) -> dict[str, int]:
+        """Parameters of a member; of half of them the service takes a second look, in the group of its own number."""
+        weight = {} if action == "choose_stable_server" else {"own_weight": self.rng.randint(1, 16)}
+        others = {"others_id": self.rng.choice((0, service))} if action == "choose_server" else {}
+        return {"id": number, **weight, **others}
 
     # -- changes
 
@@ -187,7 +201,7 @@ class World:
         return self._entry("servers", {"server": number}, "to_server", args)
 
     def _regroup(self) -> p4r.Update:
-        table, action = self.rng.choice((("choose", "choose_server"), ("choose_stable", "choose_stable_server")))
+        table, action = self.rng.choice(GROUPS)
         made = self._group(table, action, self.rng.choice(list(SERVICES)))
         if made[0] in self.there and self.rng.random() < 0.2:
             return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))

@@ -16,7 +16,7 @@ from .world import World
 
 _log = logger("balance")
 
-TABLES = frozenset({Table.CHOOSE, Table.SERVERS})
+TABLES = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER, Table.SERVERS})
 """What a decision may change: the weights, and which servers are ejected."""
 
 

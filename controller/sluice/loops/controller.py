@@ -24,6 +24,7 @@ from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
 from .retirement import retire
+from .secondlook import keep_loads
 from .trace import Trace
 from .world import Refused, World
 
@@ -132,6 +133,7 @@ class Controller:
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
             "retirement": retire(self.world, link),
+            "second-look": keep_loads(self.world, link),
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)

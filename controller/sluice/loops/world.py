@@ -80,6 +80,7 @@ class World:
         return State(
             plan=self.plan,
             weights={number: view.balancer.weights() for number, view in self.views.items()},
+            second_look=frozenset(s.id for s in self.plan.services if s.second_look(self.options(s).mode)),
             ejected=frozenset[int]().union(*(view.balancer.ejected for view in self.views.values())),
             draining=frozenset(self.drained),
             neighbours=self.neighbours.known,

@@ -1,4 +1,4 @@
-"""Stage balance: the two selectors of a service, written in one request that packets see whole.
+"""Stage balance: the selectors of a service, written in one request that packets see whole.
 
 One-shot groups only: on BMv2 a MODIFY of a manual group is a series of single changes, and an empty group on the way
 sends packets to port 0. A one-shot MODIFY builds the new group, switches over, and deletes the old one.
@@ -6,21 +6,21 @@ sends packets to port 0. A one-shot MODIFY builds the new group, switches over, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from finsy import P4IndirectAction, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 
 from ..balance import largest_remainder, weight_sum
-from ..names import Action, Table
+from ..names import SERVERS, Action, Table
 from .errors import SwitchError
 from .plan import Service
 from .state import State
 
 
-def choose_entry(service_id: int, weights: Mapping[int, int]) -> P4TableEntry:
-    """The group whose weights R decides."""
-    return _entry(Table.CHOOSE, Action.CHOOSE_SERVER, service_id, weights)
+SMALL_POOL = 16
+"""Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all would often be the same
+server. In larger ones all have one group, and a connection in so many takes no second look."""
 
 
 def capacities(service: Service) -> dict[int, int]:
@@ -30,32 +30,60 @@ def capacities(service: Service) -> dict[int, int]:
 
 
 def choose(state: State) -> Iterator[P4TableEntry]:
-    """One group a service."""
+    """One group a service: the weights that R decides. Each server names the group to draw the other one from."""
     for service in state.plan.services:
-        yield choose_entry(service.id, state.weights[service.id])
+        weights = state.weights[service.id]
+        groups = {server: number for number, (_, servers) in others(state, service).items() for server in servers}
+        members = [
+            (weight, P4TableAction(Action.CHOOSE_SERVER, id=server, own_weight=weight, others_id=groups.get(server, 0)))
+            for server, weight in sorted(weights.items())
+        ]
+        yield _group(Table.CHOOSE, P4TableMatch(service=service.id), members)
+
+
+def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], list[int]]]:
+    """The groups of a service's second look by number: their weights, and the servers that name them."""
+    weights = state.weights[service.id]
+    if service.id not in state.second_look or len(weights) < 2:
+        return {}
+    if len(weights) > SMALL_POOL:
+        return {SERVERS + service.id: (dict(weights), list(weights))}
+    return {
+        server: ({one: weight for one, weight in weights.items() if one != server}, [server]) for server in weights
+    }
+
+
+def choose_other(state: State) -> Iterator[P4TableEntry]:
+    """The groups that a second look draws from."""
+    for service in state.plan.services:
+        for number, (weights, _) in others(state, service).items():
+            members = [
+                (weight, P4TableAction(Action.CHOOSE_OTHER_SERVER, id=server, own_weight=weight))
+                for server, weight in sorted(weights.items())
+            ]
+            yield _group(Table.CHOOSE_OTHER, P4TableMatch(others=number), members)
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
     """One group a service; only a change of the configured pool changes it."""
     for service in state.plan.services:
-        yield _entry(
-            Table.CHOOSE_STABLE, Action.CHOOSE_STABLE_SERVER, service.id, capacities(service)
-        )
+        members = [
+            (weight, P4TableAction(Action.CHOOSE_STABLE_SERVER, id=server))
+            for server, weight in sorted(capacities(service).items())
+        ]
+        yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
 
 
-def _entry(table: str, action: str, service_id: int, weights: Mapping[int, int]) -> P4TableEntry:
-    if not weights or min(weights.values()) < 1:
-        raise SwitchError(f"service {service_id}: a group needs members with weights of at least 1: {weights}")
-    members = [(weight, P4TableAction(action, id=server)) for server, weight in sorted(weights.items())]
-    return P4TableEntry(
-        table, match=P4TableMatch(service=service_id), action=P4IndirectAction(members)
-    )
+def _group(table: Table, match: P4TableMatch, members: Sequence[tuple[int, P4TableAction]]) -> P4TableEntry:
+    if not members or min(weight for weight, _ in members) < 1:
+        raise SwitchError(f"{table}, {match}: a group needs members with weights of at least 1: {members}")
+    return P4TableEntry(table, match=match, action=P4IndirectAction(members))
 
 
 def weights_of(entry: p4r.TableEntry) -> dict[int, int]:
     """The weights of a group as read back; repeated members add up."""
     weights: dict[int, int] = {}
     for member in entry.action.action_profile_action_set.action_profile_actions:
-        server = int.from_bytes(member.action.params[0].value, "big")
+        server = next(int.from_bytes(p.value, "big") for p in member.action.params if p.param_id == 1)
         weights[server] = weights.get(server, 0) + member.weight
     return weights

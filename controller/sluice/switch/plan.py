@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from ..balance import Mode
 from ..config import Config, InterfaceConfig, ServiceConfig
 from ..names import PROTOCOL_TCP
 
@@ -50,6 +51,11 @@ class Service:
     def name(self) -> str:
         """As configured."""
         return self.config.name
+
+    def second_look(self, mode: Mode) -> bool:
+        """Whether new connections take a second look in a mode: as configured or, without that, in production mode."""
+        configured = self.config.second_look
+        return mode is Mode.PRODUCTION if configured is None else configured
 
     @property
     def protocol(self) -> int:

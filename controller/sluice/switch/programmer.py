@@ -45,7 +45,8 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
         weights[service.id] = largest_remainder(fair_shares(members), weight_sum(len(members)))
     known = {IPv4Address(address): Neighbour(*place) for address, place in (neighbours or {}).items()}
-    return State(plan=plan, weights=weights, neighbours=known)
+    looking = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
+    return State(plan=plan, weights=weights, second_look=looking, neighbours=known)
 
 
 class Programmer:

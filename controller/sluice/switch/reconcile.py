@@ -40,6 +40,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.SERVERS, translate.entries),
     (Table.ORIGINS, classify.origins),
     (Table.CHOOSE_STABLE, balance.choose_stable),
+    (Table.CHOOSE_OTHER, balance.choose_other),
     (Table.CHOOSE, balance.choose),
     (Table.SERVICES, classify.services),
     (Table.DESTINATIONS, destinations.entries),

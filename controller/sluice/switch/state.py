@@ -40,6 +40,8 @@ class State:
     plan: Plan
     weights: Mapping[int, Mapping[int, int]]
     """Of every service, by its number: selector weights by server number."""
+    second_look: frozenset[int] = frozenset()
+    """Services whose new connections go to the one of two servers that has less to do."""
     ejected: frozenset[int] = frozenset()
     draining: frozenset[int] = frozenset()
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""

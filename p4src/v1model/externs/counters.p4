@@ -22,7 +22,9 @@ control ConnectionCounters(in metadata_t meta) {
                 offered.count(service);
             }
             if (meta.claimed == 1) {
-                claimed.count(service);
+                if (meta.preferred == 0) {
+                    claimed.count(service);
+                }
             } else if (meta.pinned == 0) {
                 if (meta.refused == 1) {
                     refused.count(service);

@@ -70,29 +70,31 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
     }
 }
 
-// A server cell: takes `pin` when the slot was claimed, gives it otherwise.
-control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin) {
+// A server cell: takes `pin` when the slot was claimed, gives it otherwise. Says what it was before.
+control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
     @id(0x16000003)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_1;
 
     apply {
+        pin_server_1.read(before, (bit<32>)slot);
         if (claimed == 1) {
             pin_server_1.write((bit<32>)slot, pin);
         } else {
-            pin_server_1.read(pin, (bit<32>)slot);
+            pin = before;
         }
     }
 }
 
-control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin) {
+control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
     @id(0x16000004)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
 
     apply {
+        pin_server_2.read(before, (bit<32>)slot);
         if (claimed == 1) {
             pin_server_2.write((bit<32>)slot, pin);
         } else {
-            pin_server_2.read(pin, (bit<32>)slot);
+            pin = before;
         }
     }
 }

@@ -1,0 +1,34 @@
+"""The task that takes connections which ended unseen out of what the second look takes for open."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sluice.log import logger
+from sluice.switch.secondlook import correct
+
+from .link import Link
+from .world import World
+
+_log = logger("second-look")
+
+_EVERY_S = 60.0
+"""Half a second of work on a table of 2 x 2^17 slots."""
+
+
+async def keep_loads(world: World, link: Link) -> None:
+    """Never returns. Raises SwitchError. Without it a client that vanishes would count against its server for ever."""
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        await correct_loads(world, link)
+
+
+async def correct_loads(world: World, link: Link) -> None:
+    """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
+    looking = world.state().second_look
+    servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
+    if not servers:
+        return
+    changed = await correct(link.registers, servers, world.config.connections.idle_s)
+    if changed:
+        _log.debug("connections that ended unseen", extra={"servers": changed})

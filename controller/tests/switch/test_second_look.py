@@ -1,0 +1,133 @@
+"""The second look: whose groups there are, and what the controller takes off the loads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from configs import web
+from fakeswitch import FakeSwitch, Memory
+from finsy.proto import p4r
+
+from sluice.balance import Mode
+from sluice.configload import parse
+from sluice.names import SERVERS, TICK_BASE, PinState, Register
+from sluice.switch import pipeline
+from sluice.switch.balance import SMALL_POOL, others
+from sluice.switch.connections import ticks
+from sluice.switch.programmer import initial_state
+from sluice.switch.reconcile import read_back, reconcile
+from sluice.switch.secondlook import correct, count_expired, read_loads
+from sluice.switch.session import Session
+from sluice.switch.state import State
+
+
+def looking(second_look: str = "true", servers: int = 2) -> State:
+    text = web().replace("  servers:", f"  second_look: {second_look}\n  servers:")
+    more = "".join(f"  - {{name: t{n}, address: 10.0.3.{n}, port: 81}}\n" for n in range(3, servers + 1))
+    last = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
+    return initial_state(parse(text.replace(last, last + more)))
+
+
+def test_in_a_small_pool_each_server_has_a_group_of_the_others() -> None:
+    state = looking(servers=3)
+    (service,) = state.plan.services
+    state = replace(state, weights={service.id: {1: 100, 2: 100, 3: 56}})
+    assert others(state, service) == {
+        1: ({2: 100, 3: 56}, [1]),
+        2: ({1: 100, 3: 56}, [2]),
+        3: ({1: 100, 2: 100}, [3]),
+    }
+
+
+def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
+    state = looking(servers=SMALL_POOL + 1)
+    (service,) = state.plan.services
+    ((number, (weights, named_by)),) = others(state, service).items()
+    assert number >= SERVERS and weights == state.weights[service.id] and len(named_by) == SMALL_POOL + 1
+
+
+def test_a_server_that_is_alone_needs_no_look() -> None:
+    state = looking()
+    (service,) = state.plan.services
+    assert others(replace(state, weights={service.id: {1: 256}}), service) == {}
+
+
+@pytest.mark.parametrize(
+    ("configured", "mode", "looks"),
+    [
+        (None, Mode.PRODUCTION, True),
+        (None, Mode.PAPER, False),
+        (None, Mode.FIXED, False),
+        (False, Mode.PRODUCTION, False),
+        (True, Mode.FIXED, True),
+    ],
+)
+def test_production_mode_looks_twice_unless_told_otherwise(configured: bool | None, mode: Mode, looks: bool) -> None:
+    state = looking("null" if configured is None else str(configured).lower())
+    assert state.plan.services[0].second_look(mode) is looks
+
+
+def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
+    return [[int.from_bytes(p.value, "big") for p in one.action.params] for one in members]
+
+
+async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_after() -> None:
+    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
+        await session.push_pipeline()
+        found = await read_back(session)
+        await reconcile(session, found, looking())
+        (entry,) = switch.entries("choose")
+        members = list(entry.action.action_profile_action_set.action_profile_actions)
+        assert params(members) == [[1, 128, 1], [2, 128, 2]]
+        groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
+        assert [params(list(one)) for one in groups] == [[[2, 128]], [[1, 128]]]
+        names = {table.id: table.alias for table in switch.schema.tables}
+        order = [names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")]
+        assert order.index("choose_other") < order.index("choose")
+
+        await reconcile(session, found, looking("false"))
+        assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
+            "choose",
+            "choose_other",
+            "choose_other",
+        ]
+        assert switch.entries("choose_other") == []
+        assert switch.weights(1) == {1: 128, 2: 128}
+
+
+async def connection(registers: Memory, slot: int, server: int, state: PinState, age_s: float, way: int = 1) -> None:
+    stamp = TICK_BASE + ticks(1000.0) - ticks(age_s)
+    key, pin, cell = (
+        (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)
+        if way == 1
+        else (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2)
+    )
+    await registers.write(key, slot, slot << 32 | stamp)
+    await registers.write(pin, slot, server)
+    await registers.write(cell, slot, state)
+
+
+async def test_what_ended_unseen_is_taken_off() -> None:
+    registers = Memory()
+    await connection(registers, 1, 1, PinState.ESTABLISHED, age_s=0.0)
+    await connection(registers, 2, 1, PinState.PENDING, age_s=400.0)
+    await connection(registers, 3, 1, PinState.ESTABLISHED, age_s=400.0, way=2)
+    await connection(registers, 4, 2, PinState.CLOSING, age_s=400.0)
+    await registers.write(Register.LOAD_EVICTED, 2, 5)
+    for server, load in ((1, 3), (2, 6)):
+        await registers.write(Register.LOAD_FIRST, server, load)
+    expired = await count_expired(registers, 300.0)
+    assert (expired[1], expired[2], sum(expired)) == (2, 0, 2)
+    assert await correct(registers, [1, 2], 300.0) == {1: 2, 2: 5}
+    assert await registers.read(Register.STALE_OTHER, [1, 2]) == [2, 5]
+    assert await read_loads(registers, [1, 2]) == {1: 1, 2: 1}
+    assert await correct(registers, [1, 2], 300.0) == {}
+
+
+async def test_loads_wrap_and_are_never_below_nothing() -> None:
+    registers = Memory()
+    await registers.write(Register.LOAD_FIRST, 1, 2)
+    await registers.write(Register.STALE_FIRST, 1, (1 << 32) - 3)
+    await registers.write(Register.STALE_FIRST, 2, 7)
+    assert await read_loads(registers, [1, 2]) == {1: 5, 2: 0}

@@ -1,0 +1,243 @@
+"""Stage `second_look`: of two servers drawn, a new connection goes to the one with less to do for its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness import entries, plan
+from harness.base import StageTest, again, completed, first_answer, new
+from harness.collisions import crowd
+from harness.flow import Flow
+from harness.plan import S1, S2, S3, WEB, Server
+from sluice.names import SERVERS, Meter, PinState, Register
+
+LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
+STALE = (Register.STALE_FIRST, Register.STALE_OTHER)
+GROUP = 77
+"""A group of the others, by no server's number."""
+
+
+class Looking(StageTest):
+    """Base: nobody has anything to do, and nobody looks yet."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for register in (*LOADS, *STALE, Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2):
+            self.switch.registers.clear(register)
+
+    def look(self, first: Server, others: Mapping[Server, int], weight: int = 1) -> None:
+        """Draw always `first`, and beside it one of the others."""
+        self.insert(entries.others(GROUP, others))
+        self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
+        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+
+    def busy(self, server: Server, connections: int) -> None:
+        """Give a server something to do."""
+        for register in LOADS:
+            self.switch.registers.write(register, server.id, connections)
+
+    def assertLoads(self, **loads: int) -> None:
+        """Open connections of s1, s2, s3 in both copies; of all servers that are not named, none."""
+        wanted = {f"s{number}": loads.get(f"s{number}", 0) for number in (1, 2, 3)}
+        for register in LOADS:
+            cells = self.switch.registers.read([(register, number) for number in range(SERVERS)])
+            self.assertEqual({f"s{n}": cells[n] for n in (1, 2, 3)}, wanted, register)
+            self.assertEqual(sum(cells), sum(wanted.values()), register)
+
+    def assertEvicted(self, connections: int) -> None:
+        """Connections of s1 whose slot was taken before they had ended."""
+        self.assertEqual(self.switch.registers.read([(Register.LOAD_EVICTED, S1.id)]), [connections])
+
+    def ends(self, flow: Flow, flags: str = "FA") -> None:
+        """A segment that ends the connection, from the client."""
+        self.client_sends(flow, flow.request(flags=flags, seq=1001))
+
+
+class GoesToTheLighter(Looking):
+    """The first draw has more open connections: the other one is taken, pinned and counted, all of it once."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.busy(S1, 1)
+        flow = Flow(WEB, S2)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertLoads(s1=1, s2=1)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S2))
+        self.client_sends(flow, flow.ack(), completed(S2))
+        self.assertLoads(s1=1, s2=1)
+
+
+class StaysWithTheFirst(Looking):
+    """As much to do, or less: the first draw stands."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.opens(Flow(WEB, S1, client_port=40001))
+        self.assertLoads(s1=1)
+        self.busy(S2, 1)
+        self.opens(Flow(WEB, S1, client_port=40002))
+        self.assertLoads(s1=2, s2=1)
+
+
+class ForItsWeight(Looking):
+    """Three times the weight may have three times as much to do, the new connection included."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1}, weight=3)
+        self.busy(S1, 2)
+        self.opens(Flow(WEB, S1, client_port=40001))
+        self.assertLoads(s1=3)
+        flow = Flow(WEB, S2, client_port=40002)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.assertLoads(s1=3, s2=1)
+
+
+class RoundingDecidesNothing(Looking):
+    """Weights that differ by their rounding: as much to do is as much to do, and the first draw stands."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 86}, weight=85)
+        self.opens(Flow(WEB, S1, client_port=40001))
+        flow = Flow(WEB, S2, client_port=40002)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S1, client_port=40003))
+        self.assertLoads(s1=2, s2=1)
+
+
+class RepeatedSynStays(Looking):
+    """A SYN sent again goes where its connection is, whoever has less to do by then, and counts once."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.busy(S1, 9)
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertLoads(s1=9)
+
+
+class EndsOnce(Looking):
+    """The first FIN or RST, from either side, takes the connection off; the others do nothing. Looking or not."""
+
+    def runTest(self) -> None:
+        for port, look in ((40001, False), (40002, True)):
+            if look:
+                self.look(S1, {S2: 1})
+            flow = Flow(WEB, S1, client_port=port)
+            self.establishes(flow)
+            self.assertLoads(s1=1)
+            self.server_sends(flow, flow.reply(flags="FA", seq=5001))
+            self.assertLoads()
+            self.ends(flow)
+            self.ends(flow, "R")
+            self.assertLoads()
+
+
+class PortsUsedAgain(Looking):
+    """A SYN that finds its old connection at its end is a new connection of the same server."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.ends(flow, "R")
+        self.assertLoads()
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertLoads(s1=1)
+
+
+class EndedUnseen(Looking):
+    """What the controller knows to have ended does not count; more of it than there is counts as nothing to do."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.busy(S1, 5)
+        self.busy(S2, 3)
+        for stale, taken in ((2, S1), (1, S2), (9, S1)):
+            for register in STALE:
+                self.switch.registers.write(register, S1.id, stale)
+            flow = Flow(WEB, taken, client_port=40000 + stale)
+            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            self.ends(flow, "R")
+        self.assertLoads(s1=5, s2=3)
+
+
+class Evicted(Looking):
+    """A connection whose slot is taken before it has ended is noted for its server; one that has ended is not."""
+
+    def runTest(self) -> None:
+        self.set_timers(pending=1, linger=1)
+        met = crowd()
+        self.opens(met.first)
+        self.pass_ticks(2)
+        self.opens(met.second)
+        self.assertEvicted(1)
+        self.ends(met.second, "R")
+        self.pass_ticks(2)
+        self.opens(met.first)
+        self.assertEvicted(1)
+
+
+class EjectedMoves(Looking):
+    """A pending connection of an ejected server is taken off it and counts for the one that it moves to."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.eject(S1)
+        self.weigh(WEB, {S2: 1})
+        moved = flow.to(S2)
+        self.client_sends(moved, flow.syn(), new(WEB, S2))
+        self.assertLoads(s2=1)
+        self.assertEvicted(0)
+
+
+class InTheSecondWay(Looking):
+    """Where way 1 is taken by another connection, the second pass finds its slot in way 2."""
+
+    def runTest(self) -> None:
+        met = crowd()
+        self.establishes(met.first)
+        self.look(S1, {S2: 1})
+        self.busy(S1, 1)
+        flow = met.second.to(S2)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.assertPinned(flow, PinState.PENDING, way=2)
+        self.assertPinned(met.first, PinState.ESTABLISHED, way=1)
+        self.assertLoads(s1=1, s2=1)
+
+
+class MeteredOnce(Looking):
+    """The second pass takes no second token; a refused SYN does not look."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
+        self.opens(Flow(WEB, S1, client_port=40001))
+        flow = Flow(WEB, S2, client_port=40002)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.assertLoads(s1=1, s2=1)
+        red: Any = Flow(WEB, S1, client_port=40003)
+        self.exchange(plan.CLIENT, red.syn())
+        self.assertNotPinned(red.key)
+        self.assertLoads(s1=1, s2=1)
+
+
+class DrawsDiffer(Looking):
+    """The two draws are independent: whom the first one leaves, the other one spreads by weight."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1, S3: 3})
+        self.busy(S1, 1_000_000)
+        taken = {S2.host.address: 0, S3.host.address: 0}
+        for port in range(40000, 40400):
+            flow = Flow(WEB, S1, client_port=port)
+            outcome = self.exchange(plan.CLIENT, flow.syn())
+            ((_, frame),) = outcome.frames
+            address = ".".join(str(byte) for byte in frame[30:34])
+            taken[address] += 1
+            self.busy(S2, 0)
+            self.busy(S3, 0)
+        self.assertTrue(70 <= taken[S2.host.address] <= 130, taken)
