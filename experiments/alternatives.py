@@ -24,7 +24,7 @@ def haproxy_configuration(algorithm: str) -> str:
     servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in SERVERS)
     return f"""\
 global
-  maxconn 20000
+  maxconn 4096
 defaults
   mode tcp
   timeout connect 5s
@@ -48,7 +48,7 @@ daemon off;
 worker_processes 1;
 pid {directory}/nginx.pid;
 error_log {directory}/nginx-error.log;
-events {{ worker_connections 16384; }}
+events {{ worker_connections 8192; }}
 stream {{
   upstream pool {{
     least_conn;

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments import controller_cost, news_fig15, news_fig16, news_table1, r_fig2, sim_lab, sim_scale
+from experiments import (
+    controller_cost,
+    news_fig15,
+    news_fig16,
+    news_table1,
+    r_fig2,
+    r_fig5,
+    sim_lab,
+    sim_scale,
+)
 from experiments.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     one.EXPERIMENT.name: one.EXPERIMENT
-    for one in (r_fig2, news_table1, news_fig15, news_fig16, sim_lab, sim_scale, controller_cost)
+    for one in (
+        r_fig2,
+        r_fig5,
+        news_table1,
+        news_fig15,
+        news_fig16,
+        sim_lab,
+        sim_scale,
+        controller_cost,
+    )
 }
 
 

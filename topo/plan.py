@@ -77,6 +77,8 @@ class Balance:
     period_s: float
     window_s: float
     delta: float = 0.1
+    second_look: bool | None = None
+    """Whether new connections look at two servers; None: as the mode has it."""
 
     def as_config(self) -> dict[str, object]:
         """Return the `balance` mapping of sluice.yaml."""
@@ -100,6 +102,7 @@ def controller_config(balance: Balance, *, control_socket: str, trace_file: str,
                 "port": WEB_PORT,
                 "protocol": "tcp",
                 "balance": balance.as_config(),
+                "second_look": balance.second_look,
                 "servers": [
                     {"name": server.name, "address": str(server.address), "port": WEB_PORT, "capacity": 1.0}
                     for server in SERVERS

@@ -120,7 +120,7 @@ def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(t
 
 def test_experiments_are_known_by_name() -> None:
     assert [one.name for one in chosen([])] == list(EXPERIMENTS)
-    with pytest.raises(UnknownError, match="no experiment 'fig-9'; there are: r-fig2"):
+    with pytest.raises(UnknownError, match="no experiment 'fig-9'; there are: r-fig2, "):
         chosen(["fig-9"])
 
 

@@ -1,0 +1,52 @@
+"""What Fig. 5 compares: sluice in its modes, and today's alternatives, each as a lab to open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments.alternatives import AlternativeLab
+from experiments.experiment import Say
+from experiments.webpool import quiet
+from topo.network import Lab
+from topo.plan import Balance
+from topo.switches import switch_kind
+
+PERIOD_S = 1.0
+WINDOW_S = 10.0
+"""Paper 000 has T = 10 s and a window of 200 s; time is scaled by ten, and the window is half as long for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to balance."""
+
+    name: str
+    title: str
+    open: Callable[[Say], Lab]
+    proxy: bool = False
+    """It answers the handshake itself: its connect time says nothing."""
+
+
+def _sluice(name: str, title: str, mode: str, second_look: bool | None = None) -> Variant:
+    def lab(say: Say) -> Lab:
+        return Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S, second_look=second_look), say=quiet(say))
+
+    return Variant(name, title, lab)
+
+
+def _alternative(name: str, title: str, *, proxy: bool) -> Variant:
+    return Variant(name, title, lambda say: AlternativeLab(name, say=quiet(say)), proxy)
+
+
+EQUAL = _sluice("equal", "equal split", "fixed")
+PAPER = _sluice("paper", "R, paper mode", "paper")
+WITHOUT = _sluice("production-first", "R, production mode without the second look", "production", second_look=False)
+PRODUCTION = _sluice("production", "R, production mode", "production", second_look=True)
+IPTABLES = _alternative("iptables", "kernel DNAT, equal probability", proxy=False)
+ROUND_ROBIN = _alternative("haproxy-roundrobin", "HAProxy, roundrobin", proxy=True)
+LEAST = _alternative("haproxy-leastconn", "HAProxy, leastconn", proxy=True)
+NGINX = _alternative("nginx-leastconn", "nginx stream, least_conn", proxy=True)
+
+VARIANTS = {one.name: one for one in (EQUAL, PAPER, WITHOUT, PRODUCTION, IPTABLES, ROUND_ROBIN, LEAST, NGINX)}
+ALTERNATIVES = (IPTABLES, ROUND_ROBIN, LEAST, NGINX)
