@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from .paper import paper_step
 from .production import Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .silence import SilenceTracker, is_panic
+from .slowness import Work
 from .weights import largest_remainder, weight_sum
 from .window import Window
 
@@ -51,6 +53,7 @@ class Balancer:
         self._options = options
         self._joined: dict[int, float] = {}
         self._windows = {i: Window(options.intervals) for i in self._members}
+        self._open = self._rings()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
         self._ejected: frozenset[int] = frozenset()
@@ -81,6 +84,9 @@ class Balancer:
     @property
     def _active(self) -> list[int]:
         return [i for i, member in self._members.items() if not member.draining]
+
+    def _rings(self) -> dict[int, deque[int]]:
+        return {i: deque[int](maxlen=self._options.intervals) for i in self._members}
 
     def weights(self) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable."""
@@ -117,6 +123,7 @@ class Balancer:
         self._windows = {i: self._windows.get(i) or Window(options.intervals) for i in changed}
         for window in self._windows.values():
             window.resize(options.intervals)
+        self._open = self._rings()
         self._previous = {i: c for i, c in self._previous.items() if i in changed}
         self._ejected &= frozenset(self._active)
         if options.mode is Mode.FIXED or sum(staying.values()) <= 0:
@@ -130,10 +137,18 @@ class Balancer:
         kept = {i: share * left for i, share in normalised(staying).items()}
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | kept | new)
 
-    def observe(self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False) -> Decision | None:
+    def observe(
+        self,
+        now_s: float,
+        cumulative: Mapping[int, Counts],
+        *,
+        hold: bool = False,
+        open_now: Mapping[int, int] | None = None,
+    ) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
-        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
+        ``open_now`` are the connections that are open, where the switch counts them: production mode sees by them who
+        takes long. With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
         """
         first = not self._previous
         differences: dict[int, Counts] = {}
@@ -149,6 +164,10 @@ class Balancer:
             return None
         for server, counts in differences.items():
             self._windows[server].push(counts)
+            if open_now is not None:
+                self._open[server].append(open_now[server])
+            else:
+                self._open[server].clear()
         self._silence.observe(differences)
         return self._decide(now_s, differences, hold=hold)
 
@@ -187,7 +206,8 @@ class Balancer:
                     self._windows[server].clear()
                 ages = {i: now_s - self._joined.get(i, _LONG_AGO) for i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
-                situation = Situation(ratios, fair, in_play, ejected, ages, diagnosis)
+                work = {i: Work(sum(self._open[i]), in_play[i].synack) for i in active if self._open[i]}
+                situation = Situation(ratios, fair, in_play, ejected, ages, diagnosis, work)
                 ratios, reason = production_step(situation, options)
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios

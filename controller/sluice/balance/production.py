@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .confidence import deviation, proportional_step, worst_smoothed
 from .counts import Counts
@@ -12,6 +12,7 @@ from .metric import ratio_of_unanswered
 from .options import BalanceOptions
 from .ratios import Ratios, bounded
 from .recovery import ramp, relax
+from .slowness import Work, slowest
 from .step import shift
 
 
@@ -28,6 +29,8 @@ class Situation:
     ages_s: Mapping[int, float]
     """Seconds since a server joined or came back."""
     diagnosis: Diagnosis
+    work: Mapping[int, Work] = field(default_factory=dict[int, Work])
+    """Open and new connections over the window, where the switch counts them."""
 
 
 def production_step(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
@@ -65,6 +68,10 @@ def _move(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
         if step > 0:
             receivers = {i: situation.fair[i] for i in answering if i != source}
             return shift(situation.ratios, source, step, receivers), f"step {step:.3f} (z {z:.1f})"
+    slow = slowest({i: situation.work[i] for i in answering if i in situation.work}, extra.slow_factor, extra.slow_open)
+    if slow is not None and extra.slow_factor > 0:
+        receivers = {i: situation.fair[i] for i in answering if i != slow}
+        return shift(situation.ratios, slow, options.delta, receivers), f"step {options.delta:.3f}: {slow} takes long"
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
         return relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering"

@@ -9,6 +9,7 @@ from sluice.log import logger
 from sluice.names import Table
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
+from sluice.switch.secondlook import read_loads
 
 from .link import Link
 from .trace import Trace, record
@@ -16,14 +17,15 @@ from .world import World
 
 _log = logger("balance")
 
-TABLES = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER, Table.SERVERS})
+WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER})
+TABLES = WEIGHTS | {Table.SERVERS}
 """What a decision may change: the weights, and which servers are ejected."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
     """What a decision can have changed, by who was and who is ejected. The weights alone as a rule: to make and compare
     the entries of 1,000 servers takes longer than all the rest of a decision."""
-    return TABLES if before != after else frozenset({Table.CHOOSE})
+    return TABLES if before != after else WEIGHTS
 
 
 async def balance(world: World, link: Link, service: Service, trace: Trace) -> None:
@@ -34,8 +36,11 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     due = loop.time()
     while True:
         readings = await read_ledger(link.registers, servers)
+        looking = service.second_look(view.balancer.options.mode)
+        open_now = await read_loads(link.registers, servers) if looking else None
         before, ejected = view.balancer.weights(), view.balancer.ejected
-        decision = view.balancer.observe(loop.time(), readings, hold=world.news is not None and world.news.freeze)
+        hold = world.news is not None and world.news.freeze
+        decision = view.balancer.observe(loop.time(), readings, hold=hold, open_now=open_now)
         if decision is not None:
             wrote = await link.apply(world.state(), touched(ejected, view.balancer.ejected)) > 0
             if decision.weights != before:

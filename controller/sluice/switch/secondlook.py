@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,9 +16,7 @@ _WRAP = 1 << 32
 
 async def read_loads(registers: Registers, servers: Sequence[int]) -> dict[int, int]:
     """Open connections of the given servers as the second look sees them. Raises SwitchError."""
-    loads, stale = await asyncio.gather(
-        registers.read(Register.LOAD_FIRST, servers), registers.read(Register.STALE_FIRST, servers)
-    )
+    loads, stale = await registers.columns((Register.LOAD_FIRST, Register.STALE_FIRST), servers)
     return {server: _signed(load - gone) for server, load, gone in zip(servers, loads, stale, strict=True)}
 
 
@@ -54,8 +51,7 @@ async def correct(registers: Registers, servers: Sequence[int], idle_s: float) -
     themselves are not read, so that connections that come and go meanwhile do no harm.
     """
     expired = await count_expired(registers, idle_s)
-    evicted = await registers.read(Register.LOAD_EVICTED, servers)
-    known = await registers.read(Register.STALE_FIRST, servers)
+    evicted, known = await registers.columns((Register.LOAD_EVICTED, Register.STALE_FIRST), servers)
     changed: dict[int, int] = {}
     for server, gone, before in zip(servers, evicted, known, strict=True):
         stale = (gone + expired[server]) % _WRAP

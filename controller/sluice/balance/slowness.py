@@ -1,0 +1,43 @@
+"""Who takes long, though it loses no SYN: open connections against new ones.
+
+R counts SYNs that a server did not answer. With a second look at connection set-up hardly any is lost any more, and R
+is 0 for a server that needs a hundred times as long as the others. But who needs long has connections open: by Little's
+law (*A Proof for the Queuing Formula L = lambda W*, 1961) the mean of those that are open is the rate of new
+ones times the time that one takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One server over the window."""
+
+    open_sum: int
+    """Its open connections, summed over the readings."""
+    begun: int
+    """Connections that it answered in the window."""
+
+    def time(self, unmet: float = 0.0) -> float:
+        """W = L / lambda in periods; with ``unmet`` connections more than were met open."""
+        return (self.open_sum + unmet) / max(1, self.begun)
+
+
+def slowest(work: Mapping[int, Work], factor: float, least_open: int) -> int | None:
+    """The server whose connections take more than ``factor`` times as long as all others' together; None if none does.
+
+    It has been met with ``least_open`` open connections at least. The others are given one more than they were met
+    with: where hardly any connection is ever met open, nobody is slow.
+    """
+    candidates = [server for server, one in work.items() if one.open_sum >= least_open]
+    if not candidates or len(work) < 2:
+        return None
+    source = max(candidates, key=lambda server: (work[server].time(), -server))
+    rest = [one for server, one in work.items() if server != source]
+    others = Work(sum(one.open_sum for one in rest), sum(one.begun for one in rest))
+    if others.begun == 0:
+        return None
+    return source if work[source].time() > factor * others.time(unmet=1.0) else None
