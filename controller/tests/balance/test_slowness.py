@@ -34,7 +34,7 @@ class Answering:
 
     def __init__(self, options: BalanceOptions = OPTIONS) -> None:
         self.balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], options)
-        self.counts = dict.fromkeys((1, 2, 3), Counts())
+        self.counts: dict[int, Counts] = {i: Counts() for i in (1, 2, 3)}
         self.now = 0.0
         self.balancer.observe(0.0, self.counts)
 
