@@ -54,6 +54,7 @@ class Lab(Ground):
         self._say = say
         self._limits = limits or ApacheLimits()
         self._stressed: dict[str, Process] = {}
+        self._apaches: dict[str, Process] = {}
         self._groups: dict[str, cgroups.CpuGroup] = {}
         self._loads = 0
 
@@ -78,6 +79,12 @@ class Lab(Ground):
         process = self._stressed.pop(name, None)
         if process is not None:
             process.stop()
+
+    def kill_server(self, name: str) -> None:
+        """End a server's Apache: from then on its kernel refuses connections."""
+        process = self._apaches.pop(name)
+        self._servers.remove(process)
+        process.stop()
 
     def start_load(self, load: Load, path: str) -> Httperf:
         """Start httperf on the load client; the lab ends it if the caller does not."""
@@ -115,6 +122,8 @@ class Lab(Ground):
     def await_served(self) -> None:
         """Return once every server has served its accept queue, which is first come, first served."""
         for server in SERVERS:
+            if server.name not in self._apaches:
+                continue
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S)
 
     def quiet_packet_counts(self) -> PacketCounts:
@@ -167,6 +176,7 @@ class Lab(Ground):
                 files=self.files,
                 limits=self._limits,
             )
+            self._apaches[server.name] = process
             self._servers.append(process)
             self._stack.callback(process.stop)
         self._say(

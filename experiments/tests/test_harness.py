@@ -129,7 +129,3 @@ def test_experiments_are_known_by_name() -> None:
 def test_every_run_has_a_name_of_its_own(name: str, quick: bool) -> None:
     points = EXPERIMENTS[name].points(quick)
     assert len({point.key for point in points}) == len(points) > 0
-    assert (
-        len({point.group for point in points})
-        == sum(one.group != other.group for one, other in zip(points, [None, *points][:-1], strict=True) if other) + 1
-    ), "a group's points follow one another"
