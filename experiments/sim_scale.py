@@ -135,10 +135,11 @@ def report(records: Sequence[Record]) -> Report:
         goals=goals,
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
-            "half. As published, one server a period gives up a tenth of its ratio: with 100 loaded servers of 1,000 "
-            "that takes thousands of periods, however clear the counts are, so the loaded ones keep most of "
-            "their share. That is the algorithm's own limit of size (its authors had three servers), and production "
-            "mode has it too: it also moves one server a period.",
+            "half. In both modes one server a period gives up part of its ratio, and a loaded one takes some five moves "
+            "until it can keep up: the periods to settle grow with the number of loaded servers (30 of 300 are not done "
+            "after the 180 periods here), however clear the counts are. That is the algorithm's own limit of size; its "
+            "authors had three servers. Production mode is slower where few SYNs are evidence (a pool of three), as it "
+            "asks whether a difference is more than chance, and gives ratio back while a pool is quiet.",
             "Switches that share a pool count only what passes through them: each has its part of the evidence, and "
             "needs as much longer for it; they do not need to know of one another.",
             "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
