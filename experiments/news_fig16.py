@@ -35,9 +35,9 @@ def points(quick: bool) -> Sequence[Point]:
     made: list[Point] = []
     for seed in SEEDS[:1] if quick else SEEDS:
         for name, changes in list(CASES.items())[: 2 if quick else None]:
-            made.append(simulated.point(f"{name}, NEWS", "news", quick=quick, seed=seed, group=name, **changes))
+            made.append(simulated.point(f"{name}, NEWS", "news", quick=quick, seed=seed, **changes))
             if "ftp" in changes or "server_room" in changes:
-                made.append(simulated.point(f"{name}, none", "none", quick=quick, seed=seed, group=name, **changes))
+                made.append(simulated.point(f"{name}, none", "none", quick=quick, seed=seed, **changes))
     return made
 
 

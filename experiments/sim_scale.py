@@ -135,8 +135,10 @@ def report(records: Sequence[Record]) -> Report:
         goals=goals,
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
-            "half. In both modes one server a period gives up part of its ratio, and a loaded one takes some five moves "
-            "until it can keep up: the periods to settle grow with the number of loaded servers (30 of 300 are not done "
+            "half. In both modes one server a period gives up part of its ratio, and a loaded one takes some "
+            "five moves "
+            "until it can keep up: the periods to settle grow with the number of loaded servers (30 of 300 are "
+            "not done "
             "after the 180 periods here), however clear the counts are. That is the algorithm's own limit of size; its "
             "authors had three servers. Production mode is slower where few SYNs are evidence (a pool of three), as it "
             "asks whether a difference is more than chance, and gives ratio back while a pool is quiet.",

@@ -22,12 +22,12 @@ QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
 """The phase of the onset in its interval is the paper's, the times before and after it are not."""
 
 
-def point(key: str, variant: str, *, quick: bool, seed: int = 1, group: str = "", **changes: Any) -> Point:
+def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
     """Return the simulation of a variant on the paper's topology; ``changes`` are fields of Dumbbell."""
     parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
     one = _dumbbell(parameters)
     count = one.quiet_per_s * one.onset_s + one.crowd_per_s * (one.end_s - one.onset_s)
-    return Point(f"{key}{' quick' if quick else ''} #{seed}", parameters, count * SECONDS_PER_REQUEST, group)
+    return Point(f"{key}{' quick' if quick else ''} #{seed}", parameters, count * SECONDS_PER_REQUEST)
 
 
 def _dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
