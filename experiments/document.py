@@ -36,7 +36,7 @@ def section(experiment: Experiment, form: str, report: Report, store: Store) -> 
     if report.goals:
         goals = [[goal.text, REACHED[goal.reached], goal.seen] for goal in report.goals]
         parts.append(rows(Table(["to reach", "reached", "seen"], goals)))
-    return "\n\n".join([*parts, *report.text]) + "\n"
+    return "\n\n".join([*parts, *(text for text in report.text if text)]) + "\n"
 
 
 def merged(text: str, sections: Mapping[str, str], order: Sequence[str]) -> str:

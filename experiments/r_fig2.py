@@ -109,6 +109,8 @@ def report(records: Sequence[Record]) -> Report:
         for one in sorted(records, key=lambda one: one.parameters["rate_per_s"])
     ]
     known = SynTimers(**records[0].result["timers"])
+    counts = [one.result["servers"][SERVER] for one in records]
+    repeated, answered = sum(one["synack_again"] for one in counts), sum(one["synack"] for one in counts)
     lost = sum(one.result["switch"]["lost_before"] + one.result["switch"]["lost_after"] for one in records)
     return Report(
         tables=[
@@ -144,8 +146,8 @@ def report(records: Sequence[Record]) -> Report:
                 else f" The fitted line has {1000 * slope:,.0f} ms for R = 1; the paper's has 3,000."
             )
             + " The paper's kernel (2.6) repeated a SYN after 3 s: its slope is that timer, ours this one's. "
-            "Counting every SYN-ACK would count those that Linux repeats while its accept queue is full: the third "
-            "column, which falls as the server needs help most.",
+            "Counting every SYN-ACK counts those that Linux repeats when its accept queue is full at the last ACK: "
+            f"the third column; here it repeated {repeated} of {answered}.",
             f"The switch lost {lost} packets of its own in all runs (conservation: interfaces against verdicts).",
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},

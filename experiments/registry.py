@@ -9,8 +9,10 @@ from experiments import (
     news_fig15,
     news_fig16,
     news_table1,
+    r_beyond,
     r_fig2,
     r_fig5,
+    r_fig6,
     sim_lab,
     sim_scale,
 )
@@ -21,6 +23,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     for one in (
         r_fig2,
         r_fig5,
+        r_fig6,
+        r_beyond,
         news_table1,
         news_fig15,
         news_fig16,
