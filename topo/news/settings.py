@@ -44,7 +44,7 @@ class Settings:
     """Requests of the bystander ("less than 20")."""
     rto_min_s: float = 0.2
     """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
-    slow_cpus: float = 0.3
+    slow_cpus: float = 0.5
     slow_cost_us: float = 400.0
     slow_workers: int = 300
     slow_backlog: int = 256
