@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 CELL_BITS = 32
@@ -74,9 +75,7 @@ class Counts:
 ZERO = Counts()
 
 
-def total(parts: list[Counts]) -> Counts:
+def total(parts: Sequence[Counts]) -> Counts:
     """The sum of several differences."""
-    result = ZERO
-    for part in parts:
-        result = result + part
-    return result
+    columns = zip(*(one.cells for one in parts), strict=True)
+    return Counts(*map(sum, columns))

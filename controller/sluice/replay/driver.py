@@ -13,6 +13,7 @@ from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
 from sluice.switch.registers import Registers
+from sluice.switch.secondlook import read_loads
 from sluice.switch.state import State
 
 _T = TypeVar("_T")
@@ -84,8 +85,11 @@ class Driver:
         """A step of ``loops.balancing.balance``."""
         world, view = self._world, self._world.views[service.id]
         readings = self._run(read_ledger(self._registers, [server.id for server in service.servers]))
-        before = view.balancer.weights()
-        decision = view.balancer.observe(now_s, readings, hold=world.news is not None and world.news.freeze)
+        before, servers = view.balancer.weights(), [server.id for server in service.servers]
+        looking = service.second_look(view.balancer.options.mode)
+        open_now = self._run(read_loads(self._registers, servers)) if looking else None
+        hold = world.news is not None and world.news.freeze
+        decision = view.balancer.observe(now_s, readings, hold=hold, open_now=open_now)
         self._balance[service.id] = _next(self._balance[service.id], view.balancer.options.period_s, now_s)
         if decision is None:
             return []

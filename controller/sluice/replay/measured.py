@@ -1,8 +1,8 @@
 """What the switch would have counted: its measuring stages, fed with the segments of a capture.
 
 A capture is taken where the switch's servers are (behind the translation) or on all of the switch's ports. In step with
-p4src/stages: classify, connections (the states), requests, ledger, rates. What cannot be seen in a capture is not
-there: which SYN a remembered client's bucket let pass, and which packets were sampled by chance (here every n-th is).
+p4src/stages: classify, connections (states, and how many are open), requests, ledger, rates. What a capture does not
+show is not there: which SYN a remembered client's bucket let pass, which packets were sampled (here every n-th is).
 """
 
 from __future__ import annotations
@@ -109,11 +109,12 @@ class MeasuredSwitch:
         key = (segment.source, segment.source_port, segment.destination, segment.destination_port)
         state = self._states.get(key)
         if segment.flags & (RST | FIN):
-            self._states[key] = _State.CLOSING
+            self._close(key, server)
         elif segment.flags & SYN:
             self._syn(segment, service, server)
             if state is None or state is _State.CLOSING:
                 self._states[key] = _State.PENDING
+                self._count(Register.LOAD_FIRST, server.id)
         elif state is _State.ANSWERED:
             self._states[key] = _State.ESTABLISHED
             self._count(Register.LEDGER_COMPLETED, server.id)
@@ -140,11 +141,11 @@ class MeasuredSwitch:
         key = (segment.destination, segment.destination_port, segment.source, segment.source_port)
         state = self._states.get(key)
         if segment.flags & RST:
-            self._states[key] = _State.CLOSING
+            self._close(key, server)
             self._count(Register.LEDGER_RESET, server.id)
             return
         if segment.flags & FIN:
-            self._states[key] = _State.CLOSING
+            self._close(key, server)
         elif segment.flags & SYN:
             first = state is None or state is _State.PENDING
             if state is _State.PENDING:
@@ -162,6 +163,13 @@ class MeasuredSwitch:
             self._rates.packet(segment.time_s, slot, fingerprint, segment.total_length)
 
     # -- help
+
+    def _close(self, key: tuple[int, int, int, int], server: Server) -> None:
+        """A connection ends, once: it is open no more."""
+        if self._states.get(key, _State.CLOSING) is not _State.CLOSING:
+            cells = self.memory.of(Register.LOAD_FIRST)
+            cells[server.id] = (cells[server.id] - 1) % (1 << 32)
+        self._states[key] = _State.CLOSING
 
     def _count(self, register: Register, index: int) -> None:
         cells = self.memory.of(register)

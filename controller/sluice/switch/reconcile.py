@@ -143,7 +143,7 @@ def difference(
     updates: list[p4r.Update] = []
     for key, entry in want.items():
         old = have.get(key)
-        if old is not None and _meaning(old) == _meaning(entry):
+        if old is not None and _weights(old) == _weights(entry) and _meaning(old) == _meaning(entry):
             continue
         kind = p4r.Update.INSERT if old is None and not entry.is_default_action else p4r.Update.MODIFY
         updates.append(p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry)))
@@ -164,6 +164,11 @@ def key_of(entry: p4r.TableEntry) -> Key:
         for m in entry.match
     ]
     return (entry.table_id, entry.is_default_action, tuple(sorted(fields)))
+
+
+def _weights(entry: p4r.TableEntry) -> list[int]:
+    """A group's weights in order: where they differ, as they do after most decisions, nothing else need be compared."""
+    return sorted(m.weight for m in entry.action.action_profile_action_set.action_profile_actions)
 
 
 def _meaning(entry: p4r.TableEntry) -> object:

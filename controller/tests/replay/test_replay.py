@@ -19,6 +19,7 @@ from sluice.replay.driver import Balanced, Controlled
 from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
 from sluice.switch.ledger import read_ledger
+from sluice.switch.secondlook import read_loads
 
 VIP = IPv4Address("10.0.0.100")
 S1, S2 = IPv4Address("10.0.2.2"), IPv4Address("10.0.3.2")
@@ -95,6 +96,8 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     assert counts[first] == Counts(syn=3, synack=1, completed=1)
     assert counts[second] == Counts(syn=2, synack=2, synack_again=1, completed=2, reset=1)
     cells = switch.memory
+    # 5001 was answered by nobody and is open yet; the others have ended.
+    assert await read_loads(switch.memory, [first, second]) == {first: 1, second: 0}
     assert sum(cells.of(Register.REQUESTS_OFFERED)) == 6
     assert sum(cells.of(Register.REQUESTS_ADMITTED)) == 5
     assert sum(cells.of(Register.REQUESTS_REFUSED)) == 1
