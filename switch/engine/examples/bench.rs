@@ -94,10 +94,16 @@ fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
     }
     s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1]]);
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
-    for (table, action) in [("choose", "choose_server"), ("choose_stable", "choose_stable_server")] {
+    // Weight 1, and no group for a second look.
+    let choices: [(&str, &str, &[&[u8]]); 2] =
+        [("choose", "choose_server", &[&[1], &[0]]), ("choose_stable", "choose_stable_server", &[])];
+    for (table, action, more) in choices {
         let id = s.table(table);
-        let member =
-            |i: u32| OneShotMember { call: s.call(id, action, &[&(i + 1).to_be_bytes()]), weight: 1, watch_port: None };
+        let member = |i: u32| {
+            let server = (i + 1).to_be_bytes();
+            let params: Vec<&[u8]> = [&[&server as &[u8]], more].concat();
+            OneShotMember { call: s.call(id, action, &params), weight: 1, watch_port: None }
+        };
         let members = (0..servers).map(member).collect();
         s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members));
     }

@@ -97,7 +97,8 @@ impl Both {
                 self.add("services", key, "to_service", &[&[i]]);
             }
             self.add("owned", vec![exact(&address(i))], "is_owned", &[]);
-            self.add("choose", vec![exact(&[i])], "choose_server", &[&[i]]);
+            self.add("choose_other", vec![exact(&[i])], "choose_other_server", &[&[i + 1], &[1]]);
+            self.add("choose", vec![exact(&[i])], "choose_server", &[&[i], &[1], &[i]]);
             self.add("choose_stable", vec![exact(&[i])], "choose_stable_server", &[&[i + 2]]);
         }
         for i in 1..5u8 {
