@@ -90,12 +90,12 @@ def report(records: Sequence[Record]) -> Report:
             "answers that are not served pile up here as long as they live (nobody gives up), and each goes on "
             "trying. The link cannot be had such that both agree: with one that loses a quarter, the alarm comes an "
             "interval later.",
-            "The limit as published is what was admitted in the interval of the alarm: two thirds of it quiet, "
-            "one third "
-            "crowd, because the onset is 40 s into it. That is the paper's 107 per second (and ours), not a capacity "
-            "that was found: the link has room for 120, and with another onset there would be another limit. "
-            "Production "
-            "mode searches and fills the link.",
+            "The limit as published starts from what was admitted in the interval of the alarm: two thirds of "
+            "it quiet, "
+            "one third crowd, because the onset is 40 s into it (79 per second here in the quick form; the paper's 107 "
+            "may be no more than that). It is not a capacity that was found. The alarm then stays, since AR does not "
+            "rise above its average by a tenth, and the scoreboard moves the limit up and down around where it began: "
+            "the link, which has room for 120, is half empty. Production mode searches and fills it, and loses more.",
             "Turned away are requests that were not connected by the end of the run. The paper's 32.4 % does "
             "not follow "
             "from its own 209.7 and 107.2 per second, which make 49 %.",
