@@ -61,6 +61,11 @@ class CrowdSwitch:
         """To be called at the end."""
         self._driver.close()
 
+    @property
+    def now(self) -> float:
+        """The time in seconds."""
+        return self._clock.now
+
     def service(self, name: str) -> Service:
         """A service of the configuration."""
         found = self._world.plan.service(name)

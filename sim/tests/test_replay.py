@@ -1,0 +1,75 @@
+"""A simulated crowd's packets, replayed: flash-crowd control decides the same from them as it did in the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sluice.replay.capture import ACK, SYN, Segment
+from sluice.replay.driver import Controlled
+from sluice.replay.replay import Replay
+from sluice.switch.plan import Service
+
+from sim.crowd import simulate
+from sim.crowdswitch import CrowdSwitch, Flow
+from sim.lab import lab_plan
+from topo.news.scenarios import NETWORK, NEWS
+from topo.news.settings import Settings
+
+CLIENT = 0x0A640001
+
+
+class Tap:
+    """What passes the simulated switch, as a capture of all its ports would have it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.segments: list[Segment] = []
+        self._syns = 0
+        syn, response = CrowdSwitch.syn, CrowdSwitch.response
+
+        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: bool) -> bool:
+            passes = syn(switch, service, client, pinned=pinned)
+            self._syns += 1
+            now, vip = switch.now, (int(service.config.address), service.config.port)
+            self._add(now, (CLIENT + client, self._syns % 60_000), vip, SYN, 0)
+            if passes:
+                server = service.servers[0]
+                self._add(now, (CLIENT + client, self._syns % 60_000), (int(server.address), server.port), SYN, 0)
+            return passes
+
+        def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
+            response(switch, flow, size)
+            # Whose it is does not matter to the rates: a port for each slot and fingerprint of the simulation.
+            client = (CLIENT + flow.fingerprint, flow.slot)
+            server = switch.service("target").servers[0]
+            self._add(switch.now, (int(server.address), server.port), client, ACK, size - 40)
+
+        patch: Callable[[type, str, Any], None] = monkeypatch.setattr
+        patch(CrowdSwitch, "syn", tapped_syn)
+        patch(CrowdSwitch, "response", tapped_response)
+
+    def _add(self, now: float, source: tuple[int, int], destination: tuple[int, int], flags: int, payload: int) -> None:
+        self.segments.append(Segment(now, *source, *destination, flags, self._syns, payload, payload + 40, 64))
+
+
+def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = NETWORK.settle(replace(Settings(), before=3, after=3))
+    plan = lab_plan(NETWORK, NEWS, settings)
+    tap = Tap(monkeypatch)
+    lived = simulate(plan).decisions
+    monkeypatch.undo()
+    moments = Replay(plan.config).run(tap.segments, start_s=0.0)
+    replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
+    assert len(replayed) == len(lived) >= 6
+    assert [one.detection.alarm for one in replayed] == [one.detection.alarm for one in lived]
+    for one, other in zip(replayed, lived, strict=True):
+        assert one.measurement.offered == pytest.approx(other.measurement.offered, rel=0.01)
+        assert one.measurement.admitted == pytest.approx(other.measurement.admitted, rel=0.01)
+        # The flows fall on other slots, and some share one.
+        assert one.measurement.ar == pytest.approx(other.measurement.ar, rel=0.05)
+        assert (one.limit is None) == (other.limit is None)
+        if one.limit and other.limit:
+            assert one.limit.rate == pytest.approx(other.limit.rate, rel=0.02)
+    assert any(one.limit for one in replayed)
