@@ -58,7 +58,7 @@ def test_production_mode_runs_on_its_own_period() -> None:
 
 
 def test_a_slow_server_is_the_bottleneck_where_it_is_meant_to_be() -> None:
-    settings = SERVER.settle(replace(SHORT, before=2, after=2))
+    settings = SERVER.settle(replace(SHORT, before=2, after=2, slow_cpus=0.3))
     measured = figures(records := simulate_lab(SERVER, NONE, settings), records.window())
     assert measured.bottleneck_used < 0.9
     assert measured.finished_per_s / settings.k < 60
