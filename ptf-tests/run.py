@@ -22,7 +22,7 @@ from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "ptf-tests"
-sys.path[:0] = [str(ROOT / "controller"), str(HERE)]
+sys.path[:0] = [str(ROOT), str(ROOT / "controller"), str(HERE)]
 
 from harness import netns, results, targets  # noqa: E402 (needs the path)
 
@@ -67,7 +67,7 @@ def ptf_command(options: argparse.Namespace) -> list[str]:
 
 def environment(outcome: Path | None = None) -> dict[str, str]:
     """Where ptf finds the harness, and where the harness writes what came of each test."""
-    found = os.pathsep.join([str(HERE), str(ROOT / "controller")])
+    found = os.pathsep.join([str(HERE), str(ROOT / "controller"), str(ROOT)])
     extra = {results.VARIABLE: str(outcome)} if outcome else {}
     return {**os.environ, "PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 

@@ -171,7 +171,7 @@ class Switch:
         """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
         wanted = [P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table]
         state: dict[str, p4r.TableEntry] = {}
-        for entity in (client or self.client).read(wanted):
+        for entity in (client or self.client).find(wanted):
             entry = entity.table_entry
             fields = sorted(entry.match, key=lambda field: field.field_id)
             entry.ClearField("match")
@@ -202,7 +202,7 @@ class Switch:
 
     def _times(self) -> dict[str, int]:
         """The times of the connection table that the program starts with, in ticks, by parameter."""
-        (entity,) = self.client.read([P4TableEntry(Table.TIMERS, is_default_action=True)])
+        (entity,) = self.client.find([P4TableEntry(Table.TIMERS, is_default_action=True)])
         action = P4TableEntry.decode(entity, self.schema).action
         assert isinstance(action, P4TableAction)
         return {name: int(value) for name, value in action.args.items()}
@@ -212,7 +212,7 @@ class Switch:
     def counts(self) -> dict[Cell, int]:
         """Every count that a packet may change. Read while packets flow it is not one instant's."""
         counts: dict[Cell, int] = {}
-        for entity in self.client.read(entry for entry, _ in self._counters):
+        for entity in self.client.find(entry for entry, _ in self._counters):
             entry = entity.counter_entry
             counts[self._counter_keys[entry.counter_id], entry.index.index] = entry.data.packet_count
         cells = _register_cells()

@@ -187,8 +187,8 @@ class NoCpuHeader(StageTest):
     reason = DropReason.CPU_HEADER
 
     def runTest(self) -> None:
-        self.switch.client.packet_out_raw(p4r.PacketOut(payload=b""))
-        self.switch.client.packet_out_raw(p4r.PacketOut(payload=octets(Flow(WEB, S1).syn())))
+        self.switch.client.packet_out(p4r.PacketOut(payload=b""))
+        self.switch.client.packet_out(p4r.PacketOut(payload=octets(Flow(WEB, S1).syn())))
         outcome = self.settle(CLIENT, sent=0)
         self.assertEqual(outcome.frames, [])
         self.assertLessEqual({index for _, index in outcome.changes}, {DropReason.NONE, DropReason.CPU_HEADER})

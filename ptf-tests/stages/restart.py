@@ -45,7 +45,7 @@ class Takeover(StageTest):
 
     @staticmethod
     def _bursts(client: Client) -> tuple[int, int]:
-        (entity,) = client.read([P4MeterEntry(Meter.ADMISSION, index=WEB.id)])
+        (entity,) = client.find([P4MeterEntry(Meter.ADMISSION, index=WEB.id)])
         return entity.meter_entry.config.cburst, entity.meter_entry.config.pburst
 
 

@@ -24,7 +24,7 @@ class PacketOut(StageTest):
     def runTest(self) -> None:
         frame = octets(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1))
         for port in PORTS:
-            self.switch.client.packet_out(frame, self.switch.number(port))
+            self.switch.client.send(frame, self.switch.number(port))
             self._outcome_of_packet_out(port.place, frame)
 
     def _outcome_of_packet_out(self, place: int, frame: bytes) -> None:
@@ -47,7 +47,7 @@ class PacketOutOfAnyKind(StageTest):
             ARP(op=1, hwsrc=CLIENT.mac, psrc=CLIENT.address, pdst=ABSENT),
         )
         for frame in (octets(bad), octets(request), bytes(range(60))):
-            self.switch.client.packet_out(frame, self.switch.number(CLIENT))
+            self.switch.client.send(frame, self.switch.number(CLIENT))
             found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=5)
             self.assertEqual(bytes(found.packet), frame)
             self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})

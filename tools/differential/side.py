@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from finsy.proto import p4i, p4r
+from sluice.switch import bmv2thrift
 
-from tools.target import pcap, thrift
+from tools.target import pcap
 from tools.target.client import Client, Refused
 from tools.target.process import Pipes, SwitchError, await_ready, start
 from tools.target.quiet import await_quiet
@@ -18,6 +19,7 @@ from tools.target.quiet import await_quiet
 QUIET_S = 120.0
 """A round takes seconds; a switch that works on after this is stuck."""
 QUEUE_PACKETS = 1 << 20
+THRIFT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,13 @@ class Side:
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
         """Wait until the switch serves, and load the program."""
         await_ready(self.switch)
-        self.client = Client(self.switch.address)
+        self.client = Client.primary(self.switch.address)
         self.client.push(p4info, program)
         if self.switch.thrift:
-            thrift.deepen_queues(self.switch.thrift, QUEUE_PACKETS)
+            # BMv2 drops what is beyond 64 packets without a word
+            service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
+            service.set_all_egress_queue_depths(QUEUE_PACKETS)
+            service.close()
         self._outputs = {port: pcap.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
@@ -130,10 +135,13 @@ class Side:
     def _registers(self, p4info: p4i.P4Info) -> dict[str, list[int]]:
         assert self.client
         registers: dict[str, list[int]] = {}
+        if self.switch.thrift:
+            service = bmv2thrift.connect(self.switch.thrift, "Standard", THRIFT_S)
+            names = [register.preamble.name for register in p4info.registers]
+            registers = {name: service.bm_register_read_all(0, name) for name in names}
+            service.close()
+            return registers
         for register in p4info.registers:
-            if self.switch.thrift:
-                registers[register.preamble.name] = thrift.read_register(self.switch.thrift, register.preamble.name)
-                continue
             pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
             cells = {
                 entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")

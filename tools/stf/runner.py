@@ -65,7 +65,7 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     switch = start(folder, binary, ["--no-p4"], ports, ["--stats-file", str(statistics)])
     try:
         await_ready(switch)
-        client = Client(switch.address)
+        client = Client.primary(switch.address)
         try:
             client.push(program.p4info, program.json.read_bytes())
             control = Control(client, program.p4info)

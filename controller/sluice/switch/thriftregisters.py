@@ -1,47 +1,25 @@
-"""Registers of BMv2 over its Thrift server (TBinaryProtocol, buffered, multiplexed service "standard")."""
+"""Registers of BMv2 over its Thrift server."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 import numpy as np
-import thriftpy2
 from numpy.typing import NDArray
-from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
-from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TException
-from thriftpy2.transport import TBufferedTransportFactory
 
 from ..names import Register
+from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
-
-IDL = """
-enum RegisterOperationErrorCode { INVALID_REGISTER_NAME = 1, INVALID_INDEX = 2, ERROR = 3 }
-exception InvalidRegisterOperation { 1: RegisterOperationErrorCode code }
-service Standard {
-  i64 bm_register_read(1: i32 cxt_id, 2: string name, 3: i32 index) throws (1: InvalidRegisterOperation ouch)
-  list<i64> bm_register_read_all(1: i32 cxt_id, 2: string name) throws (1: InvalidRegisterOperation ouch)
-  void bm_register_write(1: i32 cxt_id, 2: string name, 3: i32 index, 4: i64 value)
-    throws (1: InvalidRegisterOperation ouch)
-}
-"""
-"""The part of BMv2's interface that is used here. `bm_register_reset` is left out: it races with packets."""
 
 _FEW = 16
 """Up to so many cells are read one by one (30-70 us each); more than that in one call."""
 
-_TIMEOUT_MS = 10_000
-
-
-@cache
-def _interface() -> Any:
-    return thriftpy2.load_fp(io.StringIO(IDL), "sluice_bmv2_thrift")
+_TIMEOUT_S = 10.0
 
 
 class ThriftRegisters:
@@ -93,7 +71,7 @@ class ThriftRegisters:
                 if self._client is None:
                     self._client = self._connect()
                 return getattr(self._client, method)(0, *arguments)
-            except _interface().InvalidRegisterOperation as error:
+            except bmv2thrift.interface().InvalidRegisterOperation as error:
                 text = f"switch {self._address} (Thrift): {method}{arguments}: refused with code {error.code}"
                 raise SwitchError(text) from error
             except (TException, OSError) as error:
@@ -102,16 +80,7 @@ class ThriftRegisters:
                 raise SwitchLost(text) from error
 
     def _connect(self) -> Any:
-        host, _, port = self._address.rpartition(":")
-        protocol: Any = TMultiplexedProtocolFactory(TBinaryProtocolFactory(), "standard")
-        return make_client(
-            _interface().Standard,
-            host.strip("[]"),
-            int(port),
-            proto_factory=protocol,
-            trans_factory=TBufferedTransportFactory(),
-            timeout=_TIMEOUT_MS,
-        )
+        return bmv2thrift.connect(self._address, "Standard", _TIMEOUT_S)
 
     def _drop(self) -> None:
         if self._client is not None:

@@ -23,7 +23,8 @@ from sluice.switch.connections import read_pins, ticks
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
 from sluice.switch.session import Session
-from sluice.switch.thriftregisters import IDL, ThriftRegisters
+from sluice.switch.bmv2thrift import IDL
+from sluice.switch.thriftregisters import ThriftRegisters
 
 _interface = thriftpy2.load_fp(io.StringIO(IDL), "test_bmv2_thrift")
 
