@@ -48,7 +48,7 @@ def points(quick: bool) -> Sequence[Point]:
     for number in range(1 if quick else 3):
         made.append(Point(f"demo #{number}", {"seeds": list(DEMO_SEEDS), "run": number}, 200.0))
         for variant in CROWD_VARIANTS:
-            parameters = {"variant": variant, "run": number, "k": settings.k}
+            parameters = {"variant": variant, "run": number, **settings.as_dict()}
             made.append(Point(f"crowd {variant} #{number}", parameters, settings.seconds / settings.k + 60))
     return made
 
