@@ -66,7 +66,7 @@ def _changes(one: Pool, load: Load) -> Values:
         return lambda: one.lab.controller.drain(name, drain=second % 2 == 0)
 
     events = [(float(second), turn(second)) for second in range(2, int(load.seconds) - 2)]
-    measured = one.run(load, events)
+    measured = one.run(load, events, account=False)
     finished = downloads.finish()
     return {
         **measured,

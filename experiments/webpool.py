@@ -42,10 +42,13 @@ class Pool:
     handshakes: Handshakes
     samples: list[tuple[float, Observation]] = field(default_factory=list[tuple[float, Observation]])
 
-    def run(self, load: Load, events: Sequence[tuple[float, Any]] = ()) -> dict[str, Any]:
-        """Make a load; call each of `events` at its second; return what was measured."""
+    def run(self, load: Load, events: Sequence[tuple[float, Any]] = (), *, account: bool = True) -> dict[str, Any]:
+        """Make a load; call each of `events` at its second; return what was measured.
+
+        Every packet is accounted for, unless told not to because there is other traffic.
+        """
         balanced = not isinstance(self.lab, AlternativeLab)
-        before = self.lab.quiet_packet_counts() if balanced else None
+        before = self.lab.quiet_packet_counts() if balanced and account else None
         first = self.lab.observe() if balanced else None
         self.samples.clear()
         started = time.time()
@@ -60,13 +63,14 @@ class Pool:
             "transfer": times(transfer, load.timeout_s),
             "httperf": asdict(result),
         }
-        if before is not None and first is not None:
+        if first is not None:
             after = self.lab.observe()
             measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in SERVER_NAMES}
             measured["ratios"] = [
                 [round(moment - started, 2), *(one.ratios[name] for name in SERVER_NAMES)]
                 for moment, one in self.samples
             ]
+        if before is not None:
             packets = self.lab.quiet_packet_counts().since(before)
             measured["switch"] = {
                 "received": packets.received,
