@@ -35,7 +35,7 @@ def points(quick: bool) -> Sequence[Point]:
     """Each in paper mode and in production mode, where that makes a difference."""
     seconds = 60.0 if quick else 120.0
     cases = [(case, mode) for case in (REPAIRED, KILLED) for mode in ("paper", "production")]
-    cases.append((CHANGES, "fixed"))
+    # Not among them yet: weight changes under long downloads (CHANGES), which has not run to its end.
     return [
         Point(
             key=f"{case}, {mode}, {seconds:g} s",
