@@ -8,6 +8,8 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
+use crate::rotation::Rotation;
+
 /// The port of P4Runtime.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
@@ -34,6 +36,8 @@ as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
       --log-file FILE          log to FILE
   -L, --log-level LEVEL        trace, debug, info, warn, error or off [info; simple_switch_grpc: trace]
       --log-flush              accepted; every line is flushed
+      --log-file-max-size N    begin a new log file after N bytes [5242880]
+      --log-file-max-files N   keep N older log files [3]
       --pcap[=DIR]             write IFACE_in.pcap and IFACE_out.pcap into DIR [.]
       --use-files SECONDS      packets from IFACE_in.pcap and out to IFACE_out.pcap in place of interfaces; read after
                                SECONDS
@@ -71,8 +75,6 @@ const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("nanolog", true, "there are no nanomsg events; use --trace"),
     ("notifications-addr", true, "there are no nanomsg notifications; they go to the P4Runtime stream"),
     ("dump-packet-data", true, "use --pcap or --trace"),
-    ("log-file-max-size", true, "log files are not rotated; use logrotate with copytruncate"),
-    ("log-file-max-files", true, "log files are not rotated; use logrotate with copytruncate"),
     ("disable-swap", false, "a program can always be replaced over P4Runtime"),
     ("max-mc-groups", true, "the number of multicast groups is not limited"),
     ("max-l1-entries", true, "the number of multicast entries is not limited"),
@@ -141,6 +143,8 @@ pub struct Args {
     pub log_console: bool,
     /// Log to this file.
     pub log_file: Option<PathBuf>,
+    /// When that file is put aside for a fresh one, and how often.
+    pub log_rotation: Rotation,
     /// How much to log; `None` when neither a level nor a place was asked for.
     pub log_level: Option<LevelFilter>,
     /// Where captures go, if any.
@@ -208,6 +212,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         interpret: false,
         log_console: false,
         log_file: None,
+        log_rotation: Rotation::default(),
         log_level: None,
         pcap: None,
         warnings: Vec::new(),
@@ -247,6 +252,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("log-file") => args.log_file = Some(parser.value()?.into()),
             Arg::Short('L') | Arg::Long("log-level") => args.log_level = Some(level(&parser.value()?.string()?)?),
             Arg::Long("log-flush") => {}
+            Arg::Long("log-file-max-size") => args.log_rotation.most_bytes = parser.value()?.parse()?,
+            Arg::Long("log-file-max-files") => args.log_rotation.backups = parser.value()?.parse()?,
             Arg::Long("max-port-count") => drop(parser.value()?.parse::<u32>()?),
             Arg::Long("pcap") => args.pcap = Some(parser.optional_value().map_or_else(|| ".".into(), Into::into)),
             Arg::Long("use-files") => {
@@ -378,6 +385,9 @@ fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
     }
     if args.log_console && args.log_file.is_some() {
         return Err(usage("--log-console and --log-file exclude each other"));
+    }
+    if args.log_rotation.most_bytes == 0 {
+        return Err(usage("--log-file-max-size 0: it has to be above 0"));
     }
     Ok(())
 }

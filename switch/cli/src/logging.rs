@@ -1,6 +1,5 @@
 //! Where log lines go, and how many of them.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, TraceFormat};
+use crate::rotation::RotatingFile;
 
 /// The target of the per-packet trace, which is switched apart from the log level.
 pub const PACKETS: &str = "packet";
@@ -38,7 +38,7 @@ pub fn start(args: &Args) -> io::Result<()> {
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });
     let file = match &args.log_file {
-        Some(path) => Some(Arc::new(OpenOptions::new().create(true).append(true).open(path)?)),
+        Some(path) => Some(Arc::new(RotatingFile::open(path, args.log_rotation)?)),
         None => None,
     };
     let writer = || match &file {

@@ -8,6 +8,7 @@ mod link;
 mod links;
 mod logging;
 mod metrics;
+mod rotation;
 mod statistics;
 mod trace;
 

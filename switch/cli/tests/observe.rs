@@ -109,3 +109,22 @@ fn the_trace_of_a_packet_is_a_json_object() {
     has(1, json!({ "step": "egress", "port": 9 }));
     has(1, json!({ "step": "emit", "port": 9, "length": 60 }));
 }
+
+#[test]
+fn log_files_are_put_aside_when_they_are_full() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| std::fs::read_to_string(directory.path().join(name));
+    std::fs::write(directory.path().join("s.log"), "from an earlier run\n".repeat(20)).unwrap();
+    let flags = "--trace --log-file s.log --log-file-max-size 500 --log-file-max-files 2";
+    let switch = with_two_frames(directory.path(), flags);
+    let started = Instant::now();
+    while !file("s.log").is_ok_and(|log| log.contains("packet 2")) && started.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    switch.stop(libc::SIGTERM);
+    let logs = ["s.2.log", "s.1.log", "s.log"].map(|name| file(name).unwrap());
+    assert!(logs.iter().all(|log| log.len() <= 500 && log.ends_with('\n')), "{logs:?}");
+    assert!(logs.concat().contains("packet 2"), "{logs:?}");
+    assert!(!logs.concat().contains("from an earlier run"), "the oldest goes: {logs:?}");
+    assert!(file("s.3.log").is_err());
+}
