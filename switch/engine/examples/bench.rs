@@ -104,8 +104,8 @@ fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
             let params: Vec<&[u8]> = [&[&server as &[u8]], more].concat();
             OneShotMember { call: s.call(id, action, &params), weight: 1, watch_port: None }
         };
-        let members = (0..servers).map(member).collect();
-        s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members));
+        let members: Vec<_> = (0..servers).map(member).collect();
+        s.insert(id, vec![exact(&[1])], EntryAction::OneShot(members.into()));
     }
     for i in 0..servers {
         let (id, address) = ((i + 1).to_be_bytes(), server_address(i));

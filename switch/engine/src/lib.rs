@@ -51,9 +51,9 @@ pub mod trace;
 mod wide;
 
 pub use control::{
-    ActionCall, CloneSession, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction, EntryView, Group,
-    GroupMember, KeyField, Member, MeterConfig, MeterView, Of, OneShotMember, ProfileLimit, ProfileSize, Replica,
-    SavedDefault, SavedEntry, SavedMeter,
+    ActionCall, CloneSession, CountedIn, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction,
+    EntryPlace, EntryView, Group, GroupMember, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
+    OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedMeter, Selection,
 };
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};

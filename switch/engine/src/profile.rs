@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::control::{Group, OneShotMember, ProfileLimit, ProfileSize};
+use crate::control::{Group, OneShotGroup, ProfileLimit, ProfileSize, Selection};
 use crate::program::ActionId;
+use crate::rng::Rng;
 
 /// An action with its parameters' words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Bound {
 /// A one-shot group: the entry's own.
 #[derive(Debug, Clone)]
 pub struct OneShot {
-    pub written: Vec<OneShotMember>,
+    pub written: OneShotGroup,
     pub calls: Vec<Call>,
     /// Index of a call, as often as it weighs; those whose watch port is down are left out.
     pub wheel: Vec<u32>,
@@ -35,7 +36,7 @@ pub struct OneShot {
 impl OneShot {
     /// Chooses anew who can be chosen.
     pub fn spin_up(&mut self, down: &BTreeSet<u32>) {
-        let shares = self.written.iter().enumerate().map(|(i, m)| (i as u32, m.weight, m.watch_port));
+        let shares = self.written.members.iter().enumerate().map(|(i, m)| (i as u32, m.weight, m.watch_port));
         self.wheel = wheel(shares, down);
     }
 }
@@ -93,9 +94,9 @@ impl ProfileState {
         self.groups.get(at as usize)?.as_ref()
     }
 
-    /// The action an entry stands for. `hash` is asked for only when there is a choice to make; an empty group gives none.
+    /// The action an entry stands for. `hash` or `rng` is asked only when there is a choice to make; an empty group gives none.
     #[inline]
-    pub fn resolve<'a>(&'a self, bound: &'a Bound, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
+    pub fn resolve<'a>(&'a self, bound: &'a Bound, rng: &mut Rng, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
         let spin = |wheel: &[u32], hash: u64| match wheel.len() as u64 {
             0 => None,
             n => Some(wheel[(hash % n) as usize]),
@@ -107,7 +108,13 @@ impl ProfileState {
                 let group = self.group(*g)?;
                 self.member(spin(&group.wheel, hash())?).map(|m| &m.call)
             }
-            Bound::OneShot(group) => group.calls.get(spin(&group.wheel, hash())? as usize),
+            Bound::OneShot(group) => {
+                let number = match group.written.selection {
+                    Selection::Default | Selection::Hash => hash(),
+                    Selection::Random => rng.between(0, (group.wheel.len() as u64).saturating_sub(1)),
+                };
+                group.calls.get(spin(&group.wheel, number)? as usize)
+            }
         }
     }
 }

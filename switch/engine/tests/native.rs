@@ -77,7 +77,8 @@ impl Both {
         let action = *found.unwrap_or_else(|| panic!("no action {action}"));
         let call = ActionCall { action, params: params.iter().map(|p| p.to_vec()).collect() };
         let member = OneShotMember { call: call.clone(), weight: 1, watch_port: None };
-        let action = if info.profile.is_some() { EntryAction::OneShot(vec![member]) } else { EntryAction::Call(call) };
+        let action =
+            if info.profile.is_some() { EntryAction::OneShot(vec![member].into()) } else { EntryAction::Call(call) };
         let entry = Entry { key, priority: 0, action, metadata: vec![], idle_timeout_ns: 0, cookie: 0 };
         for e in &mut self.engines {
             e.table_insert(0, id, &entry).unwrap_or_else(|e| panic!("{table}: {e}"));
@@ -136,7 +137,7 @@ impl Both {
                 let member = OneShotMember { call: call.clone(), weight: 1, watch_port: None };
                 let other = OneShotMember { weight: 2, ..member.clone() };
                 let action = match info.profile {
-                    Some(_) => EntryAction::OneShot(vec![member, other]),
+                    Some(_) => EntryAction::OneShot(vec![member, other].into()),
                     None => EntryAction::Call(call),
                 };
                 let priority = rng.random_range(1..5) * i32::from(info.needs_priority);

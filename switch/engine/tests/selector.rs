@@ -5,7 +5,10 @@ mod common;
 use common::{Switch, entry, exact};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use proptest::prelude::*;
-use sluice_engine::{ControlError, EntryAction, Group, GroupMember, Member, OneShotMember, ProfileLimit, ProfileSize};
+use sluice_engine::{
+    ControlError, EntryAction, Group, GroupMember, Member, OneShotGroup, OneShotMember, ProfileLimit, ProfileSize,
+    Selection,
+};
 
 fn frame(service: u8, source: u32, port: u16) -> Vec<u8> {
     [&[service][..], &source.to_be_bytes(), &port.to_be_bytes()].concat()
@@ -29,7 +32,7 @@ fn one_shot(s: &Switch, weights: &[(u32, u32)]) -> EntryAction {
         weight,
         watch_port: Some(1),
     };
-    EntryAction::OneShot(weights.iter().map(member).collect())
+    EntryAction::OneShot(weights.iter().map(member).collect::<Vec<_>>().into())
 }
 
 #[test]
@@ -57,14 +60,33 @@ fn one_shot_groups_choose_by_weight_and_change_whole() {
     for i in 0..100 {
         assert_eq!(out_port(&mut s, 1, i, 80), Some(model(&after, i, 80)));
     }
-    let EntryAction::OneShot(members) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
-    assert_eq!(members.iter().map(|m| m.weight).collect::<Vec<_>>(), [5, 2]);
-    assert_eq!(members[0].watch_port, Some(1));
+    let EntryAction::OneShot(group) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
+    assert_eq!(group.members.iter().map(|m| m.weight).collect::<Vec<_>>(), [5, 2]);
+    assert_eq!(group.members[0].watch_port, Some(1));
 
-    let none = entry(vec![exact(2)], 0, EntryAction::OneShot(vec![]));
+    let none = entry(vec![exact(2)], 0, EntryAction::OneShot(OneShotGroup::default()));
     assert!(matches!(s.engine.table_insert(0, t, &none), Err(ControlError::InvalidArgument(_))));
     let weightless = entry(vec![exact(2)], 0, one_shot(&s, &[(1, 0)]));
     assert!(matches!(s.engine.table_insert(0, t, &weightless), Err(ControlError::InvalidArgument(_))));
+}
+
+#[test]
+fn a_one_shot_group_may_choose_at_random() {
+    let mut s = Switch::new("selector");
+    let t = s.table("choose");
+    let EntryAction::OneShot(mut group) = one_shot(&s, &[(1, 1), (2, 3)]) else { panic!() };
+    group.selection = Selection::Random;
+    let e = entry(vec![exact(1)], 0, EntryAction::OneShot(group));
+    s.engine.table_insert(0, t, &e).unwrap();
+    // always the same packet
+    let chosen: Vec<u32> = (0..4000).map(|_| out_port(&mut s, 1, 7, 80).unwrap()).collect();
+    let second = chosen.iter().filter(|&&port| port == 2).count();
+    assert!((2850..3150).contains(&second), "{second}");
+    let EntryAction::OneShot(group) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
+    assert_eq!(group.selection, Selection::Random);
+    // all of its members watch this port; the program sends what nobody chose for to port 7
+    s.engine.set_port(1, false);
+    assert_eq!(out_port(&mut s, 1, 7, 80), Some(7));
 }
 
 proptest! {
@@ -167,7 +189,7 @@ fn members_whose_port_is_down_are_left_out() {
         weight: 1,
         watch_port: Some(port),
     };
-    let action = EntryAction::OneShot(vec![watched(&s, 1), watched(&s, 2)]);
+    let action = EntryAction::OneShot(vec![watched(&s, 1), watched(&s, 2)].into());
     s.engine.table_insert(0, t, &entry(vec![exact(1)], 0, action)).unwrap();
     for id in [1, 2] {
         let call = s.call(t, "forward", &[id]);
@@ -200,7 +222,7 @@ fn a_profile_without_selector_takes_members_only() {
     let p = s.program.action_profile("I.plain").unwrap();
     let call = s.call(t, "forward", &[4]);
     s.engine.member_insert(p, &Member { id: 1, call: call.clone() }).unwrap();
-    for wrong in [EntryAction::Group(1), EntryAction::Call(call), EntryAction::OneShot(vec![])] {
+    for wrong in [EntryAction::Group(1), EntryAction::Call(call), EntryAction::OneShot(OneShotGroup::default())] {
         let e = entry(vec![exact(80)], 0, wrong);
         assert!(matches!(s.engine.table_insert(0, t, &e), Err(ControlError::InvalidArgument(_))));
     }

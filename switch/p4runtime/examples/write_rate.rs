@@ -5,7 +5,8 @@
 //! One thread runs packets without pause, as fast as the program at work lets it, through a table entry that the
 //! controller modifies over and over between two ports. Every packet has to leave by one of the two: what comes out of
 //! neither is counted as lost, and no table change explains it. The other entries written are inserted and deleted
-//! beside it.
+//! beside it. At the end a table of 10^5 entries is filled, and read while packets run: how long did a batch of packets take
+//! at most, waiting included?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -23,6 +24,9 @@ use p4::update::Type::{Delete, Insert, Modify};
 const TERNARY: u32 = 0x0200_0003;
 const FORWARD: u32 = 0x0100_0002;
 const MEASURED: Duration = Duration::from_secs(4);
+/// Entries of the large table; the program's own, 16,384, are too few.
+const ENTRIES: u32 = 100_000;
+const SIZE: &str = "131072";
 
 /// Counts what leaves by either port, and what by another.
 #[derive(Default)]
@@ -80,10 +84,11 @@ async fn main() {
     bids.send(p4::StreamMessageRequest { update: Some(bid) }).await.expect("an open stream");
     let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
     stream.message().await.expect("an answer");
-    let p4info = parse_p4info(include_str!("../tests/p4/everything.p4info.txtpb")).expect("P4Info");
+    let roomy = |text: &str| text.replace("16384", SIZE);
+    let p4info = parse_p4info(&roomy(include_str!("../tests/p4/everything.p4info.txtpb"))).expect("P4Info");
     let config = p4::ForwardingPipelineConfig {
         p4info: Some(p4info),
-        p4_device_config: include_bytes!("../tests/p4/everything.json").to_vec(),
+        p4_device_config: roomy(include_str!("../tests/p4/everything.json")).into_bytes(),
         cookie: None,
     };
     let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit as i32;
@@ -99,15 +104,19 @@ async fn main() {
     client.write(write(vec![update(Insert, entry(7, 1, 1))])).await.expect("the entry is accepted");
 
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let longest = Arc::new(AtomicU64::new(0));
     let packets = {
         let (device, stop, sent) = (Arc::clone(&device), Arc::clone(&stop), Arc::clone(&sent));
+        let longest = Arc::clone(&longest);
         std::thread::spawn(move || {
             let mut frame = vec![0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 7, 8, 0];
             frame.resize(64, 0);
             let frames = vec![frame; 64];
             let mut tally = Tally::default();
             while !stop.load(Relaxed) {
+                let begun = Instant::now();
                 device.receive(1, frames.iter().map(Vec::as_slice), &mut tally, None);
+                longest.fetch_max(begun.elapsed().as_micros() as u64, Relaxed);
                 sent.fetch_add(frames.len() as u64, Relaxed);
             }
             tally
@@ -131,6 +140,31 @@ async fn main() {
             per_second(sent.load(Relaxed) - before)
         );
     }
+    let report = |what: &str, started: Instant| {
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{what}: {seconds:.2} s, the longest batch of packets took {} us", longest.swap(0, Relaxed));
+    };
+    report("writes", Instant::now());
+    let started = Instant::now();
+    for numbers in (1..=ENTRIES).collect::<Vec<_>>().chunks(1_000) {
+        let inserts = numbers.iter().map(|number| update(Insert, entry(0x0100_0000 + number, 2, 1)));
+        client.write(write(inserts.collect())).await.expect("every entry is accepted");
+    }
+    report("100,000 entries inserted", started);
+    let started = Instant::now();
+    tokio::time::sleep(MEASURED).await;
+    report("nothing", started);
+    let started = Instant::now();
+    let pattern = p4::TableEntry { table_id: TERNARY, ..Default::default() };
+    let entities = vec![p4::Entity { entity: Some(p4::entity::Entity::TableEntry(pattern)) }];
+    let read = p4::ReadRequest { device_id: 1, entities, ..Default::default() };
+    let mut answers = client.read(read).await.expect("an answer").into_inner();
+    let mut entries = 0;
+    while let Some(answer) = answers.message().await.expect("more of it") {
+        entries += answer.entities.len();
+    }
+    assert_eq!(entries, ENTRIES as usize + 1);
+    report("100,001 entries read", started);
     stop.store(true, Relaxed);
     let tally = packets.join().expect("the packets' thread");
     let sent = sent.load(Relaxed);

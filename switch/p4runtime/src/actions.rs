@@ -1,6 +1,6 @@
 //! What entries do: `Action` and `TableAction` messages to and from the engine's.
 
-use sluice_engine::{ActionCall, EntryAction, OneShotMember};
+use sluice_engine::{ActionCall, CountedIn, EntryAction, OneShotGroup, OneShotMember, Selection};
 
 use crate::binding::{ActionSet, Binding, ProfileBinding, Scope, TableBinding};
 use crate::bits;
@@ -8,6 +8,7 @@ use crate::fault::{Fault, Outcome};
 use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
 use p4::action_profile_action::WatchKind;
+use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
 
 /// Where an action is to stand.
@@ -27,30 +28,33 @@ pub enum Role {
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;
     let known = binding.actions.get(id).ok_or_else(|| Fault::invalid(format!("there is no action {id:#x}")))?;
-    let place = format!("action {}", known.name);
+    // Texts are made only when they are needed: updates come by the hundred thousand.
+    let place = || format!("action {}", known.name);
+    let choice = set.by_id.get(&id);
     let choice =
-        set.by_id.get(&id).ok_or_else(|| Fault::invalid(format!("{place} is not one of those this table can have")))?;
+        choice.ok_or_else(|| Fault::invalid(format!("{} is not one of those this table can have", place())))?;
     match (choice.scope, role) {
         (Scope::EntriesOnly, Role::Default) => {
-            return Err(Fault::denied(format!("{place} is @tableonly and cannot be the default action")));
+            return Err(Fault::denied(format!("{} is @tableonly and cannot be the default action", place())));
         }
         (Scope::DefaultOnly, Role::Entry) => {
-            return Err(Fault::denied(format!("{place} is @defaultonly and cannot stand in an entry")));
+            return Err(Fault::denied(format!("{} is @defaultonly and cannot stand in an entry", place())));
         }
         _ => {}
     }
     if let Some(unknown) =
         action.params.iter().find(|given| known.params.iter().all(|param| param.id != given.param_id))
     {
-        return Err(Fault::invalid(format!("{place} has no parameter {}", unknown.param_id)));
+        return Err(Fault::invalid(format!("{} has no parameter {}", place(), unknown.param_id)));
     }
     let params = known.params.iter().map(|param| {
-        let place = format!("{place}, parameter {} ({})", param.id, param.name);
+        let place = || format!("{}, parameter {} ({})", place(), param.id, param.name);
         let mut given = action.params.iter().filter(|given| given.param_id == param.id);
         let (Some(value), None) = (given.next(), given.next()) else {
-            return Err(Fault::invalid(format!("{place} must be given exactly once")));
+            return Err(Fault::invalid(format!("{} must be given exactly once", place())));
         };
-        bits::unsigned(&value.value, param.width).map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))
+        bits::unsigned(&value.value, param.width)
+            .map_err(|fault| Fault::invalid(format!("{}: {}", place(), fault.message)))
     });
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
 }
@@ -110,15 +114,19 @@ fn decode_one_shot(
     ports: &Ports,
     profile: &ProfileBinding,
     set: &p4::ActionProfileActionSet,
-) -> Outcome<Vec<OneShotMember>> {
-    use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
-    if set.action_selection_mode() != ActionSelectionMode::DefaultModeDeterminedByActionSelector
-        || set.size_semantics() != SizeSemantics::DefaultSizeDeterminedByActionSelector
-    {
-        return Err(Fault::unimplemented(
-            "a selection mode or size semantics of its own for a group is not supported; leave both unset",
-        ));
-    }
+) -> Outcome<OneShotGroup> {
+    let selection = match ActionSelectionMode::try_from(set.action_selection_mode) {
+        Ok(ActionSelectionMode::DefaultModeDeterminedByActionSelector) => Selection::Default,
+        Ok(ActionSelectionMode::Hash) => Selection::Hash,
+        Ok(ActionSelectionMode::Random) => Selection::Random,
+        Err(_) => return Err(Fault::invalid(format!("the selection mode {} is unknown", set.action_selection_mode))),
+    };
+    let counted_in = match SizeSemantics::try_from(set.size_semantics) {
+        Ok(SizeSemantics::DefaultSizeDeterminedByActionSelector) => CountedIn::Default,
+        Ok(SizeSemantics::SumOfWeights) => CountedIn::Weights,
+        Ok(SizeSemantics::SumOfMembers) => CountedIn::Members,
+        Err(_) => return Err(Fault::invalid(format!("the size semantics {} are unknown", set.size_semantics))),
+    };
     let members = set.action_profile_actions.iter().enumerate().map(|(place, member)| {
         let place = format!("action set, member {place}");
         let action = member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
@@ -135,8 +143,13 @@ fn decode_one_shot(
         })
     });
     let members: Vec<_> = members.collect::<Outcome<_>>()?;
-    check_group_size(profile, profile.max_group_size, members.iter().map(|member| member.weight))?;
-    Ok(members)
+    let counts_members = match counted_in {
+        CountedIn::Default => profile.size_counts_members,
+        CountedIn::Weights => false,
+        CountedIn::Members => true,
+    };
+    check_group_size(counts_members, profile.max_group_size, members.iter().map(|member| member.weight))?;
+    Ok(OneShotGroup { members, selection, counted_in })
 }
 
 /// The refusal of the `watch` field that P4Runtime 1.3 deprecated.
@@ -165,12 +178,12 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     Ok(weight)
 }
 
-/// Holds a group's size against a limit (0: none).
+/// Holds a group's size, in members or in weights together, against a limit (0: none).
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.
-pub fn check_group_size(profile: &ProfileBinding, limit: u32, weights: impl ExactSizeIterator<Item = u32>) -> Outcome {
-    let (size, unit) = if profile.size_counts_members {
+pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSizeIterator<Item = u32>) -> Outcome {
+    let (size, unit) = if counts_members {
         (weights.len() as u64, "members")
     } else {
         (weights.map(u64::from).sum(), "weights together")
@@ -187,18 +200,29 @@ pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &Ent
         EntryAction::Call(call) => TableActionType::Action(encode_action(binding, &table.actions, call)),
         EntryAction::Member(member) => TableActionType::ActionProfileMemberId(*member),
         EntryAction::Group(group) => TableActionType::ActionProfileGroupId(*group),
-        EntryAction::OneShot(members) => {
+        EntryAction::OneShot(group) => {
             let profile = table.profile.and_then(|id| binding.profiles.get(id));
             let actions = profile.map_or(&table.actions, |profile| &profile.actions);
             let weightless = profile.is_some_and(|profile| profile.weights_disallowed);
-            let members = members.iter().map(|member| p4::ActionProfileAction {
+            let members = group.members.iter().map(|member| p4::ActionProfileAction {
                 action: Some(encode_action(binding, actions, &member.call)),
                 weight: if weightless { 0 } else { member.weight as i32 },
                 watch_kind: member.watch_port.map(|port| WatchKind::WatchPort(ports::encode(port))),
             });
             TableActionType::ActionProfileActionSet(p4::ActionProfileActionSet {
                 action_profile_actions: members.collect(),
-                ..Default::default()
+                action_selection_mode: match group.selection {
+                    Selection::Default => ActionSelectionMode::DefaultModeDeterminedByActionSelector,
+                    Selection::Hash => ActionSelectionMode::Hash,
+                    Selection::Random => ActionSelectionMode::Random,
+                }
+                .into(),
+                size_semantics: match group.counted_in {
+                    CountedIn::Default => SizeSemantics::DefaultSizeDeterminedByActionSelector,
+                    CountedIn::Weights => SizeSemantics::SumOfWeights,
+                    CountedIn::Members => SizeSemantics::SumOfMembers,
+                }
+                .into(),
             })
         }
     };

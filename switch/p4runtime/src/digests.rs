@@ -7,7 +7,8 @@ use sluice_engine::{Digest, DigestConfig, DigestId};
 
 /// Messages in one list when the client sets no limit.
 const DEFAULT_LIST: usize = 1024;
-/// Messages remembered as sent and not acknowledged; older ones are forgotten first.
+/// Messages remembered as sent and not acknowledged; older ones are forgotten first. No list becomes longer than that either,
+/// whatever the client asks for.
 const REMEMBERED: usize = 65_536;
 
 /// One digest message: its fields.
@@ -70,7 +71,7 @@ impl Digests {
         buffer.waiting.push(digest.fields);
         let limit = match config.max_list_size {
             0 => DEFAULT_LIST,
-            size => size as usize,
+            size => (size as usize).min(REMEMBERED),
         };
         if buffer.waiting.len() < limit && config.max_timeout_ns > 0 {
             return None;
@@ -191,6 +192,15 @@ mod tests {
         assert_eq!(digests.deadline(), Some(120));
         assert_eq!(digests.due(119), []);
         assert_eq!(values(&digests.due(120)[0]), [1]);
+    }
+
+    #[test]
+    fn no_list_grows_without_end() {
+        let mut digests = Digests::default();
+        let patient = config(u64::MAX, u32::MAX, 0);
+        let message = |number: u32| Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] };
+        let sent = (0..REMEMBERED as u32).find_map(|number| digests.add(5, patient, message(number)));
+        assert_eq!(sent.unwrap().messages.len(), REMEMBERED);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod streams;
 pub mod typespec;
 
 mod actions;
+mod looks;
 mod matches;
 mod ports;
 mod reconcile;

@@ -1,8 +1,8 @@
-//! Reads: a snapshot taken while packets wait, turned into messages while they do not.
+//! Reads: the state copied while packets wait, in pieces if it is large, and turned into messages while they do not.
 
 use prost::Message;
 
-use crate::entity::{Source, counter, digest, direct, meter, profile, register, replication, table, value_set};
+use crate::entity::{Look, Source, counter, digest, direct, meter, profile, register, replication, table, value_set};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use p4::entity::Entity;
@@ -44,35 +44,38 @@ fn entities<T>(found: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Part> {
     vec![Part::Entities(found.into_iter().map(kind).collect())]
 }
 
-/// Everything that fits one pattern.
+/// Everything that fits one pattern. Tables and arrays are read in several looks, everything else in one.
 ///
 /// # Errors
 /// When the pattern is wrong or names nothing.
-pub fn snapshot(source: &Source<'_>, pattern: &p4::Entity) -> Outcome<Vec<Part>> {
+pub fn snapshot(look: &impl Look, pattern: &p4::Entity) -> Outcome<Vec<Part>> {
     let pattern = pattern.entity.as_ref().ok_or_else(|| Fault::invalid("the entity to read is empty"))?;
     Ok(match pattern {
-        Entity::TableEntry(entry) => entities(table::read(source, entry)?, Entity::TableEntry),
+        Entity::TableEntry(entry) => entities(table::read(look, entry)?, Entity::TableEntry),
+        Entity::MeterEntry(entry) => entities(meter::read(look, entry)?, Entity::MeterEntry),
+        Entity::DirectMeterEntry(entry) => entities(direct::read_meters(look, entry)?, Entity::DirectMeterEntry),
+        Entity::CounterEntry(entry) => counter::read(look, entry)?.into_iter().map(Part::Counters).collect(),
+        Entity::DirectCounterEntry(entry) => entities(direct::read_counters(look, entry)?, Entity::DirectCounterEntry),
+        Entity::RegisterEntry(entry) => register::read(look, entry)?.into_iter().map(Part::Registers).collect(),
+        other => look.look(|source| at_once(source, other))??,
+    })
+}
+
+/// What is small enough to be read while packets wait.
+fn at_once(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Part>> {
+    Ok(match pattern {
         Entity::ActionProfileMember(member) => {
             entities(profile::read_members(source, member)?, Entity::ActionProfileMember)
         }
         Entity::ActionProfileGroup(group) => entities(profile::read_groups(source, group)?, Entity::ActionProfileGroup),
-        Entity::MeterEntry(entry) => entities(meter::read(source, entry)?, Entity::MeterEntry),
-        Entity::DirectMeterEntry(entry) => entities(direct::read_meters(source, entry)?, Entity::DirectMeterEntry),
-        Entity::CounterEntry(entry) => counter::read(source, entry)?.into_iter().map(Part::Counters).collect(),
-        Entity::DirectCounterEntry(entry) => {
-            entities(direct::read_counters(source, entry)?, Entity::DirectCounterEntry)
-        }
         Entity::PacketReplicationEngineEntry(entry) => {
             entities(replication::read(source, entry)?, Entity::PacketReplicationEngineEntry)
         }
         Entity::ValueSetEntry(entry) => entities(value_set::read(source, entry)?, Entity::ValueSetEntry),
-        Entity::RegisterEntry(entry) => register::read(source, entry)?.into_iter().map(Part::Registers).collect(),
         Entity::DigestEntry(entry) => entities(digest::read(source, entry)?, Entity::DigestEntry),
         // "Read all extern instances" of a program that has none.
         Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Vec::new(),
-        Entity::ExternEntry(_) => {
-            return Err(Fault::unimplemented("v1model has no externs with entries of their own"));
-        }
+        _ => return Err(Fault::unimplemented("v1model has no externs with entries of their own")),
     })
 }
 

@@ -11,8 +11,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::StreamId;
 use crate::device::Device;
-use crate::entity::{Source, Target};
+use crate::entity::Target;
 use crate::fault::{Fault, Outcome, batch_status};
+use crate::looks::Looks;
 use crate::pipeline::Pipeline;
 use crate::proto::p4::v1 as p4;
 use crate::read::{Responses, no_pipeline, snapshot};
@@ -73,13 +74,12 @@ impl Service {
     /// Everything a read finds, and what went wrong with each of its patterns.
     fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<crate::read::Part>, Vec<Outcome>), Status> {
         let (mut parts, mut outcomes) = (Vec::new(), Vec::with_capacity(patterns.len()));
+        let pipeline = self.device.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
+        let pipeline = pipeline.as_ref().ok_or_else(no_pipeline)?;
+        let binding = pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
+        let looks = Looks::new(&self.device, pipeline, binding);
         for pattern in patterns {
-            let mut programs = self.device.programs.lock();
-            let running = programs.addressed().ok_or_else(no_pipeline)?;
-            let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
-            let source =
-                Source { engine: &running.engine, binding, replication: &running.replication, now: self.device.now() };
-            outcomes.push(snapshot(&source, pattern).map(|found| parts.extend(found)));
+            outcomes.push(snapshot(&looks, pattern).map(|found| parts.extend(found)));
         }
         Ok((parts, outcomes))
     }

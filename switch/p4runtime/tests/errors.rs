@@ -231,8 +231,11 @@ fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("one-shot without members", Insert, one_shot(set_of(&[]))),
         ("one-shot of weight 0", Insert, one_shot(set_of(&[0]))),
         ("one-shot too large", Insert, one_shot(set_of(&[60, 5]))),
-        ("one-shot chosen at random", Insert, {
-            one_shot(p4::ActionProfileActionSet { action_selection_mode: 2, ..set_of(&[1]) })
+        ("one-shot chosen in an unknown way", Insert, {
+            one_shot(p4::ActionProfileActionSet { action_selection_mode: 3, ..set_of(&[1]) })
+        }),
+        ("one-shot counted in an unknown way", Insert, {
+            one_shot(p4::ActionProfileActionSet { size_semantics: 3, ..set_of(&[1]) })
         }),
         ("watch_port that does not exist", Insert, watched(&[9])),
         ("watch_port too wide", Insert, watched(&[1; 5])),

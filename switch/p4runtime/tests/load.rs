@@ -5,9 +5,10 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 
 use common::*;
-use p4::entity::Entity::TableEntry;
+use p4::entity::Entity::{self, TableEntry};
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_engine::Sink;
 use sluice_p4runtime::proto::p4::v1 as p4;
@@ -26,25 +27,51 @@ impl Sink for Tally {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_packet_is_lost_while_tables_change() {
-    let (switch, mut controller) = Switch::ready().await;
-    let of = |source: u32, priority, port| {
-        let fields = vec![ternary(1, &source.to_be_bytes(), &[0xff; 6])];
-        TableEntry(p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) })
-    };
-    controller.insert(of(7, 1, 1)).await;
-    let (device, stop) = (Arc::clone(&switch.device), Arc::new(AtomicBool::new(false)));
-    let stopped = Arc::clone(&stop);
-    let packets = std::thread::spawn(move || {
+/// Sends frames that leave by ports 1 and 2 until it is told to stop; what left, and how many were sent.
+fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
+    let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
+    std::thread::spawn(move || {
         let frames = vec![frame(9, 7, 0x800); 64];
         let (mut tally, mut sent) = (Tally::default(), 0);
-        while !stopped.load(Relaxed) {
+        while !stop.load(Relaxed) {
             device.receive(1, frames.iter().map(Vec::as_slice), &mut tally, None);
             sent += frames.len() as u64;
         }
         (tally, sent)
-    });
+    })
+}
+
+fn forwarding(source: u32, priority: i32, port: u8) -> Entity {
+    let fields = vec![ternary(1, &source.to_be_bytes(), &[0xff; 6])];
+    TableEntry(p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_run_while_everything_is_read() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller.insert(forwarding(7, 9, 1)).await;
+    let others: Vec<_> = (0..3_000).map(|number| forwarding(0x0100_0000 + number, 3, 4)).collect();
+    controller.write_batch(0, others.iter().map(|other| update(Insert, other.clone())).collect()).await.unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let packets = run_packets(&switch, &stop);
+    for _ in 0..5 {
+        let pattern = TableEntry(p4::TableEntry { priority: 3, ..entry(TERNARY, vec![], None) });
+        assert_eq!(controller.read(pattern).await, others, "oldest first");
+        let everything = controller.read(TableEntry(p4::TableEntry::default())).await;
+        assert!(everything.len() > others.len(), "{}", everything.len());
+    }
+    stop.store(true, Relaxed);
+    let (Tally([first, _, _]), sent) = packets.join().unwrap();
+    assert_eq!(first, sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_packet_is_lost_while_tables_change() {
+    let (switch, mut controller) = Switch::ready().await;
+    let of = forwarding;
+    controller.insert(of(7, 1, 1)).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let packets = run_packets(&switch, &stop);
     for round in 0..40u32 {
         // The packets' entry goes back and forth between two ports; others, some of them better, come and go.
         let others = (0..200).map(|number| 0x0100_0000 + number);

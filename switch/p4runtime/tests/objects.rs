@@ -5,6 +5,7 @@ mod common;
 use std::collections::HashMap;
 
 use common::*;
+use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::entity::Entity::{
     self, ActionProfileGroup, ActionProfileMember, CounterEntry, DigestEntry, MeterEntry, PacketReplicationEngineEntry,
     RegisterEntry, TableEntry, ValueSetEntry,
@@ -15,17 +16,18 @@ use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-fn one_shot(members: &[(u8, i32)]) -> Option<p4::TableAction> {
+fn set_of(members: &[(u8, i32)]) -> p4::ActionProfileActionSet {
     let member = |(port, weight): &(u8, i32)| p4::ActionProfileAction {
         action: Some(forward(*port)),
         weight: *weight,
         watch_kind: None,
     };
-    let set = p4::ActionProfileActionSet {
-        action_profile_actions: members.iter().map(member).collect(),
-        ..Default::default()
-    };
-    Some(p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileActionSet(set)) })
+    p4::ActionProfileActionSet { action_profile_actions: members.iter().map(member).collect(), ..Default::default() }
+}
+
+fn one_shot(members: &[(u8, i32)]) -> Option<p4::TableAction> {
+    let kind = p4::table_action::Type::ActionProfileActionSet(set_of(members));
+    Some(p4::TableAction { r#type: Some(kind) })
 }
 
 /// How often each port was chosen over many sources.
@@ -58,6 +60,28 @@ async fn one_shot_groups_follow_their_weights() {
     controller.refused(Insert, wrong, Code::InvalidArgument, "I.pool: give a member, group or action set").await;
     let wrong = TableEntry(entry(PLAIN_POOL_TABLE, vec![exact(1, &[6])], one_shot(&[(1, 1)])));
     controller.refused(Insert, wrong, Code::InvalidArgument, "I.plain_pool has no selector").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_shot_groups_may_choose_at_random_or_by_the_hash() {
+    let (switch, mut controller) = Switch::ready().await;
+    for mode in [ActionSelectionMode::Random, ActionSelectionMode::Hash] {
+        let mut set = set_of(&[(1, 1), (2, 1)]);
+        set.action_selection_mode = mode.into();
+        let kind = p4::table_action::Type::ActionProfileActionSet(set);
+        let pool = TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], Some(p4::TableAction { r#type: Some(kind) })));
+        controller.insert(pool.clone()).await;
+        let read = controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await;
+        assert_eq!(read, std::slice::from_ref(&pool));
+        // The same packet again and again.
+        let packets = (0..256).flat_map(|_| switch.packet(1, &frame(5, 1, 0x800)));
+        let by_port_1 = packets.filter(|(port, _)| *port == 1).count();
+        match mode {
+            ActionSelectionMode::Random => assert!((80..176).contains(&by_port_1), "{by_port_1}"),
+            _ => assert!([0, 256].contains(&by_port_1), "{by_port_1}"),
+        }
+        controller.delete(pool).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,6 +157,17 @@ async fn profiles_hold_what_p4info_says() {
     controller.modify(pool(1, &[6])).await;
     controller.delete(pool(1, &[6])).await;
     controller.insert(pool(3, &[6])).await;
+    // A group that counts its members is not held to its weights.
+    controller.delete(pool(3, &[6])).await;
+    let mut set = set_of(&[(1, 4), (2, 5)]);
+    set.size_semantics = SizeSemantics::SumOfMembers.into();
+    let kind = p4::table_action::Type::ActionProfileActionSet(set);
+    let counted = entry(POOL_TABLE, vec![exact(1, &[3])], Some(p4::TableAction { r#type: Some(kind) }));
+    let full = "action profile 'I.pool' holds 10 weights together";
+    controller.refused(Insert, TableEntry(counted.clone()), Code::ResourceExhausted, full).await;
+    controller.delete(pool(2, &[4])).await;
+    controller.insert(TableEntry(counted.clone())).await;
+    assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, [TableEntry(counted)]);
 
     // By members: 3 in all, 2 in a group, each of weight 9 at most.
     let mut controller = with_pool(|profile| {

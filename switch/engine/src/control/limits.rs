@@ -44,14 +44,14 @@ impl ProfileSize {
 
     pub(crate) fn of_action(action: &EntryAction) -> Self {
         match action {
-            EntryAction::OneShot(members) => Self::of_one_shot(members),
+            EntryAction::OneShot(group) => Self::of_one_shot(&group.members),
             EntryAction::Call(_) | EntryAction::Member(_) | EntryAction::Group(_) => Self::default(),
         }
     }
 
     pub(crate) fn of_bound(bound: &Bound) -> Self {
         match bound {
-            Bound::OneShot(group) => Self::of_one_shot(&group.written),
+            Bound::OneShot(group) => Self::of_one_shot(&group.written.members),
             Bound::Call(_) | Bound::Member(_) | Bound::Group(_) => Self::default(),
         }
     }

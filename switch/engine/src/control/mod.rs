@@ -15,6 +15,8 @@ mod profiles;
 mod tables;
 mod undo;
 
+use std::fmt::Display;
+
 use num_bigint::BigUint;
 
 use crate::codegen::to_limbs;
@@ -22,6 +24,7 @@ use crate::error::ControlError;
 use crate::layout::limbs;
 use crate::profile::Call;
 use crate::program::{ActionId, DigestId, Program};
+use crate::table::store::EntryId;
 use crate::wide::limbs_to_bytes;
 
 pub use limits::{ProfileLimit, ProfileSize};
@@ -63,6 +66,47 @@ pub struct OneShotMember {
     pub watch_port: Option<u32>,
 }
 
+/// How a packet chooses a member of a one-shot group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// As the program's selector has it, which is by a hash in v1model.
+    #[default]
+    Default,
+    /// By the hash of the program's selector.
+    Hash,
+    /// At random, for every packet anew.
+    Random,
+}
+
+/// What the size of a one-shot group is counted in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CountedIn {
+    /// As the program's selector has it.
+    #[default]
+    Default,
+    /// The weights together.
+    Weights,
+    /// The members.
+    Members,
+}
+
+/// A one-shot group: an entry's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OneShotGroup {
+    /// At least one.
+    pub members: Vec<OneShotMember>,
+    /// How one of them is chosen.
+    pub selection: Selection,
+    /// Kept and returned; the limit is the caller's to know.
+    pub counted_in: CountedIn,
+}
+
+impl From<Vec<OneShotMember>> for OneShotGroup {
+    fn from(members: Vec<OneShotMember>) -> Self {
+        Self { members, ..Self::default() }
+    }
+}
+
 /// What an entry does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
@@ -73,7 +117,7 @@ pub enum EntryAction {
     /// Tables with a selector: a group by id.
     Group(u32),
     /// Tables with a selector: an own group, replaced as a whole.
-    OneShot(Vec<OneShotMember>),
+    OneShot(OneShotGroup),
 }
 
 /// A table entry.
@@ -106,6 +150,13 @@ pub struct EntryView {
     pub meter: Option<MeterView>,
     /// When it last matched (or was written), in the caller's nanoseconds. Kept only in tables with `support_timeout`.
     pub last_hit: u64,
+}
+
+/// Where an entry of a table is, until the table is changed. The smaller, the older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryPlace {
+    age: u64,
+    id: EntryId,
 }
 
 /// A counter cell; both are always counted.
@@ -230,8 +281,8 @@ pub struct Digest {
     pub fields: Vec<Vec<u8>>,
 }
 
-/// A value's words, if it fits the width.
-fn words(bytes: &[u8], width: u32, what: &str) -> Result<Vec<u64>> {
+/// A value's words, if it fits the width; `what` it is, for the text of the error.
+fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     let bytes = &bytes[zeros..];
     let bits = bytes.first().map_or(0, |b| 8 * bytes.len() - b.leading_zeros() as usize);
@@ -266,7 +317,7 @@ fn call(program: &Program, call: &ActionCall) -> Result<Call> {
         params.extend(words(
             value,
             info.width,
-            &format!("parameter '{}' of action '{}'", info.name, action.info.name),
+            format_args!("parameter '{}' of action '{}'", info.name, action.info.name),
         )?);
     }
     Ok(Call { action: call.action, params: params.into() })

@@ -27,7 +27,7 @@ impl Engine {
         }
         for table in &mut self.machine.tables {
             for one_shot in one_shots(table) {
-                if one_shot.written.iter().any(|m| m.watch_port == Some(port)) {
+                if one_shot.written.members.iter().any(|m| m.watch_port == Some(port)) {
                     one_shot.spin_up(down);
                 }
             }

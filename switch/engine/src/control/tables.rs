@@ -1,8 +1,10 @@
 //! Table entries and default actions.
 
+use std::fmt::{Display, Formatter};
+
 use super::{
-    ActionCall, CounterData, Entry, EntryAction, EntryView, KeyField, ProfileSize, Result, bytes, call, view_call,
-    words,
+    ActionCall, CounterData, Entry, EntryAction, EntryPlace, EntryView, KeyField, ProfileSize, Result, bytes, call,
+    view_call, words,
 };
 use crate::engine::Engine;
 use crate::error::ControlError;
@@ -83,7 +85,18 @@ impl Engine {
     }
     /// All entries, oldest first, const ones included.
     pub fn table_entries(&self, table: TableId) -> Vec<EntryView> {
-        self.machine.tables[table.index()].store.ids().into_iter().filter_map(|id| self.view(table, id)).collect()
+        let mut places = self.table_places(table);
+        places.sort_unstable();
+        self.table_entries_at(table, &places).collect()
+    }
+    /// Where the entries of a table are, const ones included, in no order: quick, for those who cannot hold up packets for as
+    /// long as it takes to copy all entries. Good until the table is changed; in their own order they are oldest first.
+    pub fn table_places(&self, table: TableId) -> Vec<EntryPlace> {
+        self.machine.tables[table.index()].store.ages().map(|(age, id)| EntryPlace { age, id }).collect()
+    }
+    /// The entries in these places.
+    pub fn table_entries_at(&self, table: TableId, places: &[EntryPlace]) -> impl Iterator<Item = EntryView> {
+        places.iter().filter_map(move |place| self.view(table, place.id))
     }
     /// Number of entries.
     pub fn table_len(&self, table: TableId) -> usize {
@@ -96,14 +109,18 @@ impl Engine {
             if !info.support_timeout {
                 continue;
             }
-            for id in self.machine.tables[table.index()].store.ids() {
-                let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] else { continue };
+            let mut due = Vec::new();
+            for (id, e) in self.machine.tables[table.index()].entries.iter_mut().enumerate() {
+                let Some(e) = e else { continue };
                 let timeout = e.written.idle_timeout_ns;
                 if timeout > 0 && !e.reported && now.saturating_sub(e.last_hit) >= timeout {
                     e.reported = true;
-                    idle.extend(self.view(table, id).map(|v| (table, v)));
+                    due.push(id as EntryId);
                 }
             }
+            let store = &self.machine.tables[table.index()].store;
+            due.sort_by_key(|&id| store.age(id));
+            idle.extend(due.into_iter().filter_map(|id| self.view(table, id)).map(|view| (table, view)));
         }
         idle
     }
@@ -268,7 +285,8 @@ impl Engine {
             EntryAction::Group(_) | EntryAction::OneShot(_) if !has_selector => Err(ControlError::InvalidArgument(
                 format!("the action profile of table '{}' has no selector: give a member", info.name),
             )),
-            EntryAction::OneShot(members) => {
+            EntryAction::OneShot(group) => {
+                let members = &group.members;
                 let weight: u64 = members.iter().map(|m| u64::from(m.weight)).sum();
                 if members.is_empty() || members.iter().any(|m| m.weight == 0) || weight > MAX_WEIGHT {
                     let text = format!(
@@ -277,8 +295,8 @@ impl Engine {
                     return Err(ControlError::InvalidArgument(text));
                 }
                 let calls = members.iter().map(|m| self.table_call(table, &m.call)).collect::<Result<Vec<_>>>()?;
-                let mut written = members.clone();
-                for (w, c) in written.iter_mut().zip(&calls) {
+                let mut written = group.clone();
+                for (w, c) in written.members.iter_mut().zip(&calls) {
                     w.call = view_call(&program, c);
                 }
                 let mut one_shot = OneShot { written, calls, wheel: Vec::new() };
@@ -334,9 +352,19 @@ impl Engine {
     }
 }
 
+/// A key field, for texts.
+#[derive(Clone, Copy)]
+struct Named<'k>(&'k str);
+
+impl Display for Named<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "key field '{}'", self.0)
+    }
+}
+
 fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
-    let what = format!("key field '{}'", k.name);
-    let value = |v: &[u8]| words(v, k.width, &what);
+    let what = Named(&k.name);
+    let value = |v: &[u8]| words(v, k.width, what);
     let zero = || vec![0; limbs(k.width)];
     Ok(match (f, k.kind) {
         (KeyField::Exact(v), MatchKind::Exact) => RawField::Exact(value(v)?),

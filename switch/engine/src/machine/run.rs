@@ -276,9 +276,11 @@ impl Machine {
             (Some(bound), Some(profile)) => {
                 let scratch = &mut self.scratch;
                 let position = self.position;
-                self.profiles[profile.index()].resolve(bound, || match &p.profiles[profile.index()].selector {
-                    Some(c) => c.output(s, &p.phv, data.get(position..).unwrap_or(&[]), scratch),
-                    None => 0,
+                self.profiles[profile.index()].resolve(bound, &mut self.rng, || {
+                    match &p.profiles[profile.index()].selector {
+                        Some(c) => c.output(s, &p.phv, data.get(position..).unwrap_or(&[]), scratch),
+                        None => 0,
+                    }
                 })
             }
             _ => None,

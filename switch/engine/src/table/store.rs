@@ -270,12 +270,10 @@ impl Store {
         self.len -= 1;
     }
 
-    /// All entries, oldest first.
-    pub fn ids(&self) -> Vec<EntryId> {
-        let mut ids: Vec<EntryId> =
-            (0..self.records.len() as EntryId).filter(|&i| self.records[i as usize].used).collect();
-        ids.sort_by_key(|&i| self.records[i as usize].age);
-        ids
+    /// Age and id of all entries, in no order.
+    pub fn ages(&self) -> impl Iterator<Item = (u64, EntryId)> {
+        let records = self.records.iter().zip(0..);
+        records.filter(|(record, _)| record.used).map(|(record, id)| (record.age, id))
     }
 }
 

@@ -56,14 +56,17 @@ pub fn bind_table(
     let engine = program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let compiled = program.table_info(engine);
     let place = format!("table {name}");
-    // p4c gives no width to fields of type `error`
+    // p4c gives no width to fields of type `error`, and those of a translated type have the width that controllers see: the
+    // numbers are the same here, as far as they fit the program's width.
+    let types = info.type_info.as_ref();
     let mut fields = table.match_fields.clone();
     for (field, compiled) in fields.iter_mut().zip(&compiled.keys) {
-        if field.bitwidth == 0 {
+        refuse_strings(field.type_name.as_ref(), types, || format!("{place}, key field {}", field.name))?;
+        if field.bitwidth == 0 || translation(field.type_name.as_ref(), types).is_some() {
             field.bitwidth = compiled.width.try_into().unwrap_or(0);
         }
     }
-    let mut key = bind_key(&fields, info.type_info.as_ref(), &place)?;
+    let mut key = bind_key(&fields, types, &place)?;
     if key.len() != compiled.keys.len() {
         return Err(different(&place, count(key.len()), count(compiled.keys.len())));
     }
@@ -169,18 +172,28 @@ pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
         .ok_or_else(|| BindError::Malformed(format!("{place}, {field}: the width is {bits}")))
 }
 
-/// Refuses a type that the control plane sees as a string (`@p4runtime_translation` to `string`).
+/// How the control plane sees values of a type that P4Runtime translates (`@p4runtime_translation`); `None` for other types.
+fn translation<'t>(
+    name: Option<&p4info::P4NamedType>,
+    types: Option<&'t p4info::P4TypeInfo>,
+) -> Option<&'t p4info::P4NewTypeTranslation> {
+    use p4info::p4_new_type_spec::Representation;
+    let found = name.zip(types).and_then(|(name, types)| types.new_types.get(&name.name))?;
+    match &found.representation {
+        Some(Representation::TranslatedType(translation)) => Some(translation),
+        Some(Representation::OriginalType(_)) | None => None,
+    }
+}
+
+/// Refuses a type that the control plane sees as a string.
 fn refuse_strings(
     name: Option<&p4info::P4NamedType>,
     types: Option<&p4info::P4TypeInfo>,
     place: impl Fn() -> String,
 ) -> Result<(), BindError> {
-    use p4info::{p4_new_type_spec::Representation, p4_new_type_translation::SdnType};
-    let found = name.zip(types).and_then(|(name, types)| types.new_types.get(&name.name));
-    match found.and_then(|found| found.representation.as_ref()) {
-        Some(Representation::TranslatedType(translation))
-            if matches!(translation.sdn_type, Some(SdnType::SdnString(_))) =>
-        {
+    use p4info::p4_new_type_translation::SdnType;
+    match translation(name, types).map(|translation| &translation.sdn_type) {
+        Some(Some(SdnType::SdnString(_))) => {
             Err(BindError::Unsupported(format!("translation to strings ({})", place())))
         }
         _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use sluice_engine::CounterData;
 
-use super::{Operation, Source, Target, amount, cell_index, unknown};
+use super::{Look, Operation, Target, amount, cell_index, in_pieces, unknown};
 use crate::binding::CounterBinding;
 use crate::fault::Outcome;
 use crate::proto::p4::v1 as p4;
@@ -66,18 +66,23 @@ impl Cells {
 }
 
 /// Reads one cell, one array or all arrays.
-pub fn read(source: &Source<'_>, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
+pub fn read(look: &impl Look, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
     let read = |counter: &CounterBinding| {
         let index = cell_index(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;
         let range = cells(index, counter.size);
-        let start = range.start;
-        let data = range.map(|cell| source.engine.counter_read(counter.engine, cell).map_err(Into::into));
-        Ok(Cells { id: counter.id, start, data: data.collect::<Outcome<_>>()? })
+        let mut found = Cells { id: counter.id, start: range.start, data: Vec::with_capacity(range.clone().count()) };
+        in_pieces(look, range, |source, range| {
+            for cell in range {
+                found.data.push(source.engine.counter_read(counter.engine, cell)?);
+            }
+            Ok(())
+        })?;
+        Ok(found)
     };
     match entry.counter_id {
-        0 => source.binding.counters.iter().map(read).collect(),
+        0 => look.binding().counters.iter().map(read).collect(),
         id => {
-            let counter = source.binding.counters.get(id).ok_or_else(|| unknown("counter", id))?;
+            let counter = look.binding().counters.get(id).ok_or_else(|| unknown("counter", id))?;
             Ok(vec![read(counter)?])
         }
     }

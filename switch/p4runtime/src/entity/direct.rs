@@ -5,7 +5,7 @@ use sluice_engine::{CounterData, KeyField, MeterView, Of};
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
 use super::table::{encode_key_and_attributes, find_table, locate, place, select};
-use super::{Operation, Source, Target};
+use super::{Look, Operation, Target};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
@@ -79,16 +79,16 @@ struct Found {
 
 /// Entries whose direct resource is asked for, with the message that names each.
 fn find(
-    source: &Source<'_>,
+    look: &impl Look,
     entry: Option<&p4::TableEntry>,
     has_resource: impl Fn(&TableBinding) -> bool,
     what: &str,
 ) -> Outcome<Vec<Found>> {
     let pattern = entry.cloned().unwrap_or_default();
     let tables: Vec<&TableBinding> = match pattern.table_id {
-        0 => source.binding.tables.iter().filter(|table| has_resource(table)).collect(),
+        0 => look.binding().tables.iter().filter(|table| has_resource(table)).collect(),
         id => {
-            let table = find_table(source.binding, id)?;
+            let table = find_table(look.binding(), id)?;
             if !has_resource(table) {
                 return Err(Fault::invalid(format!("{} has no {what}", place(table))));
             }
@@ -98,15 +98,16 @@ fn find(
     let mut found = Vec::new();
     for table in tables {
         if pattern.is_default_action {
-            let view = source.engine.table_default(table.engine);
+            let view = look.look(|source| source.engine.table_default(table.engine))?;
             let entry = p4::TableEntry { table_id: table.id, is_default_action: true, ..Default::default() };
             found.push(Found { entry, counter: view.counter, meter: view.meter });
             continue;
         }
-        for view in select(source, table, &pattern).map_err(|fault| fault.within(&place(table)))? {
+        let selected = select(look, table, &pattern, |_, view| {
             let entry = encode_key_and_attributes(table, &view);
             found.push(Found { entry, counter: view.counter, meter: view.meter });
-        }
+        });
+        selected.map_err(|fault| fault.within(&place(table)))?;
         if found.is_empty() && !pattern.r#match.is_empty() {
             return Err(Fault::not_found(format!("{} has no such entry", place(table))));
         }
@@ -115,8 +116,8 @@ fn find(
 }
 
 /// Reads the counters of one entry, of a table's entries, of all tables' entries, or of default entries.
-pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
-    let found = find(source, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
+pub fn read_counters(look: &impl Look, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
+    let found = find(look, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
     let entity =
         |found: Found| p4::DirectCounterEntry { table_entry: Some(found.entry), data: found.counter.map(encode_data) };
     Ok(found.into_iter().map(entity).collect())
@@ -124,8 +125,8 @@ pub fn read_counters(source: &Source<'_>, pattern: &p4::DirectCounterEntry) -> O
 
 /// Reads the meters of one entry, of a table's entries, of all tables' entries, or of default entries; counts by colour
 /// only when the pattern asks for them.
-pub fn read_meters(source: &Source<'_>, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
-    let found = find(source, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+pub fn read_meters(look: &impl Look, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
+    let found = find(look, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
     let entity = |found: Found| p4::DirectMeterEntry {
         table_entry: Some(found.entry),
         config: found.meter.and_then(|meter| meter.config).map(encode_config),

@@ -3,7 +3,7 @@
 use sluice_engine::{CounterData, MeterConfig, MeterView};
 
 use super::counter::{cells, encode_data};
-use super::{Operation, Source, Target, amount, cell_index, unknown};
+use super::{Look, Operation, Target, amount, cell_index, in_pieces, unknown};
 use crate::binding::MeterBinding;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
@@ -77,24 +77,26 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEnt
 }
 
 /// Reads one cell, one array or all arrays; counts by colour only when the pattern asks for them.
-pub fn read(source: &Source<'_>, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
+pub fn read(look: &impl Look, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
     let mut found = Vec::new();
     let mut read = |meter: &MeterBinding| {
         let index = cell_index(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
-        for cell in cells(index, meter.size) {
-            let MeterView { config, counts } = source.engine.meter_read(meter.engine, cell)?;
-            found.push(p4::MeterEntry {
-                meter_id: meter.id,
-                index: Some(p4::Index { index: cell as i64 }),
-                config: config.map(encode_config),
-                counter_data: entry.counter_data.map(|_| encode_counts(counts)),
-            });
-        }
-        Outcome::Ok(())
+        in_pieces(look, cells(index, meter.size), |source, range| {
+            for cell in range {
+                let MeterView { config, counts } = source.engine.meter_read(meter.engine, cell)?;
+                found.push(p4::MeterEntry {
+                    meter_id: meter.id,
+                    index: Some(p4::Index { index: cell as i64 }),
+                    config: config.map(encode_config),
+                    counter_data: entry.counter_data.map(|_| encode_counts(counts)),
+                });
+            }
+            Ok(())
+        })
     };
     match entry.meter_id {
-        0 => source.binding.meters.iter().try_for_each(read)?,
-        id => read(source.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?)?,
+        0 => look.binding().meters.iter().try_for_each(read)?,
+        id => read(look.binding().meters.get(id).ok_or_else(|| unknown("meter", id))?)?,
     }
     Ok(found)
 }

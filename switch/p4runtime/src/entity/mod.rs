@@ -11,6 +11,7 @@ pub mod table;
 pub mod value_set;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use sluice_engine::Engine;
 
@@ -43,6 +44,50 @@ pub struct Source<'a> {
     pub replication: &'a ReplicationEntries,
     /// Nanoseconds since the switch started.
     pub now: u64,
+}
+
+/// Lets a read look at the state, piece by piece. Between two looks packets may run, but nothing else changes the state, so that
+/// what is large need not keep packets waiting.
+pub trait Look {
+    /// What P4Info's ids stand for.
+    fn binding(&self) -> &Binding;
+
+    /// Has one look.
+    ///
+    /// # Errors
+    /// `ABORTED` when the program is another one by now.
+    fn look<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T>;
+}
+
+impl Look for Source<'_> {
+    fn binding(&self) -> &Binding {
+        self.binding
+    }
+
+    fn look<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T> {
+        Ok(read(self))
+    }
+}
+
+/// Cells of an array that are read in one look: a fraction of a millisecond. Smaller arrays are read as they were at one time.
+const CELLS_AT_ONCE: u64 = 1 << 16;
+
+/// Reads `cells` in pieces.
+///
+/// # Errors
+/// Those of `read`, and of [`Look::look`].
+pub fn in_pieces(
+    look: &impl Look,
+    cells: Range<u64>,
+    mut read: impl FnMut(&Source<'_>, Range<u64>) -> Outcome,
+) -> Outcome {
+    let mut start = cells.start;
+    while start < cells.end {
+        let end = cells.end.min(start + CELLS_AT_ONCE);
+        look.look(|source| read(source, start..end))??;
+        start = end;
+    }
+    Ok(())
 }
 
 /// Multicast groups and clone sessions as they were written. The engine needs less than a client may say
@@ -111,4 +156,26 @@ pub fn unknown(what: &str, id: u32) -> Fault {
 /// `INVALID_ARGUMENT`.
 pub fn amount(value: i64, what: &str) -> Outcome<u64> {
     u64::try_from(value).map_err(|_| Fault::invalid(format!("{what} is negative")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_arrays_are_read_in_pieces() {
+        let program = sluice_engine::Program::load(include_bytes!("../../tests/p4/everything.json")).unwrap();
+        let program = std::sync::Arc::new(program);
+        let binding = Binding::new(&Default::default(), &program).unwrap();
+        let engine = Engine::new(program, sluice_engine::Options::default());
+        let replication = ReplicationEntries::default();
+        let source = Source { engine: &engine, binding: &binding, replication: &replication, now: 0 };
+        let mut pieces = Vec::new();
+        in_pieces(&source, 5..150_000, |_, range| {
+            pieces.push(range);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(pieces, [5..65_541, 65_541..131_077, 131_077..150_000]);
+    }
 }

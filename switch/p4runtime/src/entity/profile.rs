@@ -95,7 +95,7 @@ fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfi
             },
         });
     }
-    actions::check_group_size(profile, max_size, members.iter().map(|member| member.weight))?;
+    actions::check_group_size(profile.size_counts_members, max_size, members.iter().map(|member| member.weight))?;
     Ok(Group { id: group.group_id, members, max_size })
 }
 

@@ -1,6 +1,6 @@
 //! Registers, which BMv2 has no P4Runtime access to.
 
-use super::{Operation, Source, Target, cell_index, unknown};
+use super::{Look, Operation, Target, cell_index, in_pieces, unknown};
 use crate::binding::RegisterBinding;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
@@ -53,12 +53,15 @@ impl Cells {
 }
 
 /// Reads one cell, one array or all arrays.
-pub fn read(source: &Source<'_>, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
+pub fn read(look: &impl Look, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
     let read = |register: &RegisterBinding| {
         let index = cell_index(entry.index.as_ref(), register.size, &format!("register {}", register.name))?;
         let (start, count) = index.map_or((0, register.size), |index| (index, 1));
         let mut raw = Vec::with_capacity(count as usize * register.bytes);
-        source.engine.register_read_range(register.engine, start, count, &mut raw)?;
+        in_pieces(look, start..start + count, |source, range| {
+            let count = range.end - range.start;
+            Ok(source.engine.register_read_range(register.engine, range.start, count, &mut raw)?)
+        })?;
         Ok(Cells {
             id: register.id,
             start,
@@ -69,9 +72,9 @@ pub fn read(source: &Source<'_>, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells
         })
     };
     match entry.register_id {
-        0 => source.binding.registers.iter().map(read).collect(),
+        0 => look.binding().registers.iter().map(read).collect(),
         id => {
-            let register = source.binding.registers.get(id).ok_or_else(|| unknown("register", id))?;
+            let register = look.binding().registers.get(id).ok_or_else(|| unknown("register", id))?;
             Ok(vec![read(register)?])
         }
     }

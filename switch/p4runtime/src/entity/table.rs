@@ -4,12 +4,15 @@ use sluice_engine::{CounterData, Entry, EntryAction, EntryView, KeyField, MeterC
 
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
-use super::{Operation, Source, Target, amount, unknown};
+use super::{Look, Operation, Source, Target, amount, unknown};
 use crate::actions::{self, Role};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
 use crate::matches;
 use crate::proto::p4::v1 as p4;
+
+/// Entries that are read in one look: about half a millisecond.
+const ENTRIES_AT_ONCE: usize = 256;
 
 /// The table with this id.
 ///
@@ -190,39 +193,38 @@ fn write_default(
 }
 
 /// Reads the entries that fit the pattern, or default actions.
-pub fn read(source: &Source<'_>, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
+pub fn read(look: &impl Look, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
     let mut found = Vec::new();
     if pattern.table_id == 0 {
         if !pattern.r#match.is_empty() {
             return Err(Fault::invalid("match fields mean nothing without a table id"));
         }
-        for table in source.binding.tables.iter() {
-            read_from(source, table, pattern, &mut found)?;
+        for table in look.binding().tables.iter() {
+            read_from(look, table, pattern, &mut found)?;
         }
         return Ok(found);
     }
-    let table = find_table(source.binding, pattern.table_id)?;
+    let table = find_table(look.binding(), pattern.table_id)?;
     if pattern.time_since_last_hit.is_some() && !table.idle_timeout {
         return Err(Fault::invalid("the table has no idle timeouts (`support_timeout` in P4)").within(&place(table)));
     }
-    read_from(source, table, pattern, &mut found).map_err(|fault| fault.within(&place(table)))?;
+    read_from(look, table, pattern, &mut found).map_err(|fault| fault.within(&place(table)))?;
     Ok(found)
 }
 
 fn read_from(
-    source: &Source<'_>,
+    look: &impl Look,
     table: &TableBinding,
     pattern: &p4::TableEntry,
     found: &mut Vec<p4::TableEntry>,
 ) -> Outcome {
     if pattern.is_default_action {
-        found.push(read_default(source, table, pattern)?);
+        found.push(look.look(|source| read_default(source, table, pattern))??);
         return Ok(());
     }
-    for view in select(source, table, pattern)? {
+    select(look, table, pattern, |source, view| {
         found.push(encode_entry(source.binding, table, &view, pattern, source.now));
-    }
-    Ok(())
+    })
 }
 
 /// The default entry; counter and meter only when the pattern asks for them.
@@ -245,8 +247,16 @@ fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEn
     })
 }
 
-/// The entries of a table that fit the pattern.
-pub fn select(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<EntryView>> {
+/// Hands on the entries of a table that fit the pattern, oldest first.
+///
+/// # Errors
+/// When the pattern is wrong.
+pub fn select(
+    look: &impl Look,
+    table: &TableBinding,
+    pattern: &p4::TableEntry,
+    mut found: impl FnMut(&Source<'_>, EntryView),
+) -> Outcome {
     let action_id = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
         Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
@@ -273,10 +283,20 @@ pub fn select(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntr
     if let Some(key) = &key
         && (pattern.priority != 0 || !table.needs_priority)
     {
-        let found = source.engine.table_get(table.engine, key, pattern.priority);
-        return Ok(found.into_iter().filter(fits).collect());
+        return look.look(|source| {
+            let entry = source.engine.table_get(table.engine, key, pattern.priority).ok();
+            entry.filter(fits).into_iter().for_each(|view| found(source, view));
+        });
     }
-    Ok(source.engine.table_entries(table.engine).into_iter().filter(fits).collect())
+    let mut places = look.look(|source| source.engine.table_places(table.engine))?;
+    places.sort_unstable();
+    for places in places.chunks(ENTRIES_AT_ONCE) {
+        look.look(|source| {
+            let entries = source.engine.table_entries_at(table.engine, places);
+            entries.filter(fits).for_each(|view| found(source, view));
+        })?;
+    }
+    Ok(())
 }
 
 /// The message for an entry; counter, meter and idle time only when the pattern asks for them.
