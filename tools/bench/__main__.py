@@ -6,15 +6,17 @@ import argparse
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from sluice import names
 
 from tools.bench import engine
-from tools.bench.cases import WHO, set_ups
+from tools.bench.cases import WHO, SetUp, set_ups
 from tools.bench.conntrack import roomy_conntrack
 from tools.bench.measure import Times, measure
 from tools.bench.network import LARGE_BUILD
@@ -27,6 +29,8 @@ from topo.prerequisites import require_prerequisites
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results/bench"
 NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
+LIMIT_S = 24 * 60.0
+"""No further round begins when it would end later than this."""
 FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
 BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
 
@@ -43,27 +47,45 @@ def forwarders(asked: list[str]) -> list[str]:
 
 
 def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
-    """All measurements."""
+    """All measurements; what there is of them is written after each round.
+
+    A set-up that fails is named and left out, and the others are measured all the same.
+    """
     started = time.monotonic()
 
     def say(line: str) -> None:
         print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True)
 
     found, times = Found(), BRIEF if quick else FULL
+    if "embedded" in asked:
+        found.engine_pps = engine.packets_per_second(times.trial)
+        found.engine_instructions = engine.instructions_per_packet()
+        say(f"engine alone: {found.engine_pps:,.0f} packets/s")
     with roomy_conntrack():
         for turn in range(rounds):
+            began = time.monotonic()
             say(f"round {turn + 1} of {rounds}")
             for who in asked:
                 for set_up in set_ups(who, quick=quick):
                     if set_up.large and who == "embedded" and not LARGE_BUILD.exists():
                         say(f"{LARGE_BUILD.relative_to(ROOT)} is not there: its cases are left out")
                         continue
-                    measure(who, set_up, times, found, say)
-    if "embedded" in asked:
-        found.engine_pps = engine.packets_per_second(times.trial)
-        found.engine_instructions = engine.instructions_per_packet()
-        say(f"engine alone: {found.engine_pps:,.0f} packets/s")
+                    _measure(who, set_up, times, found, say)
+            write(RESULTS, found, machine())
+            now = time.monotonic()
+            if turn + 1 < rounds and now - started + (now - began) > LIMIT_S:
+                say(f"no time for another round: these are the figures of {turn + 1}")
+                break
     return found
+
+
+def _measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
+    try:
+        measure(who, set_up, times, found, say)
+    except (LabError, subprocess.TimeoutExpired) as error:
+        failure = f"{who}, {set_up.servers:,} servers: {error}"
+        found.failures.append(failure)
+        say(f"FAILED {failure}")
 
 
 def machine() -> dict[str, object]:
@@ -80,7 +102,7 @@ def main() -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer cases, one short round: about two minutes")
-    parser.add_argument("--rounds", type=int, help="how often the forwarders take their turn [3; quick: 1]")
+    parser.add_argument("--rounds", type=int, help="how often the forwarders take their turn, at most [3; quick: 1]")
     parser.add_argument("--who", nargs="+", choices=WHO, default=list(WHO), help="only these")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -99,7 +121,7 @@ def main() -> int:
     print("\n".join(verdicts(found)))
     write(RESULTS, found, machine())
     print(f"\nwritten to {RESULTS.relative_to(ROOT)}/: switch.json, details.json")
-    return 0
+    return 1 if found.failures else 0
 
 
 if __name__ == "__main__":

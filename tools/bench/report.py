@@ -33,6 +33,8 @@ class Found:
     idle_cpu_percent: float | None = None
     rss_mb: float | None = None
     rss_large_mb: float | None = None
+    failures: list[str] = field(default_factory=lambda: [])
+    """Set-ups that could not be measured, and why."""
 
     def rate(self, who: str, case: Case) -> float | None:
         """Median over the rounds."""
@@ -83,6 +85,7 @@ def details(found: Found, machine: Mapping[str, Any]) -> dict[str, Any]:
         "engine_instructions_per_packet": _rounded(found.engine_instructions),
         "rss_large_mb": found.rss_large_mb,
         "verdicts": verdicts(found),
+        "failures": found.failures,
     }
 
 
@@ -177,6 +180,7 @@ def verdicts(found: Found) -> list[str]:
         lines.append(f"         embedded: {usage}")
     if found.engine_instructions is not None:
         lines.append(f"         engine alone: {found.engine_instructions:,.0f} instructions a packet")
+    lines += [f"FAILED   {failure}" for failure in found.failures]
     return lines
 
 
