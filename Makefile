@@ -80,7 +80,7 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touche
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
 
 bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop; QUICK=1: two minutes
-	cd switch && cargo build --release --quiet --package sluice-ports --package sluice-engine --examples
+	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
 experiments: setup root ## the papers' figures and today's alternatives, FIG=... one of them; QUICK=1: under 30 min (docs/results.md)

@@ -29,7 +29,7 @@ from topo.prerequisites import require_prerequisites
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results/bench"
 NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
-LIMIT_S = 24 * 60.0
+LIMIT_S = 22 * 60.0
 """No further round begins when it would end later than this."""
 FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
 BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
@@ -47,7 +47,7 @@ def forwarders(asked: list[str]) -> list[str]:
 
 
 def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
-    """All measurements; what there is of them is written after each round.
+    """All measurements; what there is of them is written after each set-up.
 
     A set-up that fails is named and left out, and the others are measured all the same.
     """
@@ -71,7 +71,6 @@ def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
                         say(f"{LARGE_BUILD.relative_to(ROOT)} is not there: its cases are left out")
                         continue
                     _measure(who, set_up, times, found, say)
-            write(RESULTS, found, machine())
             now = time.monotonic()
             if turn + 1 < rounds and now - started + (now - began) > LIMIT_S:
                 say(f"no time for another round: these are the figures of {turn + 1}")
@@ -86,6 +85,8 @@ def _measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[
         failure = f"{who}, {set_up.servers:,} servers: {error}"
         found.failures.append(failure)
         say(f"FAILED {failure}")
+    finally:
+        write(RESULTS, found, machine())
 
 
 def machine() -> dict[str, object]:
