@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+
 from tools.bench import __main__ as run_module
 from tools.bench.cases import SetUp
 from tools.bench.measure import Times
