@@ -11,38 +11,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sluice.names import RATE_FLOWS, RATE_TICK_US, REGISTER_SIZES, Register
+from sluice.replay.ratecells import FREE_STEPS, moved
 
 from .slots import Tuple5
 
 SLOT_BITS = RATE_FLOWS.bit_length() - 1
 WINDOW_STEPS = 7
 """Steps to a window: then 7/8 is exactly what one step leaves."""
-FREE_STEPS = 32
-"""A slot is free when its response has been silent for longer than this."""
 TIME_MASK = (1 << 32) - 1
-_LARGEST = (1 << 32) - 1
 
 
 def place(key: Tuple5) -> tuple[int, int]:
     """Slot and fingerprint of a response."""
     hashed = zlib.crc32(key.packed("spkcx"))
     return hashed % REGISTER_SIZES[Register.RATE_FLOW], hashed >> SLOT_BITS
-
-
-def moved(content: int, steps: int, size: int) -> int:
-    """Bytes in the window behind a packet of ``size`` bytes that came so many steps after the one before."""
-    both = min(_LARGEST, content + size)
-    if steps >= 16:
-        return both >> 2
-    if steps >= 8:
-        return (both >> 2) + (both >> 3)
-    if steps >= 4:
-        return (both >> 1) + (both >> 4)
-    if steps >= 2:
-        return both - (both >> 2)
-    if steps:
-        return both - (content >> 3)
-    return both
 
 
 @dataclass

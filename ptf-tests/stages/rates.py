@@ -13,8 +13,9 @@ from harness.frames import IP, TCP, Packet, changed, layers
 from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
 from harness.probes import ether, routed
 from harness.slots import Tuple5
-from harness.tsw import FREE_STEPS, RateCell, place
+from harness.tsw import RateCell, place
 from sluice.names import RATE_TICK_US, DropReason, Register
+from sluice.replay.ratecells import FREE_STEPS
 
 STEP = 64
 """65.5 ms: about what a segment takes with all that is checked."""

@@ -1,6 +1,6 @@
 """What stage rates of the pipeline keeps: responses' rates by a time sliding window, made of shifts and adds.
 
-In step with p4src/stages/rates.p4 and with ptf-tests/harness/tsw.py, by a test.
+In step with p4src/stages/rates.p4: the packet tests hold `moved` against the switch (ptf-tests/stages/rates.py).
 """
 
 from __future__ import annotations
