@@ -1,4 +1,4 @@
-"""Beyond paper 000: a server repaired after starvation, a server killed, weight changes under load."""
+"""Beyond paper 000: a server repaired after starvation, and one killed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.webpool import Pool, pool, quiet
-from topo.apache import LONG
-from topo.downloads import Downloads
+from experiments.webpool import pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
-from topo.processes import await_true
+from topo.plan import SERVER_NAMES, Balance
 from topo.switches import switch_kind
 
 if TYPE_CHECKING:
@@ -26,16 +23,12 @@ LOADED = SERVER_NAMES[-1]
 PERIOD_S, WINDOW_S = 1.0, 10.0
 REPAIRED = "repaired after starvation"
 KILLED = "killed"
-CHANGES = "weight changes"
-READERS = 6
-READER_BYTES_PER_S = 120_000.0
 
 
 def points(quick: bool) -> Sequence[Point]:
     """Each in paper mode and in production mode, where that makes a difference."""
     seconds = 60.0 if quick else 120.0
     cases = [(case, mode) for case in (REPAIRED, KILLED) for mode in ("paper", "production")]
-    # Not among them yet: weight changes under long downloads (CHANGES), which has not run to its end.
     return [
         Point(
             key=f"{case}, {mode}, {seconds:g} s",
@@ -45,35 +38,6 @@ def points(quick: bool) -> Sequence[Point]:
         )
         for case, mode in cases
     ]
-
-
-def _changes(one: Pool, load: Load) -> Values:
-    """Drain one server after the other, second by second, while long downloads run."""
-    downloads = Downloads(
-        namespace_pid=one.lab.pid(DOWNLOAD_CLIENT.name),
-        address=str(VIP),
-        port=WEB_PORT,
-        path=LONG,
-        original=(one.lab.files / LONG).read_bytes(),
-        readers=READERS,
-        rate_bytes_per_s=READER_BYTES_PER_S,
-    )
-    one.lab.at_end(downloads.abort)
-    await_true("all long downloads run", lambda: len(downloads.established()) == READERS, 30.0)
-
-    def turn(second: int) -> Callable[[], None]:
-        name = SERVER_NAMES[second // 2 % len(SERVER_NAMES)]
-        return lambda: one.lab.controller.drain(name, drain=second % 2 == 0)
-
-    events = [(float(second), turn(second)) for second in range(2, int(load.seconds) - 2)]
-    measured = one.run(load, events, account=False)
-    finished = downloads.finish()
-    return {
-        **measured,
-        "weight_changes": len(events),
-        "downloads": len(finished),
-        "broken": sum(bool(download.fault) for download in finished) + measured["httperf"]["resets"],
-    }
 
 
 @contextmanager
@@ -88,8 +52,6 @@ def place(group: str, say: Say) -> Generator[Measure]:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
             one.lab.controller.set_mode(mode)
             at = load.seconds / 3
-            if case == CHANGES:
-                return _changes(one, load)
             happening: Mapping[str, Callable[[], None]] = {
                 REPAIRED: lambda: one.lab.mend_server(LOADED),
                 KILLED: lambda: one.lab.kill_server(LOADED),
@@ -112,16 +74,13 @@ def _of(records: Sequence[Record], case: str, mode: str) -> Record | None:
 
 def _row(record: Record) -> list[str]:
     end = record.parameters["seconds"]
-    if record.parameters["case"] == CHANGES:
-        cells = ["-", "-"]
-    else:
-        at = record.result["at_s"]
-        cells = [f"{ratios_of(record, at - 5, at):.3f}", f"{ratios_of(record, end - 5, end):.3f}"]
+    at = record.result["at_s"]
     connect, transfer = record.result["connect"], record.result["transfer"]
     return [
         record.parameters["case"],
         record.parameters["mode"],
-        *cells,
+        f"{ratios_of(record, at - 5, at):.3f}",
+        f"{ratios_of(record, end - 5, end):.3f}",
         f"{connect['mean_ms']:,.0f}",
         f"{transfer['mean_ms']:,.0f}",
         f"{transfer['given_up']} of {transfer['begun']}",
@@ -143,16 +102,6 @@ def report(records: Sequence[Record]) -> Report:
                     f"ratio {ratio:.3f} at the end",
                 )
             )
-    changes = _of(records, CHANGES, "fixed")
-    if changes is not None:
-        goals.append(
-            Goal(
-                "no established connection broken by weight changes",
-                changes.result["broken"] == 0,
-                f"{changes.result['broken']} of {changes.result['downloads']} long downloads and "
-                f"{changes.result['connect']['begun']} requests, by {changes.result['weight_changes']} changes",
-            )
-        )
     heading = [
         "what happens to s3",
         "mode",
@@ -167,8 +116,7 @@ def report(records: Sequence[Record]) -> Report:
         goals=goals,
         text=[
             f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
-            "requests/s. Weight changes: one server after the other is drained and taken back, every second, while six "
-            "downloads of 25 s run."
+            "requests/s."
         ],
     )
 
@@ -176,7 +124,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """The last server's ratio against time."""
     axes = figure.subplots()
-    for number, one in enumerate(record for record in records if record.parameters["case"] != CHANGES):
+    for number, one in enumerate(records):
         rows: list[list[Any]] = one.result["ratios"]
         label = f"{one.parameters['case']}, {one.parameters['mode']} mode"
         axes.plot([row[0] for row in rows], [row[-1] for row in rows], color=f"C{number}", label=label)
@@ -190,10 +138,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 EXPERIMENT = Experiment(
     name="r-beyond",
-    title="Repaired, killed, and changed weights",
+    title="Repaired and killed",
     source="Beyond paper 000",
-    about="What the paper does not show: a server that is repaired after it was starved, one that is killed, and what "
-    "weight changes do to established connections.",
+    about="What the paper does not show: a server that is repaired after it was starved, and one that is killed.",
     points=points,
     place=place,
     report=report,

@@ -42,13 +42,10 @@ class Pool:
     handshakes: Handshakes
     samples: list[tuple[float, Observation]] = field(default_factory=list[tuple[float, Observation]])
 
-    def run(self, load: Load, events: Sequence[tuple[float, Any]] = (), *, account: bool = True) -> dict[str, Any]:
-        """Make a load; call each of `events` at its second; return what was measured.
-
-        Every packet is accounted for, unless told not to because there is other traffic.
-        """
+    def run(self, load: Load, events: Sequence[tuple[float, Any]] = ()) -> dict[str, Any]:
+        """Make a load; call each of `events` at its second; return what was measured, every packet accounted for."""
         balanced = not isinstance(self.lab, AlternativeLab)
-        before = self.lab.quiet_packet_counts() if balanced and account else None
+        before = self.lab.quiet_packet_counts() if balanced else None
         first = self.lab.observe() if balanced else None
         self.samples.clear()
         started = time.time()
