@@ -2,7 +2,8 @@
 //!
 //! The peak bucket is asked first: too few tokens there is red; then the committed one: too few is yellow. A packet that the
 //! peak bucket let pass has paid it even when the committed one turns it yellow. Tokens come in whole numbers, computed from one
-//! origin, so that nothing drifts. Unlike BMv2, writing the configuration a meter already has leaves its buckets alone.
+//! origin, so that nothing drifts. Unlike BMv2, which counts in floating point, a token comes in the microsecond it is due; and
+//! writing the configuration a meter already has leaves its buckets alone.
 
 use crate::control::{CounterData, MeterConfig, MeterView};
 
@@ -13,22 +14,23 @@ pub const RED: u64 = 2;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
-    /// Tokens per microsecond.
-    rate: f64,
+    /// Tokens per second.
+    rate: u64,
     burst: u64,
     tokens: u64,
     /// Tokens handed out since the origin.
-    given: u64,
+    given: u128,
 }
 
 impl Bucket {
-    fn new(rate_per_second: u64, burst: u64) -> Bucket {
-        Bucket { rate: rate_per_second as f64 / 1e6, burst, tokens: burst, given: 0 }
+    fn new(rate: u64, burst: u64) -> Bucket {
+        Bucket { rate, burst, tokens: burst, given: 0 }
     }
 
     fn take(&mut self, micros: u64, cost: u64) -> bool {
-        let given = (micros as f64 * self.rate) as u64;
-        self.tokens = self.tokens.saturating_add(given.saturating_sub(self.given)).min(self.burst);
+        let given = u128::from(micros) * u128::from(self.rate) / 1_000_000;
+        let held = u128::from(self.tokens) + given.saturating_sub(self.given);
+        self.tokens = held.min(u128::from(self.burst)) as u64;
         self.given = given;
         let enough = self.tokens >= cost;
         if enough {
@@ -134,6 +136,17 @@ mod tests {
         m.configure(0, Some(MeterConfig { cir: 1_000, cburst: 3, pir: 1_000, pburst: 3 }));
         let green = (0..10).filter(|_| m.execute(3600 * SECOND, 1, false) == GREEN).count();
         assert_eq!(green, 3);
+    }
+
+    /// In floating point 139,000 times 0.049 is less than 6,811, and the last token is missing.
+    #[test]
+    fn a_token_comes_in_the_microsecond_it_is_due() {
+        let mut m = Meter::default();
+        let at = |micros: u64| 1_000 * micros;
+        m.configure(0, Some(MeterConfig { cir: 49_000, cburst: 6_811, pir: 49_000, pburst: 6_811 }));
+        assert_eq!(m.execute(0, 6_811, true), GREEN);
+        assert_eq!(m.execute(at(138_999), 6_811, true), RED);
+        assert_eq!(m.execute(at(139_000), 6_811, true), GREEN);
     }
 
     #[test]
