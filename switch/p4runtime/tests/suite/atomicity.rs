@@ -1,11 +1,9 @@
 //! Batches that happen as a whole or not at all: ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{
     self, ActionProfileGroup, ActionProfileMember, CounterEntry, DigestEntry, DirectCounterEntry, DirectMeterEntry,
     MeterEntry, PacketReplicationEngineEntry, RegisterEntry, TableEntry, ValueSetEntry,

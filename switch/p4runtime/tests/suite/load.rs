@@ -1,13 +1,11 @@
 //! Many writes while packets run: no packet is lost that a table change does not explain. How fast it goes is measured by
 //! `examples/write_rate.rs`.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{self, TableEntry};
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_engine::Sink;

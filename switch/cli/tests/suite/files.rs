@@ -1,14 +1,12 @@
 //! `--use-files`: captures in place of interfaces.
 
-mod common;
-
 use std::ffi::CString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use common::{FORWARD, P4INFO, PROGRAM, Switch, capture, controller, frame};
+use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, capture, controller, frame};
 use sluice_ports::pcap::PcapWriter;
 
 fn flags(wait: i32) -> String {

@@ -1,8 +1,6 @@
 //! Action profiles: members, groups, one-shot groups, and the choice among them.
 
-mod common;
-
-use common::{Switch, entry, exact};
+use crate::common::{Switch, entry, exact};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use proptest::prelude::*;
 use sluice_engine::{

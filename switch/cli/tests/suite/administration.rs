@@ -1,11 +1,9 @@
 //! How controllers get in, and how many: Unix sockets, TLS, limits.
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Switch, in_runtime};
+use crate::common::{Switch, in_runtime};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};

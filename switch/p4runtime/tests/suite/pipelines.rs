@@ -1,8 +1,6 @@
 //! Programs pushed, saved, committed, reconciled and read back.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;

@@ -1,8 +1,6 @@
 //! Header stacks with an index that is known at run time only. p4c makes an `isValid()` of them that BMv2 does not load.
 
-mod common;
-
-use common::Switch;
+use crate::common::Switch;
 
 #[test]
 fn elements_are_valid_up_to_where_the_parser_came() {

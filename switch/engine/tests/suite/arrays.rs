@@ -1,8 +1,6 @@
 //! Registers, counters, meters, hashes, random numbers, digests, checksums, value sets and parser errors.
 
-mod common;
-
-use common::{SECOND, Switch};
+use crate::common::{SECOND, Switch};
 use sluice_engine::{ControlError, CounterData, DigestConfig, MeterConfig};
 
 /// A request of `arrays.p4` with its options.

@@ -1,5 +1,4 @@
 //! A running switch, and a controller that talks to it.
-#![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,10 +1,8 @@
 //! The stream: arbitration, packets in and out, digests, idle entries, and clients that do not read.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{DigestEntry, TableEntry};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;

@@ -1,8 +1,6 @@
 //! Roles: each has its own primary, and what a role may do is not restricted further.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::TableEntry;
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;

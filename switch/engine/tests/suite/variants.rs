@@ -1,8 +1,6 @@
 //! The optimized instructions against the ones a trace runs, which are left as they are compiled.
 
-mod common;
-
-use common::{MS, Switch};
+use crate::common::{MS, Switch};
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
 

@@ -1,8 +1,6 @@
 //! What happens to a packet after ingress and after egress.
 
-mod common;
-
-use common::Switch;
+use crate::common::Switch;
 use sluice_engine::{CloneSession, ControlError, Replica};
 
 /// The trail that a packet of `paths.p4` leaves.

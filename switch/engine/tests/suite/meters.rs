@@ -1,8 +1,6 @@
 //! Meters against an exact model of BMv2's trTCM, over time.
 
-mod common;
-
-use common::Switch;
+use crate::common::Switch;
 use proptest::prelude::*;
 use sluice_engine::MeterConfig;
 

@@ -1,10 +1,8 @@
 //! Machine code against the interpreter: the same frames and entries must give the same frames and the same state.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{json, mutate};
+use crate::common::{json, mutate};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;

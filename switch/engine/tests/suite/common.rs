@@ -1,5 +1,4 @@
 //! What the tests share: programs compiled from `tests/p4` and short ways to write entries.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 

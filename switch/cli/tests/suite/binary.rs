@@ -1,8 +1,6 @@
 //! The binary as users meet it: its line of readiness, its ports, its statistics, its end. On veth pairs in a network
 //! namespace of each test's own; needs root, and says so and passes without it.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,7 +8,7 @@ use std::time::{Duration, Instant};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_ports::{Interface, Poller, RxBatch, TxBatch};
 
-use common::{FORWARD, P4INFO, PROGRAM, Switch, TO_CONTROLLER, controller, frame};
+use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, TO_CONTROLLER, controller, frame};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 
@@ -143,7 +141,7 @@ fn packets_are_conserved_and_the_end_is_clean() {
 
 /// Counts the packets of a capture.
 fn pcap_packets(path: &Path) -> usize {
-    common::capture(path).len()
+    crate::common::capture(path).len()
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! Ports that go down and come up: members that watch them, and replicas with backups.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{self, ActionProfileGroup, ActionProfileMember, PacketReplicationEngineEntry, TableEntry};
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::set_forwarding_pipeline_config_request::Action;

@@ -1,9 +1,7 @@
 //! Requests that no client should send: mutated, truncated, made of random bytes. Each gets an answer, and the switch goes on.
 
-mod common;
-
+use crate::common::*;
 use bytes::{Buf, BufMut};
-use common::*;
 use p4::entity::Entity::{self, *};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::update::Type::{Insert, Modify};

@@ -1,10 +1,8 @@
 //! Everything but table entries over the wire: written, read back, seen by packets, refused.
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::*;
+use crate::common::*;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::entity::Entity::{
     self, ActionProfileGroup, ActionProfileMember, CounterEntry, DigestEntry, MeterEntry, PacketReplicationEngineEntry,

@@ -1,13 +1,11 @@
 //! What can be watched from outside: metrics, and the trace of each packet.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
+use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
 use serde_json::{Value, json};
 use sluice_ports::pcap::PcapWriter;
 

@@ -1,8 +1,6 @@
 //! Match kinds, priorities, constant entries and what belongs to an entry.
 
-mod common;
-
-use common::{MS, SECOND, Switch, exact, lpm, range, ternary};
+use crate::common::{MS, SECOND, Switch, exact, lpm, range, ternary};
 use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig, Of};
 
 /// A request of `tables.p4`; the answer is (hit, colour).
@@ -115,7 +113,7 @@ fn wrong_requests_change_nothing_and_say_why() {
         "invalid argument: key field 'hdr.key.exact' is matched as exact"
     );
     let foreign = s.call(s.table("lpm_t"), "answer", &[1]);
-    let e = common::entry(vec![exact(1), exact(0)], 0, EntryAction::Call(foreign));
+    let e = crate::common::entry(vec![exact(1), exact(0)], 0, EntryAction::Call(foreign));
     assert!(matches!(s.engine.table_insert(0, t, &e), Err(ControlError::InvalidArgument(_))));
     assert_eq!(s.engine.table_len(t), 0);
     let c = s.table("const_t");

@@ -1,8 +1,6 @@
 //! Table entries over the wire: what is accepted, what it does to packets, what reads back, what is refused.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{self, DirectCounterEntry, DirectMeterEntry, TableEntry};
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::v1 as p4;

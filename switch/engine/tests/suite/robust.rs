@@ -1,10 +1,8 @@
 //! What must never happen: a panic, whatever program or packet comes along; and what is refused says where.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Switch, json, mutate};
+use crate::common::{Switch, json, mutate};
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
 use serde_json::{Value, json};

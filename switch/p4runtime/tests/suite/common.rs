@@ -1,6 +1,5 @@
 //! A switch with the program of `p4/everything.p4`, served on a loopback port, and a controller that talks to it.
 //! Packets are run through the device directly, as the data-plane thread does it.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 use std::time::Duration;

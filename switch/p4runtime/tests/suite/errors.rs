@@ -2,11 +2,9 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test errors` writes the file anew.
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::*;
+use crate::common::*;
 use p4::entity::Entity::{self, *};
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::set_forwarding_pipeline_config_request::Action;

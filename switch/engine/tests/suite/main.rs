@@ -1,0 +1,12 @@
+//! The engine as its users meet it: programs in, packets in and out.
+
+mod arrays;
+mod common;
+mod meters;
+mod native;
+mod paths;
+mod robust;
+mod selector;
+mod stacks;
+mod tables;
+mod variants;

@@ -1,0 +1,13 @@
+//! The P4Runtime server as its clients meet it.
+
+mod atomicity;
+mod common;
+mod errors;
+mod load;
+mod malformed;
+mod objects;
+mod pipelines;
+mod ports;
+mod roles;
+mod streams;
+mod tables;
