@@ -31,7 +31,7 @@ enum bit<8> KeyOp {
     look      = 0,   // mid-connection: a match, however old
     look_live = 1,   // a SYN that may not claim: a match that is not free
     claim     = 2,   // a SYN: keep a live match, or take a free slot
-    renew     = 3,   // its second pass: take its own slot, or a free one
+    renew     = 3,   // its second pass: take its own slot again
     touch     = 4,   // of a match, the later of its stamp and this one
     close     = 5    // of a match, this stamp
 }

@@ -44,9 +44,6 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
     @hidden
     action answer_echo() {
         hdr.icmp.type = ICMP_ECHO_REPLY;
-        // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.
-        bit<17> sum = (bit<17>)hdr.icmp.checksum + 0x0800;
-        hdr.icmp.checksum = sum[15:0] + (bit<16>)sum[16:16];
         hdr.ipv4.dst = hdr.ipv4.src;
         hdr.ipv4.src = address;
         hdr.ipv4.ttl = ECHO_TTL;
@@ -73,6 +70,12 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
         } else if (!ours) {
             meta.path = Path.routed;
         } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {
+            // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.
+            if (hdr.icmp.checksum >= 0xf800) {
+                hdr.icmp.checksum = hdr.icmp.checksum + 0x0801;
+            } else {
+                hdr.icmp.checksum = hdr.icmp.checksum + 0x0800;
+            }
             answer_echo();
             reflect();
         } else {

@@ -63,19 +63,25 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
                     rate_time_t last;
                     flow.apply(slot, fingerprint, meta.clock - (step << 5), meta.clock, hit, claimed, last);
 
-                    rate_time_t steps = (meta.clock & ~(step - 1)) - (last & ~(step - 1));
+                    // A step is a power of two: that so many have passed is a bit of their time.
+                    rate_time_t whole = -step;
+                    rate_time_t passed = (meta.clock & whole) - (last & whole);
+                    rate_time_t sixteen = passed & (whole << 4);
+                    rate_time_t eight = passed & (whole << 3);
+                    rate_time_t four = passed & (whole << 2);
+                    rate_time_t two = passed & (whole << 1);
                     RateOp op = RateOp.keep;
                     if (claimed == 1) {
                         op = RateOp.start;
-                    } else if (steps >= step << 4) {
+                    } else if (sixteen != 0) {
                         op = RateOp.quarter;
-                    } else if (steps >= step << 3) {
+                    } else if (eight != 0) {
                         op = RateOp.three_eighths;
-                    } else if (steps >= step << 2) {
+                    } else if (four != 0) {
                         op = RateOp.nine_sixteenths;
-                    } else if (steps >= step << 1) {
+                    } else if (two != 0) {
                         op = RateOp.three_quarters;
-                    } else if (steps != 0) {
+                    } else if (passed != 0) {
                         op = RateOp.seven_eighths;
                     }
                     if (hit == 1 || claimed == 1) {

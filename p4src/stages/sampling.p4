@@ -33,7 +33,8 @@ control Sampling(in headers_t hdr, in metadata_t meta) {
             if (share != 0) {
                 bit<16> drawn;
                 draw.apply(drawn);
-                if ((bit<32>)drawn < share) {
+                bit<32> below = share |-| (bit<32>)drawn;
+                if (below != 0) {
                     ring.apply(hdr.ipv4.dst);
                 }
             }

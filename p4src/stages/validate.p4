@@ -14,10 +14,15 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
+        // Of two fields, |-| says which is larger: hardware compares with constants only.
         bit<16> header_length = (bit<16>)hdr.ipv4.ihl << 2;
         bit<16> body = hdr.ipv4.total_length - header_length;
+        bit<16> header_missing = header_length |-| hdr.ipv4.total_length;
+        bit<16> frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
+        bit<16> tcp_missing = ((bit<16>)hdr.tcp.data_offset << 2) |-| body;
+        bit<16> udp_missing = hdr.udp.length |-| body;
 
-        if (hdr.ipv4.total_length < header_length || hdr.ipv4.total_length > meta.ipv4_room) {
+        if (header_missing != 0 || frame_missing != 0) {
             reject(DropReason.ipv4_length);
         } else if (hdr.ipv4.fragment_offset != 0) {
             reject(DropReason.fragment);
@@ -25,10 +30,9 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
                    || hdr.ipv4.dst[31:24] == 127 || hdr.ipv4.dst[31:24] == 0 || hdr.ipv4.dst[31:29] == 7
                    || hdr.ipv4.src == hdr.ipv4.dst) {
             reject(DropReason.martian);
-        } else if ((hdr.tcp.isValid()
-                    && (hdr.tcp.data_offset < 5 || body < (bit<16>)hdr.tcp.data_offset << 2))
+        } else if ((hdr.tcp.isValid() && (hdr.tcp.data_offset < 5 || tcp_missing != 0))
                    || (hdr.udp.isValid() && (hdr.udp.length < 8          // of a fragment: the whole datagram's
-                                             || (hdr.ipv4.more_fragments == 0 && hdr.udp.length > body)))
+                                             || (hdr.ipv4.more_fragments == 0 && udp_missing != 0)))
                    || (hdr.icmp.isValid() && body < 8)) {
             reject(DropReason.l4_length);
         }

@@ -27,18 +27,20 @@ void step_key(in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in t
     bool match = cell[62:32] == fingerprint;
     hit = 0;
     claimed = 0;
-    if (op == KeyOp.claim || op == KeyOp.renew) {
-        if (later(oldest, cell[31:0]) || (op == KeyOp.renew && match)) {
+    if (op == KeyOp.claim) {
+        if (later(oldest, cell[31:0])) {
             cell = fingerprint ++ stamp;
             claimed = 1;
         } else if (match) {
             hit = 1;
         }
     } else if (match) {
-        if (op == KeyOp.close || (op == KeyOp.touch && later(stamp, cell[31:0]))) {
+        if (op == KeyOp.close || ((op == KeyOp.touch || op == KeyOp.renew) && later(stamp, cell[31:0]))) {
             cell[31:0] = stamp;
         }
-        if (op != KeyOp.look_live || !later(oldest, cell[31:0])) {
+        if (op == KeyOp.renew) {
+            claimed = 1;
+        } else if (op != KeyOp.look_live || !later(oldest, cell[31:0])) {
             hit = 1;
         }
     }
