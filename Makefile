@@ -70,14 +70,20 @@ format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff format .
 	cd switch && cargo fmt
 
-p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names
+p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino: p4src/tna (docs/targets.md)
+ifeq ($(TARGET),tofino)
+	$(BIN)/python -m tools.p4_tofino build
+else
 	$(BIN)/python tools/p4.py build
 	$(BIN)/python tools/gen_names.py
+endif
 
-p4-check: $(STAMPS)/python ## sources, artefacts and names agree; no path touches a register twice
+p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets too; no path touches a register twice
 	$(BIN)/python tools/p4.py check
 	$(BIN)/python tools/gen_names.py --check
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
+	$(BIN)/python -m tools.target_contract
+	$(BIN)/python -m tools.p4_tofino check
 
 bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop; QUICK=1: two minutes
 	cd switch && cargo build --release --quiet --examples

@@ -1,0 +1,39 @@
+// TNA's clock counts nanoseconds in 48 bits and wraps after 78 hours. A register counts the turns, so that the times of the stages last
+// as long as they do elsewhere; what they count is a little longer: ticks of 2^26 ns (67.1 ms, not 65.5), and for the response rates
+// 2^20 ns (1.049 ms, not 1.024).
+#ifndef SLUICE_TNA_CLOCK_P4
+#define SLUICE_TNA_CLOCK_P4
+
+struct turns_t {
+    bit<32> last;                 // the clock at the latest packet, in 2^20 ns: 28 bits
+    bit<32> turns;
+}
+
+control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
+    bit<32> time = (bit<32>)nanoseconds[47:20];
+    bit<32> turns;
+
+    Register<turns_t, bit<1>>(1, { 0, 0 }) clock_turns;
+    RegisterAction<turns_t, bit<1>, bit<32>>(clock_turns) count_turns = {
+        // Half a turn behind: the clock has wrapped. Half a turn ahead: this packet was overtaken by one from behind the wrap.
+        void apply(inout turns_t cell, out bit<32> result) {
+            bool wrapped = (int<32>)(cell.last - time) > 0x8000000;
+            bool overtaken = (int<32>)(time - cell.last) > 0x8000000;
+            if (wrapped) {
+                cell.turns = cell.turns + 1;
+            }
+            if (!overtaken) {
+                cell.last = time;
+            }
+            result = cell.turns;
+        }
+    };
+
+    apply {
+        turns = count_turns.execute(0);
+        now = (turns[9:0] ++ nanoseconds[47:26]) + TICK_BASE;
+        clock = (turns[3:0] ++ nanoseconds[47:20]) + TICK_BASE;
+    }
+}
+
+#endif

@@ -1,0 +1,72 @@
+// TNA deparsers: headers in the order of the wire; what is not valid is not sent. Checksums are summed up here.
+#ifndef SLUICE_TNA_DEPARSER_P4
+#define SLUICE_TNA_DEPARSER_P4
+
+control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress_metadata_t meta,
+                              in ingress_intrinsic_metadata_for_deparser_t for_deparser) {
+    Checksum() ipv4;
+    Checksum() tcp;
+    Checksum() udp;
+    Checksum() icmp;
+    Checksum() inner_ipv4;
+    Checksum() inner_udp;
+    Resubmit() second_pass;
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            hdr.ipv4.checksum = ipv4.update({
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification,
+                hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
+                hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data });
+        }
+        if (meta.tcp_changed == 1) {
+            hdr.tcp.checksum = tcp.update({
+                meta.change.before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
+                meta.change.new_port, meta.acknowledged });
+        }
+        if (meta.udp_changed == 1) {
+            hdr.udp.checksum = udp.update({
+                meta.change.before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
+                meta.change.new_port }, true);
+        }
+        if (meta.inner_changed == 1) {
+            hdr.inner_ipv4.checksum = inner_ipv4.update({
+                meta.inner_ipv4_before, meta.change.old_address, meta.change.new_address });
+        }
+        if (meta.inner_udp_changed == 1) {
+            hdr.inner_transport.fourth = inner_udp.update({
+                meta.inner_udp_before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
+                meta.change.new_port }, true);
+        }
+        if (meta.icmp_changed == 1) {
+            hdr.icmp.checksum = icmp.update({ meta.change.before, meta.icmp_less, meta.icmp_more });
+        }
+        if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
+            second_pass.emit<resubmitted_h>({ meta.sluice.preferred, 0 });
+        }
+        packet.emit(meta.bridge);
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv4_options);
+        packet.emit(hdr.tcp);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.icmp);
+        packet.emit(hdr.inner_ipv4);
+        packet.emit(hdr.inner_ipv4_options);
+        packet.emit(hdr.inner_transport);
+    }
+}
+
+control SluiceEgressDeparser(packet_out packet, inout headers_t hdr, in egress_metadata_t meta,
+                             in egress_intrinsic_metadata_for_deparser_t for_deparser) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.ipv4);
+    }
+}
+
+#endif

@@ -1,0 +1,64 @@
+// The memory of admitted clients. A stateful unit has two inputs of 32 bits, and who, until when and since when are three: the
+// fingerprints and the stamps are two registers, the second behind the first.
+#ifndef SLUICE_TNA_CLIENTS_P4
+#define SLUICE_TNA_CLIENTS_P4
+
+typedef bit<16> client_slot_t;       // ADMITTED_CLIENTS in sizes.p4
+
+// With `admit` the client takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
+// before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
+// the client's address, so that no two clients of a destination are taken for each other.
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit, in ticks_t oldest, in ticks_t now,
+                        out bit<1> known) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
+    bit<32> key;
+    bit<16> before;
+
+    @id(0x20)
+    Register<bit<16>, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_clients;
+    RegisterAction<bit<16>, client_slot_t, bit<16>>(admitted_clients) read_client = {
+        void apply(inout bit<16> cell, out bit<16> result) {
+            result = cell;
+        }
+    };
+    RegisterAction<bit<16>, client_slot_t, bit<16>>(admitted_clients) write_client = {
+        void apply(inout bit<16> cell, out bit<16> result) {
+            result = cell;
+            cell = key[31:16];
+        }
+    };
+
+    @id(0x25)
+    Register<bit<32>, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_stamps;
+    RegisterAction<bit<32>, client_slot_t, bit<1>>(admitted_stamps) write_stamp = {
+        void apply(inout bit<32> cell, out bit<1> result) {
+            cell = now;
+            result = 0;
+        }
+    };
+    RegisterAction<bit<32>, client_slot_t, bit<1>>(admitted_stamps) renew_stamp = {
+        void apply(inout bit<32> cell, out bit<1> result) {
+            result = 0;
+            if ((int<32>)(cell - oldest) >= 0) {
+                cell = now;
+                result = 1;
+            }
+        }
+    };
+
+    apply {
+        known = 0;
+        key = hash.get({ client, destination });
+        if (admit == 1) {
+            write_client.execute(key[15:0]);
+            write_stamp.execute(key[15:0]);
+        } else {
+            before = read_client.execute(key[15:0]);
+            if (before == key[31:16]) {
+                known = renew_stamp.execute(key[15:0]);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,60 @@
+// Counters that operators read; no algorithm depends on them.
+#ifndef SLUICE_TNA_COUNTERS_P4
+#define SLUICE_TNA_COUNTERS_P4
+
+// Of each service.
+control ConnectionCounters(in metadata_t meta) {
+    @id(0x01)
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) offered;       // SYNs
+    @id(0x02)
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) refused;       // SYNs, by admission
+    @id(0x03)
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) claimed;       // connections pinned
+    @id(0x04)
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_new;  // SYNs that found both ways taken
+    @id(0x05)
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_mid;  // any other packet without a pin
+
+    apply {
+        if (meta.event == Event.syn) {
+            if (meta.second_pass == 0) {
+                offered.count(meta.service);
+            }
+            if (meta.claimed == 1) {
+                if (meta.preferred == 0) {
+                    claimed.count(meta.service);
+                }
+            } else if (meta.pinned == 0) {
+                if (meta.refused == 1) {
+                    refused.count(meta.service);
+                } else {
+                    unpinned_new.count(meta.service);
+                }
+            }
+        } else if (meta.pinned == 0) {
+            unpinned_mid.count(meta.service);
+        }
+    }
+}
+
+// Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
+// was to have it.
+control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
+    @id(0x06)
+    Counter<bit<64>, bit<8>>(REASONS, CounterType_t.PACKETS_AND_BYTES) verdicts;
+    @id(0x07)
+    Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts;
+    @id(0x08)
+    Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts_limited;
+
+    apply {
+        verdicts.count((bit<8>)verdict.drop);
+        if (verdict.punt != PuntReason.none) {
+            punts.count((bit<8>)verdict.punt);
+        } else if (wanted != PuntReason.none) {
+            punts_limited.count((bit<8>)wanted);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,170 @@
+// The comparison of two loads for their weights. Where there is no multiplication, the difference of logarithms does.
+#ifndef SLUICE_TNA_LIGHTER_P4
+#define SLUICE_TNA_LIGHTER_P4
+
+// 32 times the binary logarithm of a number below 2^17, by its highest four bits; of more, the highest. 0 of 0.
+// tools/tests/test_tna.py has the formula.
+control Logarithm(in bit<32> number, out bit<16> logarithm) {
+    @hidden
+    action is(bit<16> value) {
+        logarithm = value;
+    }
+
+    table logarithms {
+        key = { number : ternary @name("number"); }
+        actions = { is; }
+        const entries = {
+            32w0 : is(0);
+            32w0x00001 &&& 32w0xffffffff : is(0);
+            32w0x00002 &&& 32w0xffffffff : is(32);
+            32w0x00003 &&& 32w0xffffffff : is(51);
+            32w0x00004 &&& 32w0xffffffff : is(64);
+            32w0x00005 &&& 32w0xffffffff : is(74);
+            32w0x00006 &&& 32w0xffffffff : is(83);
+            32w0x00007 &&& 32w0xffffffff : is(90);
+            32w0x00008 &&& 32w0xffffffff : is(96);
+            32w0x00009 &&& 32w0xffffffff : is(101);
+            32w0x0000a &&& 32w0xffffffff : is(106);
+            32w0x0000b &&& 32w0xffffffff : is(111);
+            32w0x0000c &&& 32w0xffffffff : is(115);
+            32w0x0000d &&& 32w0xffffffff : is(118);
+            32w0x0000e &&& 32w0xffffffff : is(122);
+            32w0x0000f &&& 32w0xffffffff : is(125);
+            32w0x00010 &&& 32w0xfffffffe : is(129);
+            32w0x00012 &&& 32w0xfffffffe : is(135);
+            32w0x00014 &&& 32w0xfffffffe : is(139);
+            32w0x00016 &&& 32w0xfffffffe : is(144);
+            32w0x00018 &&& 32w0xfffffffe : is(148);
+            32w0x0001a &&& 32w0xfffffffe : is(151);
+            32w0x0001c &&& 32w0xfffffffe : is(155);
+            32w0x0001e &&& 32w0xfffffffe : is(158);
+            32w0x00020 &&& 32w0xfffffffc : is(162);
+            32w0x00024 &&& 32w0xfffffffc : is(167);
+            32w0x00028 &&& 32w0xfffffffc : is(172);
+            32w0x0002c &&& 32w0xfffffffc : is(176);
+            32w0x00030 &&& 32w0xfffffffc : is(180);
+            32w0x00034 &&& 32w0xfffffffc : is(184);
+            32w0x00038 &&& 32w0xfffffffc : is(187);
+            32w0x0003c &&& 32w0xfffffffc : is(190);
+            32w0x00040 &&& 32w0xfffffff8 : is(194);
+            32w0x00048 &&& 32w0xfffffff8 : is(200);
+            32w0x00050 &&& 32w0xfffffff8 : is(204);
+            32w0x00058 &&& 32w0xfffffff8 : is(209);
+            32w0x00060 &&& 32w0xfffffff8 : is(212);
+            32w0x00068 &&& 32w0xfffffff8 : is(216);
+            32w0x00070 &&& 32w0xfffffff8 : is(219);
+            32w0x00078 &&& 32w0xfffffff8 : is(222);
+            32w0x00080 &&& 32w0xfffffff0 : is(227);
+            32w0x00090 &&& 32w0xfffffff0 : is(232);
+            32w0x000a0 &&& 32w0xfffffff0 : is(236);
+            32w0x000b0 &&& 32w0xfffffff0 : is(241);
+            32w0x000c0 &&& 32w0xfffffff0 : is(244);
+            32w0x000d0 &&& 32w0xfffffff0 : is(248);
+            32w0x000e0 &&& 32w0xfffffff0 : is(251);
+            32w0x000f0 &&& 32w0xfffffff0 : is(254);
+            32w0x00100 &&& 32w0xffffffe0 : is(259);
+            32w0x00120 &&& 32w0xffffffe0 : is(264);
+            32w0x00140 &&& 32w0xffffffe0 : is(268);
+            32w0x00160 &&& 32w0xffffffe0 : is(273);
+            32w0x00180 &&& 32w0xffffffe0 : is(277);
+            32w0x001a0 &&& 32w0xffffffe0 : is(280);
+            32w0x001c0 &&& 32w0xffffffe0 : is(283);
+            32w0x001e0 &&& 32w0xffffffe0 : is(286);
+            32w0x00200 &&& 32w0xffffffc0 : is(291);
+            32w0x00240 &&& 32w0xffffffc0 : is(296);
+            32w0x00280 &&& 32w0xffffffc0 : is(301);
+            32w0x002c0 &&& 32w0xffffffc0 : is(305);
+            32w0x00300 &&& 32w0xffffffc0 : is(309);
+            32w0x00340 &&& 32w0xffffffc0 : is(312);
+            32w0x00380 &&& 32w0xffffffc0 : is(315);
+            32w0x003c0 &&& 32w0xffffffc0 : is(319);
+            32w0x00400 &&& 32w0xffffff80 : is(323);
+            32w0x00480 &&& 32w0xffffff80 : is(328);
+            32w0x00500 &&& 32w0xffffff80 : is(333);
+            32w0x00580 &&& 32w0xffffff80 : is(337);
+            32w0x00600 &&& 32w0xffffff80 : is(341);
+            32w0x00680 &&& 32w0xffffff80 : is(344);
+            32w0x00700 &&& 32w0xffffff80 : is(347);
+            32w0x00780 &&& 32w0xffffff80 : is(351);
+            32w0x00800 &&& 32w0xffffff00 : is(355);
+            32w0x00900 &&& 32w0xffffff00 : is(360);
+            32w0x00a00 &&& 32w0xffffff00 : is(365);
+            32w0x00b00 &&& 32w0xffffff00 : is(369);
+            32w0x00c00 &&& 32w0xffffff00 : is(373);
+            32w0x00d00 &&& 32w0xffffff00 : is(376);
+            32w0x00e00 &&& 32w0xffffff00 : is(379);
+            32w0x00f00 &&& 32w0xffffff00 : is(383);
+            32w0x01000 &&& 32w0xfffffe00 : is(387);
+            32w0x01200 &&& 32w0xfffffe00 : is(392);
+            32w0x01400 &&& 32w0xfffffe00 : is(397);
+            32w0x01600 &&& 32w0xfffffe00 : is(401);
+            32w0x01800 &&& 32w0xfffffe00 : is(405);
+            32w0x01a00 &&& 32w0xfffffe00 : is(408);
+            32w0x01c00 &&& 32w0xfffffe00 : is(411);
+            32w0x01e00 &&& 32w0xfffffe00 : is(415);
+            32w0x02000 &&& 32w0xfffffc00 : is(419);
+            32w0x02400 &&& 32w0xfffffc00 : is(424);
+            32w0x02800 &&& 32w0xfffffc00 : is(429);
+            32w0x02c00 &&& 32w0xfffffc00 : is(433);
+            32w0x03000 &&& 32w0xfffffc00 : is(437);
+            32w0x03400 &&& 32w0xfffffc00 : is(440);
+            32w0x03800 &&& 32w0xfffffc00 : is(443);
+            32w0x03c00 &&& 32w0xfffffc00 : is(447);
+            32w0x04000 &&& 32w0xfffff800 : is(451);
+            32w0x04800 &&& 32w0xfffff800 : is(456);
+            32w0x05000 &&& 32w0xfffff800 : is(461);
+            32w0x05800 &&& 32w0xfffff800 : is(465);
+            32w0x06000 &&& 32w0xfffff800 : is(469);
+            32w0x06800 &&& 32w0xfffff800 : is(472);
+            32w0x07000 &&& 32w0xfffff800 : is(475);
+            32w0x07800 &&& 32w0xfffff800 : is(479);
+            32w0x08000 &&& 32w0xfffff000 : is(483);
+            32w0x09000 &&& 32w0xfffff000 : is(488);
+            32w0x0a000 &&& 32w0xfffff000 : is(493);
+            32w0x0b000 &&& 32w0xfffff000 : is(497);
+            32w0x0c000 &&& 32w0xfffff000 : is(501);
+            32w0x0d000 &&& 32w0xfffff000 : is(504);
+            32w0x0e000 &&& 32w0xfffff000 : is(507);
+            32w0x0f000 &&& 32w0xfffff000 : is(511);
+            32w0x10000 &&& 32w0xffffe000 : is(515);
+            32w0x12000 &&& 32w0xffffe000 : is(520);
+            32w0x14000 &&& 32w0xffffe000 : is(525);
+            32w0x16000 &&& 32w0xffffe000 : is(529);
+            32w0x18000 &&& 32w0xffffe000 : is(533);
+            32w0x1a000 &&& 32w0xffffe000 : is(536);
+            32w0x1c000 &&& 32w0xffffe000 : is(539);
+            32w0x1e000 &&& 32w0xffffe000 : is(543);
+        }
+        const default_action = is(544);
+    }
+
+    apply {
+        logarithms.apply();
+    }
+}
+
+// Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
+// eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide.
+control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
+    Logarithm() of_load;
+    Logarithm() of_weight;
+    Logarithm() of_other_load;
+    Logarithm() of_other_weight;
+
+    apply {
+        bit<16> first;
+        bit<16> by_first;
+        bit<16> other;
+        bit<16> by_other;
+        of_load.apply(load + 1, first);
+        of_weight.apply((bit<32>)weight, by_first);
+        of_other_load.apply(other_load + 1, other);
+        of_other_weight.apply((bit<32>)other_weight, by_other);
+        bit<16> work = first + by_other;
+        bit<16> other_work = other + by_first + 5;
+        bit<16> more = other_work - work;
+        other_is = more[15:15];
+    }
+}
+
+#endif

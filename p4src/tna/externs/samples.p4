@@ -1,0 +1,39 @@
+// Random numbers, and the ring of sampled destinations.
+#ifndef SLUICE_TNA_SAMPLES_P4
+#define SLUICE_TNA_SAMPLES_P4
+
+control Draw(out bit<16> drawn) {
+    Random<bit<16>>() random;
+
+    apply {
+        drawn = random.get();
+    }
+}
+
+// `sample_next` counts what was ever sampled; its low bits are the place of the next one.
+typedef bit<10> sample_place_t; // SAMPLES in sizes.p4
+
+control SampleRing(in ipv4_t destination) {
+    @id(0x2a)
+    Register<bit<32>, bit<1>>(1, 0) sample_next;
+    RegisterAction<bit<32>, bit<1>, bit<32>>(sample_next) next = {
+        void apply(inout bit<32> cell, out bit<32> result) {
+            result = cell;
+            cell = cell + 1;
+        }
+    };
+    @id(0x2b)
+    Register<ipv4_t, sample_place_t>(SAMPLES, 0) sample_ring;
+    RegisterAction<ipv4_t, sample_place_t, ipv4_t>(sample_ring) write = {
+        void apply(inout ipv4_t cell) {
+            cell = destination;
+        }
+    };
+
+    apply {
+        bit<32> place = next.execute(0);
+        write.execute((sample_place_t)place);
+    }
+}
+
+#endif

@@ -1,0 +1,37 @@
+// TNA intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
+//
+//   drops  truncated, ipv4_checksum; unsupported and ipv4_header are the parser's
+//
+// Ingress is not told how long a frame is: an IPv4 packet that says it is longer than its frame is forwarded as it is.
+#ifndef SLUICE_TNA_INTAKE_P4
+#define SLUICE_TNA_INTAKE_P4
+
+control Intake(inout headers_t hdr, inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
+               in ingress_intrinsic_metadata_from_parser_t from_parser) {
+    Clock() clock;
+
+    apply {
+        meta.sluice.ingress_port = (bit<16>)intrinsic.ingress_port;
+        meta.sluice.ipv4_room = 0xffff;
+        clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);
+        meta.sluice.path = Path.ipv4;
+        if (hdr.packet_out.isValid()) {
+            meta.sluice.verdict.egress_port = hdr.packet_out.egress_port;
+            hdr.packet_out.setInvalid();
+            meta.sluice.path = Path.done;
+        } else if (intrinsic.ingress_port == TNA_CPU_PORT) {
+            meta.sluice.verdict.drop = DropReason.cpu_header;
+        } else if (meta.sluice.verdict.drop == DropReason.none) {
+            if (from_parser.parser_err != PARSER_ERROR_OK) {
+                meta.sluice.verdict.drop = DropReason.truncated;
+            } else if (meta.ipv4_checksum_wrong) {
+                meta.sluice.verdict.drop = DropReason.ipv4_checksum;
+            }
+        }
+        if (meta.sluice.verdict.drop != DropReason.none) {
+            meta.sluice.path = Path.done;
+        }
+    }
+}
+
+#endif

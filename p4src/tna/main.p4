@@ -1,0 +1,133 @@
+// sluice for Tofino 1 (TNA). Ingress decides; egress counts what it forwarded.
+#include <core.p4>
+#include <tna.p4>
+
+#include "../common/types.p4"
+#include "../common/sizes.p4"
+#include "../common/constants.p4"
+#include "../common/headers.p4"
+#include "../common/metadata.p4"
+
+#include "target.p4"
+#include "clock.p4"
+
+#include "externs/counters.p4"
+#include "externs/meters.p4"
+#include "externs/choice.p4"
+#include "externs/pins.p4"
+#include "externs/load_cells.p4"
+#include "externs/lighter.p4"
+#include "externs/ledger_cells.p4"
+#include "externs/samples.p4"
+#include "externs/clients.p4"
+#include "externs/request_cells.p4"
+#include "externs/rate_cells.p4"
+
+#include "../stages/ports.p4"
+#include "../stages/validate.p4"
+#include "../stages/classify.p4"
+#include "../stages/local.p4"
+#include "../stages/hop_limit.p4"
+#include "../stages/sampling.p4"
+#include "../stages/admission.p4"
+#include "../stages/destinations.p4"
+#include "../stages/balance.p4"
+#include "../stages/connections.p4"
+#include "../stages/requests.p4"
+#include "../stages/refusal.p4"
+#include "../stages/translate.p4"
+#include "../stages/second_look.p4"
+#include "../stages/forward.p4"
+#include "../stages/ledger.p4"
+#include "../stages/rates.p4"
+
+#include "parser.p4"
+#include "checksums.p4"
+#include "intake.p4"
+#include "bridge.p4"
+#include "verdict.p4"
+#include "deparser.p4"
+
+control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
+                      in ingress_intrinsic_metadata_from_parser_t from_parser,
+                      inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
+                      inout ingress_intrinsic_metadata_for_tm_t for_tm) {
+    Intake() intake;
+    Ports() ports;
+    Validate() validate;
+    Classify() classify;
+    Local() local;
+    HopLimit() hop_limit;
+    Sampling() sampling;
+    Admission() admission;
+    Destinations() destinations;
+    Balance() balance;
+    Connections() connections;
+    Requests() requests;
+    Refusal() refusal;
+    ResetChecksum() reset_checksum;
+    Translate() translate;
+    SecondLook() second_look;
+    AdjustChecksums() adjust_checksums;
+    Forward() forward;
+    Bridge() bridge;
+    Verdict() verdict;
+
+#define meta all.sluice
+    apply {
+        intake.apply(hdr, all, intrinsic, from_parser);
+
+        if (meta.path != Path.done)                                         ports.apply(hdr, meta);
+        if (meta.path == Path.ipv4)                                         validate.apply(hdr, meta);
+        if (meta.path == Path.ipv4)                                         classify.apply(hdr, meta);
+        if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
+        if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
+
+        if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(hdr, meta);
+        if (meta.path == Path.to_service)                                   admission.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta);
+        if (meta.path == Path.to_service)                                   balance.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta);
+        if (meta.request == 1)                                              requests.apply(meta);
+        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
+        if (meta.verdict.drop == DropReason.admission_reset)                reset_checksum.apply(hdr, all);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
+        if (meta.pinned == 1)                                               second_look.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, all);
+
+        if (meta.path != Path.done)                                         forward.apply(hdr, meta);
+        if (meta.path != Path.done)                                         bridge.apply(meta, all.bridge);
+
+        if (meta.choose_again == 1) {
+            for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
+        } else {
+            verdict.apply(hdr, meta, for_deparser, for_tm);
+        }
+    }
+#undef meta
+}
+
+control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress_intrinsic_metadata_t intrinsic,
+                     in egress_intrinsic_metadata_from_parser_t from_parser,
+                     inout egress_intrinsic_metadata_for_deparser_t for_deparser,
+                     inout egress_intrinsic_metadata_for_output_port_t for_port) {
+    Unbridge() unbridge;
+    Ledger() ledger;
+    Rates() rates;
+
+    apply {
+        unbridge.apply(all.bridge, all.sluice);
+        ledger.apply(all.sluice);
+        if (all.sluice.path == Path.from_server || (all.sluice.path == Path.routed && all.sluice.inside == 1)) {
+            rates.apply(hdr, all.sluice);
+        }
+    }
+}
+
+@pa_auto_init_metadata
+@pkginfo(name = "sluice", version = "0.1.0")
+Pipeline(SluiceIngressParser(), SluiceIngress(), SluiceIngressDeparser(),
+         SluiceEgressParser(), SluiceEgress(), SluiceEgressDeparser()) pipe;
+
+@pkginfo(name = "sluice", version = "0.1.0")
+Switch(pipe) main;

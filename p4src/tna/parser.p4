@@ -1,0 +1,188 @@
+// TNA parsers. Ingress as on every target: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP
+// error, the packet it is about. A parser of Tofino raises no errors of a program's own: what it does not like is a verdict already.
+// A header that goes past the end of the frame is an error of the hardware; intake reads it.
+#ifndef SLUICE_TNA_PARSER_P4
+#define SLUICE_TNA_PARSER_P4
+
+parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t meta,
+                           out ingress_intrinsic_metadata_t intrinsic) {
+    Checksum() ipv4_checksum;
+
+    state start {
+        packet.extract(intrinsic);
+        transition select(intrinsic.resubmit_flag) {
+            0 : skip_port_metadata;
+            1 : parse_resubmitted;
+        }
+    }
+
+    state skip_port_metadata {
+        packet.advance(PORT_METADATA_SIZE);
+        transition parse_port;
+    }
+
+    state parse_resubmitted {
+        packet.extract(meta.resubmitted);
+        meta.sluice.preferred = meta.resubmitted.preferred;
+        meta.sluice.second_pass = 1;
+        transition parse_port;
+    }
+
+    state parse_port {
+        transition select(intrinsic.ingress_port) {
+            TNA_CPU_PORT : parse_packet_out;
+            default      : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_ARP  : parse_arp;
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.type) {
+            ETHERTYPE_ARP  : parse_arp;
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+    }
+
+    state parse_arp {
+        packet.extract(hdr.arp);
+        transition select(hdr.arp.hardware, hdr.arp.protocol) {
+            (1, ETHERTYPE_IPV4) : check_arp_lengths;
+            default             : unsupported;
+        }
+    }
+
+    state check_arp_lengths {
+        transition select(hdr.arp.hardware_length, hdr.arp.protocol_length) {
+            (6, 4)  : accept;
+            default : unsupported;
+        }
+    }
+
+    state unsupported {
+        meta.sluice.verdict.drop = DropReason.unsupported;
+        transition accept;
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        ipv4_checksum.add(hdr.ipv4);
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
+            (4, 5)         : check_ipv4;
+            (4, 6 &&& 0xe) : parse_ipv4_options;
+            (4, 8 &&& 0x8) : parse_ipv4_options;
+            default        : bad_ipv4_header;
+        }
+    }
+
+    state bad_ipv4_header {
+        meta.sluice.verdict.drop = DropReason.ipv4_header;
+        transition accept;
+    }
+
+    state parse_ipv4_options {
+        packet.extract(hdr.ipv4_options, (bit<32>)(((bit<16>)hdr.ipv4.ihl - 5) * 32));
+        ipv4_checksum.add(hdr.ipv4_options);
+        transition check_ipv4;
+    }
+
+    state check_ipv4 {
+        meta.ipv4_checksum_wrong = ipv4_checksum.verify();
+        transition select(hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0, PROTOCOL_TCP)  : parse_tcp;
+            (0, PROTOCOL_UDP)  : parse_udp;
+            (0, PROTOCOL_ICMP) : parse_icmp;
+            default            : accept;
+        }
+    }
+
+    state parse_tcp {
+        packet.extract(hdr.tcp);
+        transition accept;
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition accept;
+    }
+
+    state parse_icmp {
+        packet.extract(hdr.icmp);
+        transition select(hdr.icmp.type) {
+            ICMP_UNREACHABLE       : parse_inner_ipv4;
+            ICMP_TIME_EXCEEDED     : parse_inner_ipv4;
+            ICMP_PARAMETER_PROBLEM : parse_inner_ipv4;
+            default                : accept;
+        }
+    }
+
+    state parse_inner_ipv4 {
+        packet.extract(hdr.inner_ipv4);
+        transition select(hdr.inner_ipv4.version, hdr.inner_ipv4.ihl) {
+            (4, 5)         : parse_inner_transport;
+            (4, 6 &&& 0xe) : parse_inner_ipv4_options;
+            (4, 8 &&& 0x8) : parse_inner_ipv4_options;
+            default        : bad_ipv4_header;
+        }
+    }
+
+    state parse_inner_ipv4_options {
+        packet.extract(hdr.inner_ipv4_options, (bit<32>)(((bit<16>)hdr.inner_ipv4.ihl - 5) * 32));
+        transition parse_inner_transport;
+    }
+
+    state parse_inner_transport {
+        transition select(hdr.inner_ipv4.fragment_offset, hdr.inner_ipv4.protocol) {
+            (0, PROTOCOL_TCP) : parse_inner_ports;
+            (0, PROTOCOL_UDP) : parse_inner_ports;
+            default           : accept;
+        }
+    }
+
+    state parse_inner_ports {
+        packet.extract(hdr.inner_transport);
+        meta.sluice.icmp_error = 1;
+        transition accept;
+    }
+}
+
+// Behind the bridge, the packet as far as the length in its IPv4 header.
+parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta,
+                          out egress_intrinsic_metadata_t intrinsic) {
+    state start {
+        packet.extract(intrinsic);
+        packet.extract(meta.bridge);
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            ETHERTYPE_VLAN : parse_vlan;
+            default        : parse_ipv4;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition parse_ipv4;
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition accept;
+    }
+}
+
+#endif

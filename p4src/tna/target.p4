@@ -1,0 +1,71 @@
+// What Tofino hands over between its two pipelines and its two passes, and where its controller is.
+#ifndef SLUICE_TNA_TARGET_P4
+#define SLUICE_TNA_TARGET_P4
+
+// The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
+const PortId_t TNA_CPU_PORT = 192;
+
+// Times that are compared in a stateful unit together with two others: parameters of the register (BF Runtime), not of the stage's
+// table (P4Runtime), whose own must agree with them.
+const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
+const bit<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
+
+const ResubmitType_t RESUBMIT_SECOND_PASS = 1;
+
+// What a second pass knows of the first: 64 bits, all that Tofino 1 takes along.
+header resubmitted_h {
+    server_id_t preferred;
+    bit<48>     unused;
+}
+
+// What egress needs to count a forwarded packet. The connection of a routed response is the one it would be from a server.
+header bridge_h {
+    bit<8>      path;
+    bit<8>      event;
+    bit<8>      state;
+    bit<1>      pinned;
+    bit<1>      inside;
+    bit<6>      unused;
+    server_id_t server;
+    bit<16>     payload;
+    rate_time_t clock;
+    ipv4_t      client;
+    ipv4_t      service;
+    l4_port_t   client_port;
+    l4_port_t   service_port;
+    bit<8>      protocol;
+}
+
+// The words that a transport checksum changes by, complements of the old and the new ones; the deparser adds them up.
+struct change_t {
+    bit<16> before;               // the complement of the checksum that was
+    ipv4_t  old_address;          // its complement
+    ipv4_t  new_address;
+    bit<16> old_port;             // its complement
+    bit<16> new_port;
+}
+
+struct ingress_metadata_t {
+    metadata_t    sluice;
+    resubmitted_h resubmitted;    // of a second pass; parser
+    bridge_h      bridge;         // valid when egress has something to count; bridge
+    bool          ipv4_checksum_wrong; // parser
+    change_t      change;         // of the transport, or of the ICMP message; checksums
+    bit<32>       acknowledged;   // one more word of a reset; checksums
+    bit<32>       icmp_less;      // the words that an ICMP error's checksum changes by: a complement,
+    bit<32>       icmp_more;      // and what is added; checksums
+    bit<16>       inner_ipv4_before;  // complements of the checksums inside an ICMP error; checksums
+    bit<16>       inner_udp_before;
+    bit<1>        tcp_changed;    // which checksums the deparser writes; checksums
+    bit<1>        udp_changed;
+    bit<1>        icmp_changed;
+    bit<1>        inner_changed;
+    bit<1>        inner_udp_changed;
+}
+
+struct egress_metadata_t {
+    metadata_t sluice;
+    bridge_h   bridge;
+}
+
+#endif

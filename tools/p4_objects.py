@@ -1,0 +1,127 @@
+"""What a control plane can name in a P4 program: tables, actions, registers, counters, meters, action profiles.
+
+Taken from P4Info where a program has been compiled, and from the sources where it has not: every object of `p4src/`
+carries its `@id`. Only what is comparable between targets is kept: the kind, the number below the kind's prefix, the
+size, and of tables the key. Of P4Info's names the last component is kept; sources have no other.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from finsy.proto import p4i
+from google.protobuf import text_format
+
+ROOT = Path(__file__).resolve().parent.parent
+P4SRC = ROOT / "p4src"
+LOW = 0xFFFFFF
+"""An id without its kind's prefix, which is another one for TNA's own externs."""
+
+
+class ObjectsError(Exception):
+    """A source that cannot be read, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Object:
+    """One object. `key` is a table's fields as `name:kind`, with selectors' fields left out, as P4Info does."""
+
+    kind: str
+    number: int
+    name: str
+    size: int = 0
+    key: tuple[str, ...] = ()
+
+
+KINDS = {
+    "action": "action",
+    "table": "table",
+    "register": "register",
+    "Register": "register",
+    "counter": "counter",
+    "Counter": "counter",
+    "meter": "meter",
+    "Meter": "meter",
+    "action_selector": "action profile",
+    "ActionProfile": "action profile",
+}
+
+DECLARATION = re.compile(
+    r"@id\((0x[0-9a-fA-F]+)\)\s*(?:@\w+\s*)*(?P<kind>" + "|".join(KINDS) + r")\b\s*"
+    r"(?:<[^()]*>)?\s*(?:\((?P<arguments>[^)]*)\)\s*)?(?P<name>\w+)"
+)
+SIZE = re.compile(r"const bit<32> (\w+)\s*= (\d+);")
+KEY_FIELD = re.compile(r':\s*(\w+)\s+@name\("(\w+)"\)')
+
+
+def constants(p4src: Path) -> dict[str, int]:
+    """The sizes of common/sizes.p4 by name."""
+    return {name: int(value) for name, value in SIZE.findall((p4src / "common/sizes.p4").read_text())}
+
+
+def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
+    """The objects of one source; ObjectsError for a size without a name in `sizes`."""
+    for found in DECLARATION.finditer(text):
+        kind, name = KINDS[found["kind"]], found["name"]
+        number = int(found[1], 16) & LOW
+        if kind == "action":
+            yield Object(kind, number, name)
+        elif kind == "table":
+            body = text[found.end() : text.index("\n    }\n", found.end())]
+            key = tuple(f"{field}:{match}" for match, field in KEY_FIELD.findall(body))
+            size = re.search(r"size = (\w+);", body)
+            yield Object(kind, number, name, sized(size[1] if size else "", name, sizes), key)
+        else:
+            words = [word.strip() for word in (found["arguments"] or "").split(",")]
+            named = [word for word in words if word in sizes or word.isdigit()]
+            yield Object(kind, number, name, sized(named[0] if named else "", name, sizes))
+
+
+def sized(word: str, name: str, sizes: dict[str, int]) -> int:
+    """A size as a number."""
+    if word.isdigit():
+        return int(word)
+    if word in sizes:
+        return sizes[word]
+    raise ObjectsError(f"{name} has the size {word!r}: write a number, or a constant of p4src/common/sizes.p4")
+
+
+def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
+    """The objects of a target's program by kind and name: those of the stages and its own."""
+    sizes = constants(p4src)
+    paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
+    found = [each for path in paths for each in in_source(path.read_text(), sizes)]
+    return by_name(found)
+
+
+def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
+    """The objects of a compiled program by kind and name."""
+    info = text_format.Parse(path.read_text(), p4i.P4Info())
+    found = [Object("action", each.preamble.id & LOW, last(each.preamble.name)) for each in info.actions]
+    for table in info.tables:
+        match = p4i.MatchField.MatchType
+        key = tuple(f"{field.name}:{match.Name(field.match_type).lower()}" for field in table.match_fields)
+        found.append(Object("table", table.preamble.id & LOW, last(table.preamble.name), table.size, key))
+    for kind, each in (
+        *(("register", each) for each in info.registers),
+        *(("counter", each) for each in info.counters),
+        *(("meter", each) for each in info.meters),
+        *(("action profile", each) for each in info.action_profiles),
+    ):
+        found.append(Object(kind, each.preamble.id & LOW, last(each.preamble.name), each.size))
+    return by_name([each for each in found if each.name != "NoAction"])
+
+
+def by_name(found: list[Object]) -> dict[tuple[str, str], Object]:
+    """By kind and name; ObjectsError where two have the same."""
+    objects = {(each.kind, each.name): each for each in found}
+    if len(objects) != len(found):
+        twice = sorted(each.name for each in found if objects[each.kind, each.name] is not each)
+        raise ObjectsError(f"declared twice: {', '.join(twice)}")
+    return objects
+
+
+def last(name: str) -> str:
+    """The last component of a name."""
+    return name.rsplit(".", 1)[-1]

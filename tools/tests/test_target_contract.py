@@ -1,0 +1,108 @@
+"""Both targets offer a control plane the same objects, and every difference is caught."""
+
+import math
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools import p4_objects, target_contract
+from tools.p4_objects import P4SRC, Object
+
+REGISTER = ("register", "pin_key_1")
+
+
+@pytest.fixture
+def v1model() -> dict[tuple[str, str], Object]:
+    return p4_objects.of_sources("v1model")
+
+
+@pytest.fixture
+def tofino() -> dict[tuple[str, str], Object]:
+    return p4_objects.of_sources("tna")
+
+
+def test_the_targets_agree(v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]) -> None:
+    assert target_contract.differences(v1model, tofino) == []
+    assert target_contract.unlike() == []
+
+
+def test_sources_say_what_p4info_says(v1model: dict[tuple[str, str], Object]) -> None:
+    assert v1model == p4_objects.of_p4info(target_contract.V1MODEL_P4INFO)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"number": 7}, "register pin_key_1: @id 0x1 on v1model, 0x7 on Tofino"),
+        ({"size": 65536}, "register pin_key_1: size 131072 on v1model, 65536 on Tofino"),
+    ],
+)
+def test_a_difference_is_named(
+    v1model: dict[tuple[str, str], Object],
+    tofino: dict[tuple[str, str], Object],
+    changes: dict[str, int],
+    said: str,
+) -> None:
+    other = {**tofino, REGISTER: replace(tofino[REGISTER], **changes)}
+    assert target_contract.differences(v1model, other) == [said]
+
+
+def test_another_key_is_named(v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]) -> None:
+    where = ("table", "choose")
+    other = {**tofino, where: replace(tofino[where], key=("service:ternary",))}
+    assert target_contract.differences(v1model, other) == [
+        "table choose: key ('service:exact',) on v1model, ('service:ternary',) on Tofino"
+    ]
+
+
+def test_what_is_missing_or_new_is_named(
+    v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]
+) -> None:
+    less_tofino = {where: each for where, each in tofino.items() if where != REGISTER}
+    less_v1model = {where: each for where, each in v1model.items() if where != REGISTER}
+    assert target_contract.differences(v1model, less_tofino) == ["register pin_key_1: not on Tofino"]
+    assert target_contract.differences(less_v1model, tofino) == ["register pin_key_1: not on v1model"]
+
+
+def test_an_allowance_that_is_not_needed_is_named(
+    v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]
+) -> None:
+    without = {where: each for where, each in tofino.items() if where != ("register", "rate_last")}
+    (said,) = target_contract.differences(v1model, without)
+    assert said.startswith("register rate_last: allowed to be on Tofino only, and is not")
+
+
+def test_another_parameter_and_a_stage_left_out_are_named(tmp_path: Path) -> None:
+    shutil.copytree(P4SRC, tmp_path / "p4src")
+    meters = tmp_path / "p4src/tna/externs/meters.p4"
+    meters.write_text(meters.read_text().replace("in PuntReason reason, ", ""))
+    main = tmp_path / "p4src/tna/main.p4"
+    main.write_text(main.read_text().replace('#include "../stages/rates.p4"\n', ""))
+    stages, control = target_contract.unlike(tmp_path / "p4src")
+    assert stages.startswith("main.p4 includes the stages")
+    assert control == (
+        "control PuntMeter: (in PuntReason reason, out bit<1> limited) on v1model, (out bit<1> limited) on Tofino"
+    )
+
+
+def test_a_size_without_a_name_is_refused() -> None:
+    with pytest.raises(p4_objects.ObjectsError, match=r"cells has the size ''"):
+        list(p4_objects.in_source("@id(0x16000001) register<bit<8>>(MANY) cells;", {}))
+
+
+def logarithms() -> list[tuple[int, int, int]]:
+    """Value, mask and result of every entry of `logarithms`, but for that of 0."""
+    text = (P4SRC / "tna/externs/lighter.p4").read_text()
+    entry = re.compile(r"32w(0x[0-9a-f]+) &&& 32w(0x[0-9a-f]+) : is\((\d+)\);")
+    return [(int(value, 16), int(mask, 16), int(result)) for value, mask, result in entry.findall(text)]
+
+
+def test_the_logarithms_cover_17_bits_once_and_are_near() -> None:
+    entries = logarithms()
+    for number in [*range(1, 4096), *range(4096, 1 << 17, 61), (1 << 17) - 1]:
+        (found,) = [result for value, mask, result in entries if number & mask == value]
+        assert abs(found - 32 * math.log2(number)) < 3.3
+    assert not [entry for entry in entries if (1 << 17) & entry[1] == entry[0]]
