@@ -15,17 +15,17 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
 
     Register<turns_t, bit<1>>(1, { 0, 0 }) clock_turns;
     RegisterAction<turns_t, bit<1>, bit<32>>(clock_turns) count_turns = {
-        // Half a turn behind: the clock has wrapped. Half a turn ahead: this packet was overtaken by one from behind the wrap.
+        // Half a turn behind: the clock has wrapped. Half a turn ahead: this packet was overtaken by one from behind the wrap. What is given
+        // is the count before: a unit gives 0 for a word that it might have changed and has not. So the first packet of a turn
+        // is taken for one of 78 hours ago.
         void apply(inout turns_t cell, out bit<32> result) {
-            bool wrapped = (int<32>)(cell.last - time) > 0x8000000;
-            bool overtaken = (int<32>)(time - cell.last) > 0x8000000;
-            if (wrapped) {
+            result = cell.turns;
+            if ((int<32>)(cell.last - time) > 0x8000000) {
                 cell.turns = cell.turns + 1;
             }
-            if (!overtaken) {
+            if ((int<32>)(time - cell.last) <= 0x8000000) {
                 cell.last = time;
             }
-            result = cell.turns;
         }
     };
 

@@ -22,8 +22,7 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit
         }
     };
     RegisterAction<bit<16>, client_slot_t, bit<16>>(admitted_clients) write_client = {
-        void apply(inout bit<16> cell, out bit<16> result) {
-            result = cell;
+        void apply(inout bit<16> cell) {
             cell = key[31:16];
         }
     };
@@ -31,9 +30,8 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit
     @id(0x25)
     Register<bit<32>, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_stamps;
     RegisterAction<bit<32>, client_slot_t, bit<1>>(admitted_stamps) write_stamp = {
-        void apply(inout bit<32> cell, out bit<1> result) {
+        void apply(inout bit<32> cell) {
             cell = now;
-            result = 0;
         }
     };
     RegisterAction<bit<32>, client_slot_t, bit<1>>(admitted_stamps) renew_stamp = {

@@ -26,7 +26,8 @@ struct pin_key_t {
     bit<32> f1;
 }
 
-// What a stateful unit says of two comparisons: one bit of four.
+// What a stateful unit says of two comparisons: one bit of four. (They stand in full wherever they are used: p4c's Tofino back end
+// takes no local variables of type bool in a RegisterAction.)
 typedef bit<8> compared_t;
 const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
@@ -71,29 +72,26 @@ control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool free = (int<32>)(cell.f1 - oldest) < 0;
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, free);
-            if (free) {
+            bit<32> pending = pending_1.read();
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
+            if ((int<32>)(cell.f1 - oldest) < 0) {
                 cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = oldest + pending_1.read();
+                cell.f1 = oldest + pending;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool match = cell.fingerprint == (bit<32>)fingerprint;
-            bool earlier = (int<32>)(cell.f1 - stamp) < 0;
-            compared = this.predicate(match, earlier);
-            if (match && earlier) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - stamp) < 0);
+            if (cell.fingerprint == (bit<32>)fingerprint && (int<32>)(cell.f1 - stamp) < 0) {
                 cell.f1 = stamp;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) close = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool match = cell.fingerprint == (bit<32>)fingerprint;
-            compared = this.predicate(match, false);
-            if (match) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint);
+            if (cell.fingerprint == (bit<32>)fingerprint) {
                 cell.f1 = stamp;
             }
         }
@@ -129,29 +127,26 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool free = (int<32>)(cell.f1 - oldest) < 0;
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, free);
-            if (free) {
+            bit<32> pending = pending_2.read();
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
+            if ((int<32>)(cell.f1 - oldest) < 0) {
                 cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = oldest + pending_2.read();
+                cell.f1 = oldest + pending;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool match = cell.fingerprint == (bit<32>)fingerprint;
-            bool earlier = (int<32>)(cell.f1 - stamp) < 0;
-            compared = this.predicate(match, earlier);
-            if (match && earlier) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - stamp) < 0);
+            if (cell.fingerprint == (bit<32>)fingerprint && (int<32>)(cell.f1 - stamp) < 0) {
                 cell.f1 = stamp;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) close = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bool match = cell.fingerprint == (bit<32>)fingerprint;
-            compared = this.predicate(match, false);
-            if (match) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint);
+            if (cell.fingerprint == (bit<32>)fingerprint) {
                 cell.f1 = stamp;
             }
         }

@@ -36,10 +36,9 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
     RegisterParam<bit<32>>(RATE_SLOT_TICKS) rate_slot_time;
     RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) look = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
-            bool match = cell.fingerprint == (bit<32>)fingerprint;
-            bool free = (int<32>)(cell.f1 - now + rate_slot_time.read()) < 0;
-            compared = this.predicate(match, free);
-            if (match || free) {
+            bit<32> time = rate_slot_time.read();
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - now + time) < 0);
+            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(cell.f1 - now + time) < 0) {
                 cell.fingerprint = (bit<32>)fingerprint;
                 cell.f1 = now;
             }
