@@ -42,7 +42,7 @@ impl Engine {
                 .as_ref()
                 .map(|d| Bound::Call(Call { action: d.action, params: d.params.clone().into() })),
         };
-        if let Some(old) = std::mem::replace(&mut self.machine.tables[table.index()].default, bound) {
+        if let Some(old) = self.machine.set_default(table, bound) {
             self.unbind(table, &old);
         }
         self.table_label_default(table, Vec::new(), 0);
@@ -109,7 +109,7 @@ impl Engine {
         match id {
             None => Ok((&mut ts.miss.counter, &mut ts.miss.meter)),
             Some(id) => {
-                let entry = ts.entries[id as usize].as_mut().ok_or(missing)?;
+                let entry = ts.entry_mut(id).ok_or(missing)?;
                 Ok((&mut entry.counter, &mut entry.meter))
             }
         }

@@ -41,8 +41,7 @@ impl Engine {
 }
 
 fn one_shots(table: &mut TableState) -> impl Iterator<Item = &mut OneShot> {
-    let entries = table.entries.iter_mut().flatten().map(|e| &mut e.bound);
-    entries.chain(table.default.as_mut()).filter_map(|bound| match bound {
+    table.bounds_mut().filter_map(|bound| match bound {
         Bound::OneShot(one_shot) => Some(&mut **one_shot),
         Bound::Call(_) | Bound::Member(_) | Bound::Group(_) => None,
     })

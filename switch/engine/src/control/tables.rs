@@ -29,6 +29,9 @@ impl Engine {
         self.changeable(table)?;
         let ts = &self.machine.tables[table.index()];
         let info = self.program.table_info(table);
+        if info.keys.is_empty() {
+            return Err(ControlError::InvalidArgument(format!("table '{}' has no key, so no entries", info.name)));
+        }
         if ts.store.find(&raw).is_some() {
             return Err(ControlError::AlreadyExists(format!("table '{}' has an entry with this key", info.name)));
         }
@@ -51,13 +54,11 @@ impl Engine {
         self.has_room(table, &entry.action, self.machine.tables[table.index()].bound_of(id))?;
         let bound = self.bind(table, &entry.action)?;
         let canonical = self.canonical(entry, Vec::new(), &bound, table);
-        if let Some(e) = &mut self.machine.tables[table.index()].entries[id as usize] {
-            let old = std::mem::replace(&mut e.bound, bound);
-            let key = std::mem::take(&mut e.written.key);
-            e.written = Entry { key, ..canonical };
-            e.last_hit = now;
-            e.reported = false;
-            self.unbind(table, &old);
+        let ts = &mut self.machine.tables[table.index()];
+        if let Some(old) = ts.take(id) {
+            let written = Entry { key: old.written.key, ..canonical };
+            ts.put(id, EntryState { bound, written, last_hit: now, reported: false, ..old });
+            self.unbind(table, &old.bound);
         }
         Ok(())
     }
@@ -70,7 +71,7 @@ impl Engine {
         self.changeable(table)?;
         let ts = &mut self.machine.tables[table.index()];
         ts.store.remove(id);
-        if let Some(e) = ts.entries[id as usize].take() {
+        if let Some(e) = ts.take(id) {
             self.unbind(table, &e.bound);
         }
         Ok(())
@@ -110,12 +111,11 @@ impl Engine {
                 continue;
             }
             let mut due = Vec::new();
-            for (id, e) in self.machine.tables[table.index()].entries.iter_mut().enumerate() {
-                let Some(e) = e else { continue };
+            for (id, e) in self.machine.tables[table.index()].entries_mut() {
                 let timeout = e.written.idle_timeout_ns;
                 if timeout > 0 && !e.reported && now.saturating_sub(e.last_hit) >= timeout {
                     e.reported = true;
-                    due.push(id as EntryId);
+                    due.push(id);
                 }
             }
             let store = &self.machine.tables[table.index()].store;
@@ -150,19 +150,9 @@ impl Engine {
 
     fn put(&mut self, table: TableId, raw: &RawEntry, written: Entry, bound: Bound, now: u64, is_const: bool) {
         let ts = &mut self.machine.tables[table.index()];
-        let id = ts.store.insert(raw) as usize;
-        if ts.entries.len() <= id {
-            ts.entries.resize(id + 1, None);
-        }
-        ts.entries[id] = Some(EntryState {
-            bound,
-            counter: CounterData::default(),
-            meter: Meter::default(),
-            last_hit: now,
-            reported: false,
-            written,
-            is_const,
-        });
+        let id = ts.store.insert(raw);
+        let (counter, meter) = (CounterData::default(), Meter::default());
+        ts.put(id, EntryState { bound, counter, meter, last_hit: now, reported: false, written, is_const });
     }
 
     fn changeable(&self, table: TableId) -> Result<()> {
@@ -218,7 +208,7 @@ impl Engine {
 
     fn view(&self, table: TableId, id: EntryId) -> Option<EntryView> {
         let info = self.program.table_info(table);
-        let e = self.machine.tables[table.index()].entries.get(id as usize)?.as_ref()?;
+        let e = self.machine.tables[table.index()].entry(id)?;
         Some(EntryView {
             entry: e.written.clone(),
             is_const: e.is_const,

@@ -46,7 +46,7 @@ impl Engine {
     pub fn entry_save(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<SavedEntry> {
         let id = self.locate(table, key, priority)?;
         let ts = &self.machine.tables[table.index()];
-        let state = ts.entries[id as usize].clone().ok_or_else(|| self.no_entry(table))?;
+        let state = ts.entry(id).cloned().ok_or_else(|| self.no_entry(table))?;
         let entry = Entry { action: self.action_of(table, &state.bound), ..state.written.clone() };
         Ok(SavedEntry { table, entry, state, age: ts.store.age(id) })
     }
@@ -63,12 +63,8 @@ impl Engine {
         let id = match ts.store.find(&raw) {
             Some(id) => id,
             None => ts.store.insert_aged(&raw, age),
-        } as usize;
-        if ts.entries.len() <= id {
-            ts.entries.resize(id + 1, None);
-        }
-        let old = ts.entries[id].replace(EntryState { bound, ..state });
-        if let Some(old) = old {
+        };
+        if let Some(old) = ts.put(id, EntryState { bound, ..state }) {
             self.unbind(table, &old.bound);
         }
         Ok(())
@@ -88,9 +84,8 @@ impl Engine {
     pub fn default_restore(&mut self, saved: SavedDefault) -> Result<()> {
         let SavedDefault { table, action, state } = saved;
         let bound = action.as_ref().map(|action| self.bind(table, action)).transpose()?;
-        let ts = &mut self.machine.tables[table.index()];
-        ts.miss = state;
-        if let Some(old) = std::mem::replace(&mut ts.default, bound) {
+        self.machine.tables[table.index()].miss = state;
+        if let Some(old) = self.machine.set_default(table, bound) {
             self.unbind(table, &old);
         }
         Ok(())

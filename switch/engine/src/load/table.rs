@@ -48,6 +48,18 @@ pub struct Table {
     pub inline: bool,
 }
 
+impl Table {
+    /// Entries have a counter, a meter or an idle time.
+    pub fn attended(&self) -> bool {
+        self.info.direct_counter || self.info.direct_meter.is_some() || self.info.support_timeout
+    }
+
+    /// The entry found says all there is: nothing counts, meters or chooses.
+    pub fn plain(&self) -> bool {
+        !self.attended() && self.info.profile.is_none()
+    }
+}
+
 /// An entry of the program.
 pub struct ConstEntry {
     pub fields: Vec<RawField>,

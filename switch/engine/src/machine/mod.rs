@@ -3,19 +3,21 @@
 mod ext;
 mod run;
 mod select;
+mod table;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::control::{CloneSession, CounterData, Digest, DigestConfig, Entry, Replica};
+use crate::control::{CloneSession, CounterData, Digest, DigestConfig, Replica};
 use crate::engine::{Drops, Options};
 use crate::meter::Meter;
-use crate::profile::{Bound, Call, ProfileState};
-use crate::program::{MatchKind, Program, TableInfo};
+use crate::profile::{Bound, ProfileState};
+use crate::program::{Program, TableId};
 use crate::rng::Rng;
 use crate::state::{Register, State};
-use crate::table::store::{EntryId, Store};
 use crate::trace::TraceEvent;
+
+pub use self::table::{Answer, EntryState, MissState, NONE, TableState};
 
 /// Jumps backwards that one pass may make.
 const FUEL: u32 = 100_000;
@@ -29,48 +31,6 @@ pub enum Stop {
     Assertion,
     /// More jumps backwards than one pass may make.
     Fuel,
-}
-
-/// What an entry holds besides its key.
-#[derive(Debug, Clone)]
-pub struct EntryState {
-    pub bound: Bound,
-    pub counter: CounterData,
-    pub meter: Meter,
-    pub last_hit: u64,
-    /// Its idle time was reported since it last matched.
-    pub reported: bool,
-    pub written: Entry,
-    pub is_const: bool,
-}
-
-/// What a table's default entry holds besides its action.
-#[derive(Debug, Clone, Default)]
-pub struct MissState {
-    pub counter: CounterData,
-    pub meter: Meter,
-    pub metadata: Vec<u8>,
-    pub cookie: u64,
-}
-
-/// A table at run time.
-pub struct TableState {
-    pub store: Store,
-    pub entries: Vec<Option<EntryState>>,
-    pub default: Option<Bound>,
-    /// What else the default entry holds.
-    pub miss: MissState,
-    /// The packet's key.
-    pub key: Vec<u64>,
-    /// Some entry has a counter, a meter or an idle time.
-    pub attended: bool,
-}
-
-impl TableState {
-    /// What an entry does.
-    pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
-        self.entries.get(id as usize)?.as_ref().map(|e| &e.bound)
-    }
 }
 
 /// What actions asked for.
@@ -87,6 +47,8 @@ pub struct Requests {
 /// Everything but the packet's values.
 pub struct Machine {
     pub tables: Vec<TableState>,
+    /// What each table answers on a miss, for machine code. Never moves.
+    pub misses: Vec<Answer>,
     pub profiles: Vec<ProfileState>,
     pub ports_down: BTreeSet<u32>,
     pub state: State,
@@ -118,21 +80,8 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(program: &Program, options: Options) -> Machine {
-        let tables = program
-            .tables
-            .iter()
-            .map(|t| TableState {
-                store: Store::new(t.key.words, is_exact(&t.info)),
-                entries: Vec::new(),
-                default: t
-                    .default
-                    .as_ref()
-                    .map(|d| Bound::Call(Call { action: d.action, params: d.params.clone().into() })),
-                miss: MissState::default(),
-                key: vec![0; t.key.words],
-                attended: t.info.direct_counter || t.info.direct_meter.is_some() || t.info.support_timeout,
-            })
-            .collect();
+        let tables: Vec<_> = program.tables.iter().map(TableState::new).collect();
+        let misses = tables.iter().map(TableState::on_miss).collect();
         let o = &program.objects;
         let direct = |i: usize| o.meter_targets[i].is_some();
         let mut state = State {
@@ -148,6 +97,7 @@ impl Machine {
         let arrays = state.addresses();
         Machine {
             tables,
+            misses,
             profiles: program.profiles.iter().map(|_| ProfileState::default()).collect(),
             ports_down: BTreeSet::new(),
             state,
@@ -172,6 +122,14 @@ impl Machine {
         }
     }
 
+    /// Gives a table another default action; returns the one it had.
+    pub fn set_default(&mut self, table: TableId, bound: Option<Bound>) -> Option<Bound> {
+        let ts = &mut self.tables[table.index()];
+        let old = std::mem::replace(&mut ts.default, bound);
+        self.misses[table.index()] = ts.on_miss();
+        old
+    }
+
     pub fn note(&mut self, event: impl FnOnce() -> TraceEvent) {
         if let Some(trace) = &mut self.trace {
             trace.push(event());
@@ -181,9 +139,4 @@ impl Machine {
     pub fn refuel(&mut self) {
         self.fuel = FUEL;
     }
-}
-
-/// Every entry of such a table has the same mask.
-pub fn is_exact(info: &TableInfo) -> bool {
-    info.keys.iter().all(|k| k.kind == MatchKind::Exact)
 }

@@ -5,6 +5,7 @@ use crate::code::{Code, Op, Pc};
 use crate::layout::Slots;
 use crate::profile::{Bound, Call};
 use crate::program::Program;
+use crate::table::store::EntryId;
 
 impl Machine {
     fn burn(&mut self) -> Result<(), Stop> {
@@ -234,44 +235,15 @@ impl Machine {
         key: &[u64],
         data: &[u8],
     ) -> (Option<&Call>, bool) {
-        let t = &p.tables[table];
-        let ts = &mut self.tables[table];
-        let found = ts.store.lookup(key);
-        let entry = found.and_then(|id| ts.entries[id as usize].as_mut());
+        let found = self.tables[table].store.lookup(key);
+        if self.tables[table].attended {
+            self.attend(p, s, table, found);
+        }
+        let ts = &self.tables[table];
+        let entry = found.and_then(|id| ts.bound_of(id));
         let hit = entry.is_some();
-        let bound = match entry {
-            Some(e) => {
-                if ts.attended {
-                    e.last_hit = self.now;
-                    e.reported = false;
-                    e.counter.count(self.frame_length);
-                    if let Some(m) = t.info.direct_meter {
-                        let colour = e.meter.execute(self.now, self.frame_length, p.objects.meters[m.index()].bytes);
-                        if let Some(target) = p.objects.meter_targets[m.index()] {
-                            s[usize::from(target.slot)] = colour;
-                        }
-                    }
-                }
-                Some(&e.bound)
-            }
-            None => {
-                if ts.attended {
-                    ts.miss.counter.count(self.frame_length);
-                    // As on BMv2, the meter's field keeps its value, unless the default entry has been given a meter.
-                    if let Some(m) = t.info.direct_meter
-                        && ts.miss.meter.config().is_some()
-                    {
-                        let bytes = p.objects.meters[m.index()].bytes;
-                        let colour = ts.miss.meter.execute(self.now, self.frame_length, bytes);
-                        if let Some(target) = p.objects.meter_targets[m.index()] {
-                            s[usize::from(target.slot)] = colour;
-                        }
-                    }
-                }
-                ts.default.as_ref()
-            }
-        };
-        let call = match (bound, t.info.profile) {
+        let bound = entry.or(ts.default.as_ref());
+        let call = match (bound, p.tables[table].info.profile) {
             (Some(Bound::Call(call)), _) => Some(call),
             (Some(bound), Some(profile)) => {
                 let scratch = &mut self.scratch;
@@ -286,6 +258,27 @@ impl Machine {
             _ => None,
         };
         (call, hit)
+    }
+
+    /// The direct counter and meter of an entry, or (`None`) of the default entry, see the packet.
+    fn attend(&mut self, p: &Program, s: &mut Slots, table: usize, found: Option<EntryId>) {
+        let ts = &mut self.tables[table];
+        let (counter, meter) = match found.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {
+            Some(e) => {
+                e.last_hit = self.now;
+                e.reported = false;
+                (&mut e.counter, Some(&mut e.meter))
+            }
+            // As on BMv2, the meter's field keeps its value, unless the default entry has been given a meter.
+            None => (&mut ts.miss.counter, Some(&mut ts.miss.meter).filter(|m| m.config().is_some())),
+        };
+        counter.count(self.frame_length);
+        if let (Some(meter), Some(m)) = (meter, p.tables[table].info.direct_meter) {
+            let colour = meter.execute(self.now, self.frame_length, p.objects.meters[m.index()].bytes);
+            if let Some(target) = p.objects.meter_targets[m.index()] {
+                s[usize::from(target.slot)] = colour;
+            }
+        }
     }
 
     /// The colour of a packet by a meter; `None`: the index is outside of the array.

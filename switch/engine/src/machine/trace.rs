@@ -34,7 +34,7 @@ impl Machine {
         let t = &p.tables[table];
         let values = t.key.values(&ts.key).into_iter().map(|value| format!("0x{}", hex(&value)));
         let key = t.info.keys.iter().map(|k| k.name.clone()).zip(values).collect();
-        let entry = entry.and_then(|id| ts.entries[id as usize].as_ref()).map(|e| describe(&t.info, &e.written));
+        let entry = entry.and_then(|id| ts.entry(id)).map(|e| describe(&t.info, &e.written));
         let table = t.info.name.clone();
         self.note(|| TraceEvent::Table { table, key, entry });
     }

@@ -10,7 +10,7 @@
 use crate::code::Pc;
 use crate::hash::{Hash, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::machine::{Machine, Stop};
+use crate::machine::{Answer, Machine, NONE, Stop};
 use crate::phv::Head;
 use crate::program::Program;
 
@@ -26,6 +26,8 @@ pub struct Frame {
     pub buffer: *mut Head,
     /// First cells of the registers, then of the counters.
     pub arrays: *const usize,
+    /// What the tables answer on a miss.
+    pub misses: *const Answer,
     /// The parser's error, when it raised one.
     pub error: u64,
     pub program: *const Program,
@@ -38,7 +40,9 @@ pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
 
 /// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
-pub const CALLS: [(&str, *const u8, usize, usize); 12] = [
+pub const CALLS: [(&str, *const u8, usize, usize); 14] = [
+    ("answer_one", answer_one as *const u8, 3, 2),
+    ("answer_two", answer_two as *const u8, 4, 2),
     ("find_one", find_one as *const u8, 3, 2),
     ("find_two", find_two as *const u8, 4, 2),
     ("find_row", find_row as *const u8, 4, 2),
@@ -65,18 +69,6 @@ pub const HASHES: [Hash; 9] = [
     Hash::Xor32,
     Hash::Identity,
 ];
-
-/// No action, in [`Found::action`]; no place, from `select`.
-pub const NONE: u32 = u32::MAX;
-
-/// The outcome of a lookup.
-#[repr(C)]
-pub struct Found {
-    /// The action in the low half ([`NONE`]: none), hit or miss in bit 32.
-    action: u64,
-    /// The parameters' words.
-    params: *const u64,
-}
 
 struct Parts<'a> {
     program: &'a Program,
@@ -121,28 +113,46 @@ unsafe fn ended(frame: *mut Frame, result: Result<(), Stop>) -> i64 {
 
 /// # Safety
 /// Called by machine code with its frame.
-unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Found {
+unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     // SAFETY: machine code waits
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
     let (call, hit) = machine.find(program, slots, table as usize, key, data);
-    let hit = u64::from(hit) << 32;
-    match call {
-        Some(call) => Found { action: u64::from(call.action.0) | hit, params: call.params.as_ptr() },
-        None => Found { action: u64::from(NONE) | hit, params: std::ptr::null() },
-    }
+    Answer::new(call, hit)
 }
 
-unsafe extern "C" fn find_one(frame: *mut Frame, table: u64, a: u64) -> Found {
+/// As [`find`], in a plain table.
+///
+/// # Safety
+/// Called by machine code with its frame.
+#[inline(always)]
+unsafe fn answer(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
+    // SAFETY: machine code waits
+    let machine = unsafe { &*(*frame).machine };
+    let table = table as usize;
+    machine.tables[table].answer(key).unwrap_or(machine.misses[table])
+}
+
+unsafe extern "C" fn answer_one(frame: *mut Frame, table: u64, a: u64) -> Answer {
+    // SAFETY: called by machine code
+    unsafe { answer(frame, table, &[a]) }
+}
+
+unsafe extern "C" fn answer_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Answer {
+    // SAFETY: called by machine code
+    unsafe { answer(frame, table, &[a, b]) }
+}
+
+unsafe extern "C" fn find_one(frame: *mut Frame, table: u64, a: u64) -> Answer {
     // SAFETY: called by machine code
     unsafe { find(frame, table, &[a]) }
 }
 
-unsafe extern "C" fn find_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Found {
+unsafe extern "C" fn find_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Answer {
     // SAFETY: called by machine code
     unsafe { find(frame, table, &[a, b]) }
 }
 
-unsafe extern "C" fn find_row(frame: *mut Frame, table: u64, key: *const u64, words: u64) -> Found {
+unsafe extern "C" fn find_row(frame: *mut Frame, table: u64, key: *const u64, words: u64) -> Answer {
     // SAFETY: called by machine code; the key is on its stack
     unsafe { find(frame, table, std::slice::from_raw_parts(key, words as usize)) }
 }

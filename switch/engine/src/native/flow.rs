@@ -4,11 +4,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value};
 
-use super::abi::{ASSERTION, DONE, Frame, NONE, PARSER_ERROR};
+use super::abi::{ASSERTION, DONE, Frame, PARSER_ERROR};
 use super::emit::{Fun, there};
 use super::reach::{For, Place, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::mask64;
+use crate::machine::{Answer, NONE};
 use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {
@@ -135,12 +136,13 @@ impl Fun<'_, '_> {
         let id = self.number(table.into());
         self.save_position();
         let found = match key.as_slice() {
+            [] if t.plain() => self.miss(table),
             [] => {
                 let zero = self.number(0);
                 self.call("find_row", &[self.frame, id, self.frame, zero])
             }
-            [a] => self.call("find_one", &[self.frame, id, *a]),
-            [a, b] => self.call("find_two", &[self.frame, id, *a, *b]),
+            [a] => self.call(if t.plain() { "answer_one" } else { "find_one" }, &[self.frame, id, *a]),
+            [a, b] => self.call(if t.plain() { "answer_two" } else { "find_two" }, &[self.frame, id, *a, *b]),
             words => {
                 let size = 8 * words.len() as u32;
                 let row = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
@@ -165,6 +167,14 @@ impl Fun<'_, '_> {
             self.branch_off(this, to);
         }
         self.go_on(table, None);
+    }
+
+    /// What a table answers that nothing can match.
+    fn miss(&mut self, table: u16) -> Vec<Value> {
+        let misses = self.frame_word(std::mem::offset_of!(Frame, misses));
+        let at = usize::from(table) * size_of::<Answer>();
+        let fields = [std::mem::offset_of!(Answer, action), std::mem::offset_of!(Answer, params)];
+        fields.map(|field| self.b.ins().load(I64, there(), misses, (at + field) as i32)).to_vec()
     }
 
     /// A table's key as words.

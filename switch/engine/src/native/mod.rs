@@ -138,6 +138,7 @@ impl Native {
         let mut frame = Frame {
             slots: s,
             arrays: m.arrays.as_ptr(),
+            misses: m.misses.as_ptr(),
             machine: m,
             data: data.as_ptr(),
             length: data.len(),

@@ -1,0 +1,148 @@
+//! A table at run time.
+
+use crate::control::{CounterData, Entry};
+use crate::load::table::Table;
+use crate::meter::Meter;
+use crate::profile::{Bound, Call};
+use crate::program::{MatchKind, TableInfo};
+use crate::table::store::{EntryId, Store};
+
+/// No action, in [`Answer::action`].
+pub const NONE: u32 = u32::MAX;
+
+/// The outcome of a lookup, as machine code takes it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// The action in the low half ([`NONE`]: none), hit or miss in bit 32.
+    pub action: u64,
+    /// Address of the parameters' words, which live as long as the entry does what it does.
+    pub params: usize,
+}
+
+impl Answer {
+    pub fn new(call: Option<&Call>, hit: bool) -> Answer {
+        let hit = u64::from(hit) << 32;
+        match call {
+            Some(call) => Answer { action: u64::from(call.action.0) | hit, params: call.params.as_ptr() as usize },
+            None => Answer { action: u64::from(NONE) | hit, params: 0 },
+        }
+    }
+
+    fn of(bound: Option<&Bound>, hit: bool) -> Answer {
+        match bound {
+            Some(Bound::Call(call)) => Answer::new(Some(call), hit),
+            _ => Answer::new(None, hit),
+        }
+    }
+}
+
+/// What an entry holds besides its key.
+#[derive(Debug, Clone)]
+pub struct EntryState {
+    pub bound: Bound,
+    pub counter: CounterData,
+    pub meter: Meter,
+    pub last_hit: u64,
+    /// Its idle time was reported since it last matched.
+    pub reported: bool,
+    pub written: Entry,
+    pub is_const: bool,
+}
+
+/// What a table's default entry holds besides its action.
+#[derive(Debug, Clone, Default)]
+pub struct MissState {
+    pub counter: CounterData,
+    pub meter: Meter,
+    pub metadata: Vec<u8>,
+    pub cookie: u64,
+}
+
+/// A table at run time.
+pub struct TableState {
+    pub store: Store,
+    /// Put in and taken out by methods.
+    pub(super) entries: Vec<Option<EntryState>>,
+    /// What entries do, in a plain table.
+    answers: Vec<Answer>,
+    /// Changed by [`super::Machine::set_default`].
+    pub default: Option<Bound>,
+    /// What else the default entry holds.
+    pub miss: MissState,
+    /// The packet's key.
+    pub key: Vec<u64>,
+    /// Some entry has a counter, a meter or an idle time.
+    pub attended: bool,
+}
+
+impl TableState {
+    pub fn new(t: &Table) -> TableState {
+        let call = |action, params: &[u64]| Bound::Call(Call { action, params: params.into() });
+        TableState {
+            store: Store::new(t.key.words, is_exact(&t.info)),
+            entries: Vec::new(),
+            answers: Vec::new(),
+            default: t.default.as_ref().map(|d| call(d.action, &d.params)),
+            miss: MissState::default(),
+            key: vec![0; t.key.words],
+            attended: t.attended(),
+        }
+    }
+
+    /// The answer to a key, of a plain table that has it.
+    #[inline]
+    pub fn answer(&self, key: &[u64]) -> Option<Answer> {
+        self.store.lookup(key).map(|id| self.answers[id as usize])
+    }
+
+    /// The answer to any other key.
+    pub fn on_miss(&self) -> Answer {
+        Answer::of(self.default.as_ref(), false)
+    }
+
+    pub fn entry(&self, id: EntryId) -> Option<&EntryState> {
+        self.entries.get(id as usize)?.as_ref()
+    }
+
+    pub fn entry_mut(&mut self, id: EntryId) -> Option<&mut EntryState> {
+        self.entries.get_mut(id as usize)?.as_mut()
+    }
+
+    /// The entries with their ids.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (EntryId, &mut EntryState)> {
+        (0..).zip(&mut self.entries).filter_map(|(id, e)| Some((id, e.as_mut()?)))
+    }
+
+    /// What entries and the default do: for changes within a group.
+    pub fn bounds_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        self.entries.iter_mut().flatten().map(|e| &mut e.bound).chain(&mut self.default)
+    }
+
+    /// Puts what an entry of the store holds in its place; returns what was there.
+    pub fn put(&mut self, id: EntryId, state: EntryState) -> Option<EntryState> {
+        let id = id as usize;
+        if self.entries.len() <= id {
+            self.entries.resize(id + 1, None);
+            self.answers.resize(id + 1, Answer::new(None, true));
+        }
+        self.answers[id] = Answer::of(Some(&state.bound), true);
+        self.entries[id].replace(state)
+    }
+
+    /// Takes an entry out that has left the store.
+    pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
+        self.answers[id as usize] = Answer::new(None, true);
+        self.entries[id as usize].take()
+    }
+
+    /// What an entry does.
+    pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
+        self.entry(id).map(|e| &e.bound)
+    }
+}
+
+/// Every entry of such a table has the same mask.
+fn is_exact(info: &TableInfo) -> bool {
+    info.keys.iter().all(|k| k.kind == MatchKind::Exact)
+}
