@@ -10,6 +10,7 @@ from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
 
 from .choice import Choice
 from .clock import Clock
+from .secondlook import SecondLook
 
 PENDING_S = 10.0
 """A pin whose SYN was not answered is free after this long (the connection table's default)."""
@@ -25,10 +26,12 @@ class _Ledger:
 class Pin:
     """A connection's entry in the table."""
 
-    __slots__ = ("server", "until")
+    __slots__ = ("counted", "server", "until")
 
     def __init__(self) -> None:
         self.server, self.until = -1, -1.0
+        self.counted = False
+        """Whether it is one of the server's open connections."""
 
 
 class BalancingSwitch:
@@ -41,12 +44,15 @@ class BalancingSwitch:
         members: Iterable[Member],
         options: BalanceOptions,
         decided: Callable[[Decision], None] = lambda _: None,
+        *,
+        second_look: bool = False,
     ) -> None:
         self._clock, self._source, self._decided = clock, source, decided
         self.balancer = Balancer(members, options)
         self._ledger = {server: _Ledger() for server in self.balancer.members}
         self._choice = Choice(self.balancer.weights())
         self._weights: Mapping[int, int] = self.balancer.weights()
+        self._look = SecondLook(clock, self._weights) if second_look else None
         self._ejected: frozenset[int] = frozenset()
         self.weight_changes = 0
         self.decide_s: list[float] = []
@@ -61,10 +67,37 @@ class BalancingSwitch:
         """A SYN passes; the server it is for. A retransmission stays where the first went."""
         now = self._clock.now
         if pin.server < 0 or now > pin.until or pin.server in self._ejected:
-            pin.server = self._choice.draw(self._source)
+            self._choose(pin)
         pin.until = now + PENDING_S
         self._ledger[pin.server].syn += 1
         return pin.server
+
+    def _choose(self, pin: Pin) -> None:
+        first = self._choice.draw(self._source)
+        if self._look is None:
+            pin.server = first
+            return
+        if pin.counted:
+            self._look.closed(pin.server)
+        pin.server, pin.counted = self._look.choose(first, self._source), True
+
+    @property
+    def looks(self) -> bool:
+        """Whether new connections take a second look: their ends matter then."""
+        return self._look is not None
+
+    def open_now(self) -> dict[int, int]:
+        """Open connections by server, as the second look sees them; without one, of none."""
+        return {} if self._look is None else self._look.open_now()
+
+    def end(self, pin: Pin, *, seen: bool) -> None:
+        """A connection ends, by FIN or RST or unseen."""
+        if self._look is not None and pin.counted:
+            pin.counted = False
+            if seen:
+                self._look.closed(pin.server)
+            else:
+                self._look.vanished(pin.server, pin.until)
 
     def synack(self, server: int, *, again: bool = False) -> None:
         """A SYN-ACK of a server passes."""
@@ -86,13 +119,16 @@ class BalancingSwitch:
     def _observe(self) -> None:
         counts = self.counts()
         began = time.thread_time()
-        decision = self.balancer.observe(self._clock.now, counts)
+        open_now = self.open_now() if self.looks else None
+        decision = self.balancer.observe(self._clock.now, counts, open_now=open_now)
         self.decide_s.append(time.thread_time() - began)
         if decision is None:
             return
         if decision.weights != self._weights:
             self._weights = decision.weights
             self._choice = Choice(decision.weights)
+            if self._look is not None:
+                self._look.weigh(decision.weights)
             self.weight_changes += 1
         self._ejected = decision.ejected
         self._decided(decision)

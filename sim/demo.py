@@ -6,14 +6,19 @@ from dataclasses import dataclass, replace
 
 from sluice.balance import BalanceOptions, Mode
 
+from .balancing import Pin
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
+from .slices import Slices
 
 EQUAL_S, PAUSE_S, R_S = 45.0, 5.5, 70.0
 """Of the demo (topo/demo.py); the pause lets the last connections of the first phase end."""
 WORKERS, BACKLOG, CPUS = 10, 16, 0.1
 STRESS_TASKS = 24
-HELD = 2
-"""Workers of each server that the demo's six long downloads keep in the second phase."""
+PAGE_S = 0.3e-3
+"""CPU time of a page, as measured without load."""
+READERS = 6
+DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
+"""In the second phase six readers download 3 MB at 120 KB/s, over and over: a worker is kept and works now and then."""
 
 
 def work_s(answered_per_s: float) -> float:
@@ -33,14 +38,14 @@ class Phases:
     by_r: list[Connection]
 
 
-def simulate_demo(rate_per_s: float, request_work_s: float, seed: int) -> Phases:
-    """Run it."""
-    healthy = ServerPlan(cpus=CPUS, work_s=request_work_s, workers=WORKERS, backlog=BACKLOG)
+def simulate_demo(rate_per_s: float, request_work_s: float, seed: int, slices: Slices | None = None) -> Phases:
+    """Run it; the CPU limit granted evenly, or in ``slices``."""
+    healthy = ServerPlan(cpus=CPUS, work_s=request_work_s, workers=WORKERS, backlog=BACKLOG, slices=slices)
     options = BalanceOptions(mode=Mode.FIXED, period_s=1.0, window_s=10.0)
 
     def by_r(simulation: Simulation) -> None:
-        for server in simulation.servers:
-            server.hold(HELD)
+        for _ in range(READERS):
+            _Reader(simulation)
         for switch in simulation.switches:
             switch.configure(replace(options, mode=Mode.PAPER))
         simulation.load(rate_per_s)
@@ -61,6 +66,34 @@ def simulate_demo(rate_per_s: float, request_work_s: float, seed: int) -> Phases
         [one for one in run.connections if one.begun_s < EQUAL_S],
         [one for one in run.connections if one.begun_s >= start],
     )
+
+
+class _Reader:
+    """Downloads one long file after the other; its connections are balanced as all are, and here always answered."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._run = simulation
+        self._begin()
+
+    def _begin(self) -> None:
+        switch = self._run.switches[0]
+        server = switch.syn(Pin())
+        switch.synack(server)
+        switch.completed(server)
+        self._run.servers[server].hold(1)
+        self._page(server, DOWNLOAD_PAGES)
+
+    def _page(self, server: int, left: int) -> None:
+        if left == 0:
+            self._run.servers[server].hold(-1)
+            self._begin()
+            return
+        self._run.servers[server].cpu.add(self._run.plan.servers[server].work_s, _nothing)
+        self._run.clock.after(1 / PAGES_PER_S, self._page, server, left - 1)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _silence(simulation: Simulation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluice.balance import BalanceOptions, Counts, Decision, Member
 
@@ -12,6 +12,10 @@ from . import syn
 from .balancing import BalancingSwitch, Pin
 from .clock import Clock
 from .server import Handshake, WebServer
+from .slices import Slices
+
+SPREAD_S = 1e-3
+"""Timers that go off at one step of the wheel send their SYNs within this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class ServerPlan:
     backlog: int = 16
     others: float = 0.0
     """Tasks that take CPU time beside the workers."""
+    slices: Slices | None = None
+    """How the CPU limit is granted; None: evenly at any time."""
     capacity: float = 1.0
     """What the balancer is told."""
 
@@ -41,6 +47,8 @@ class PoolPlan:
     """A client gives up after this long (httperf's)."""
     round_trip_s: float = 0.2e-3
     switches: int = 1
+    second_look: bool = False
+    """New connections go to the lighter of two servers (each switch knows its own connections only)."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
     )
@@ -86,6 +94,8 @@ class _Client:
         self._handshake: Handshake | None = None
         self.record = Connection(run.clock.now)
         self._syn(0)
+        if switch.looks:
+            run.clock.after(run.plan.timeout_s, self._give_up)
 
     def _syn(self, number: int) -> None:
         run, record = self._run, self.record
@@ -98,7 +108,9 @@ class _Client:
         server = self._switch.syn(self._pin)
         if not run.servers[server].syn():
             if number < len(run.plan.syn_waits_s):
-                run.clock.after(run.plan.syn_waits_s[number], self._syn, number + 1)
+                now = run.clock.now
+                due = syn.on_wheel(now, run.plan.syn_waits_s[number]) + run.spread_s()
+                run.clock.after(due - now, self._syn, number + 1)
             return
         self._switch.synack(server)
         record.connect_s = run.clock.now - record.begun_s + run.plan.round_trip_s
@@ -116,8 +128,14 @@ class _Client:
         return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
 
     def _done(self) -> None:
+        self._switch.end(self._pin, seen=True)
         if self._wants():
             self.record.done_s = self._run.clock.now - self.record.begun_s
+
+    def _give_up(self) -> None:
+        # Closing tells the switch of a connection that was made; of one that was not, nothing is sent.
+        if self.record.done_s is None:
+            self._switch.end(self._pin, seen=self.record.connect_s is not None)
 
 
 class Simulation:
@@ -128,13 +146,27 @@ class Simulation:
         source = random.Random(plan.seed)
         self._arrivals, self._choices = random.Random(source.random()), random.Random(source.random())
         self.servers = [
-            WebServer(self.clock, workers=s.workers, backlog=s.backlog, cpus=s.cpus, others=s.others)
-            for s in plan.servers
+            WebServer(
+                self.clock,
+                workers=s.workers,
+                backlog=s.backlog,
+                cpus=s.cpus,
+                others=s.others,
+                slices=s.slices and replace(s.slices, seed=1000 * plan.seed + number),
+            )
+            for number, s in enumerate(plan.servers)
         ]
         members = [Member(number, server.capacity) for number, server in enumerate(plan.servers)]
         self.decisions: list[list[Decision]] = [[] for _ in range(plan.switches)]
         self.switches = [
-            BalancingSwitch(self.clock, random.Random(source.random()), members, plan.options, decisions.append)
+            BalancingSwitch(
+                self.clock,
+                random.Random(source.random()),
+                members,
+                plan.options,
+                decisions.append,
+                second_look=plan.second_look,
+            )
             for decisions in self.decisions
         ]
         self.connections: list[Connection] = []
@@ -149,6 +181,10 @@ class Simulation:
         self._rate_per_s = rate_per_s
         self._turn += 1
         self._next(self._turn)
+
+    def spread_s(self) -> float:
+        """How long after a step of the wheel a client's turn comes: they are worked through one by one."""
+        return self._arrivals.random() * SPREAD_S
 
     def _next(self, turn: int) -> None:
         if self._rate_per_s > 0:

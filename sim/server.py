@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from .clock import Clock
 from .cpu import Cpu
+from .slices import SlicedCpu, Slices
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 """After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
@@ -45,10 +46,18 @@ class WebServer:
     """``workers`` at a time are served, ``backlog`` + 1 wait; a request costs CPU time."""
 
     def __init__(
-        self, clock: Clock, *, workers: int, backlog: int, cpus: float, others: float = 0.0, alive: bool = True
+        self,
+        clock: Clock,
+        *,
+        workers: int,
+        backlog: int,
+        cpus: float,
+        others: float = 0.0,
+        slices: Slices | None = None,
+        alive: bool = True,
     ) -> None:
-        """``others``: tasks that take CPU time beside the workers (``stress``)."""
-        self.cpu = Cpu(clock, cpus, others)
+        """``others``: tasks that take CPU time beside the workers (``stress``). No ``slices``: CPU time is a fluid."""
+        self.cpu = Cpu(clock, cpus, others) if slices is None else SlicedCpu(clock, cpus, others, slices)
         self.alive = alive
         """One that is not answers nothing."""
         self.counts = ServerCounts()
@@ -66,8 +75,9 @@ class WebServer:
         return len(self._queue) > self._backlog
 
     def hold(self, workers: int) -> None:
-        """So many workers more are kept by others, for ever (long downloads by slow readers)."""
+        """So many workers more are kept by others (long downloads by slow readers); below 0: they are free again."""
         self._free -= workers
+        self._serve()
 
     def syn(self) -> bool:
         """A SYN arrives; whether it is answered."""

@@ -13,7 +13,7 @@ from experiments import news_fig15, news_fig16, news_table1, sim_lab, sim_scale,
 from experiments.document import rows
 from experiments.experiment import Experiment, Point, Record
 from experiments.store import without_nan
-from sim.demo import simulate_demo, work_s
+from sim.demo import READERS, simulate_demo, work_s
 
 SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
 
@@ -76,8 +76,8 @@ def test_the_demo_is_simulated_at_the_labs_capacity() -> None:
     # All ten workers and 24 stress tasks share a tenth of a CPU: 0.0294 CPUs for the workers.
     assert work_s(38.0) == pytest.approx(0.1 * 10 / 34 / 38)
     phases = simulate_demo(130.0, work_s(38.0), seed=1)
-    assert sum(one.syns for one in phases.equal) + sum(one.syns for one in phases.by_r) == sum(
-        counts.syn for counts in phases.run.counts.values()
-    )
+    pages = sum(one.syns for one in phases.equal) + sum(one.syns for one in phases.by_r)
+    downloads = sum(counts.syn for counts in phases.run.counts.values()) - pages
+    assert READERS <= downloads <= 4 * READERS
     figures = sim_lab.demo_figures(phases)
     assert figures["equal_ms"] > 2 * figures["r_ms"]

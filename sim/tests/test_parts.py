@@ -14,6 +14,7 @@ from sim.clock import Clock
 from sim.cpu import Cpu
 from sim.link import Link
 from sim.server import Handshake, WebServer
+from sim.slices import SlicedCpu, Slices
 from sim.tcp import HEADERS, MSS, Sender, TcpPlan
 
 
@@ -53,6 +54,14 @@ def test_syn_timers() -> None:
     assert syn.exponential(3.0, 4) == (3, 6, 12, 24)
 
 
+def test_a_second_is_waited_for_in_steps_of_the_timer_wheel() -> None:
+    first = syn.on_wheel(0.1, 1.0)
+    assert first == pytest.approx(1.12)
+    assert syn.on_wheel(first, 1.0) - first == pytest.approx(1.024)
+    assert syn.on_wheel(0.0, 0.2) == pytest.approx(0.204)
+    assert syn.on_wheel(0.0, 4.0) == pytest.approx(4.096)
+
+
 def finishing(clock: Clock) -> tuple[list[tuple[str, float]], Callable[[str], Callable[[], None]]]:
     ends: list[tuple[str, float]] = []
     return ends, lambda name: lambda: ends.append((name, round(clock.now, 9)))
@@ -78,6 +87,42 @@ def test_other_tasks_take_their_part_of_a_cpu() -> None:
     cpu.others = 0.0
     clock.run(2.0)
     assert ends == [("loaded", 0.5)]
+
+
+def test_a_quota_is_spent_at_full_speed_and_granted_anew() -> None:
+    clock = Clock()
+    ends, end = finishing(clock)
+    cpu = SlicedCpu(clock, 0.1, 0.0, Slices(turn_s=0.002))
+    cpu.add(0.006, end("first"))
+    clock.run(0.05)
+    assert ends == [("first", 0.006)]
+    cpu.add(0.003, end("second"))  # 4 ms are left of 10
+    cpu.add(0.009, end("third"))
+    clock.run(0.099)
+    assert cpu.jobs >= 1
+    clock.run(1.0)
+    assert sorted(name for name, _ in ends) == ["first", "second", "third"]
+    assert ends[-1][1] == pytest.approx(0.108, abs=0.003), "8 ms are owed in the second period"
+
+
+def test_whoever_never_rests_takes_turns_and_no_more_than_the_quota() -> None:
+    clock = Clock()
+    cpu = SlicedCpu(clock, 0.1, 4.0, Slices())
+    served = [0]
+
+    def again() -> None:
+        served[0] += 1
+        cpu.add(1.4e-3, again)
+
+    again()
+    clock.run(100.0)
+    # One of five that take turns of the same length; one that wakes up need not queue behind all others.
+    assert 1.9 < served[0] * 1.4e-3 < 3.0
+    assert (cpu.jobs, cpu.others) == (1, 4)
+    cpu.others = 0.0
+    before = served[0]
+    clock.run(200.0)
+    assert (served[0] - before) * 1.4e-3 == pytest.approx(10.0, rel=0.02)
 
 
 def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:

@@ -9,6 +9,7 @@ import pytest
 from sluice.balance import BalanceOptions, Mode
 
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
+from sim.slices import Slices
 
 HEALTHY = ServerPlan(work_s=0.7e-3)
 LOADED = replace(HEALTHY, others=24.0)
@@ -44,8 +45,18 @@ def test_r_relieves_the_loaded_server() -> None:
     assert equal.weight_changes == 0
 
 
-def test_the_same_seed_is_the_same_run() -> None:
-    plan = PoolPlan([HEALTHY, LOADED], PAPER, 120.0, 10.0)
+def test_answers_in_turns_come_in_bursts() -> None:
+    def spread(slices: Slices | None) -> float:
+        run = simulate(PoolPlan([HEALTHY, HEALTHY, replace(LOADED, slices=slices)], FIXED, 170.0, 60.0))
+        answers = [one.differences[2].synack for one in run.decisions[0][15:]]
+        return statistics.pstdev(answers) / statistics.fmean(answers)
+
+    assert spread(Slices()) > 1.5 * spread(None)
+
+
+@pytest.mark.parametrize("slices", [None, Slices()])
+def test_the_same_seed_is_the_same_run(slices: Slices | None) -> None:
+    plan = PoolPlan([HEALTHY, replace(LOADED, slices=slices)], PAPER, 120.0, 10.0)
     first, again, other = simulate(plan), simulate(plan), simulate(replace(plan, seed=2))
     assert first.connections == again.connections
     assert [d.ratios for d in first.decisions[0]] == [d.ratios for d in again.decisions[0]]
@@ -70,3 +81,24 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
     assert run.decisions[0][-1].ratios[1] < 0.02
     late = [one for one in run.connections if 15 < one.begun_s < 35]
     assert sum(one.connect_s is not None for one in late) > 0.98 * len(late)
+
+
+def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
+    def run(*, second_look: bool) -> PoolRun:
+        servers = [replace(one, slices=Slices(), work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]
+        options = replace(PAPER, mode=Mode.PRODUCTION)
+        return simulate(PoolPlan(servers, options, 120.0, 50.0, second_look=second_look))
+
+    without, looking = run(second_look=False), run(second_look=True)
+    assert connect_ms(without) > 20
+    assert connect_ms(looking) < connect_ms(without) / 4
+
+
+def test_open_connections_are_those_that_have_not_ended() -> None:
+    plan = PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 120.0, 60.0, second_look=True)
+    simulation = Simulation(plan)
+    simulation.clock.after(30.0, simulation.load, 0.0)
+    simulation.run()
+    # The last ones are through, and who vanished was found by the sweep.
+    simulation.clock.run(125.0)
+    assert set(simulation.switches[0].open_now().values()) == {0}
