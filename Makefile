@@ -82,6 +82,7 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets t
 	$(BIN)/python tools/p4.py check
 	$(BIN)/python tools/gen_names.py --check
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
+	$(BIN)/python tools/gateway_conditions.py p4src/build/sluice.json
 	$(BIN)/python -m tools.target_contract
 	$(BIN)/python -m tools.p4_tofino check
 

@@ -98,7 +98,7 @@ struct metadata_t {
     verdict_t    verdict;         // every stage that decides
     flow_t       flow;            // classify
     Event        event;           // classify
-    bit<16>      payload;         // bytes behind the TCP header; classify
+    bit<16>      payload;         // bytes behind the TCP header; validate
 
     service_id_t service;         // classify
     connection_t connection;      // classify; of a routed response, rates

@@ -1,7 +1,7 @@
 // Classify: is it for a service, from a server, or neither?
 //
-//   reads  ipv4, the transport header, the packet inside an ICMP error
-//   writes flow, event, payload, service, connection, server, endpoint (from a server), path
+//   reads  ipv4, the transport header, the packet inside an ICMP error, payload
+//   writes flow, event, service, connection, server, endpoint (from a server), path
 //   keys   services: destination address, protocol, port -> service; or a server's own endpoint
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint
 //   drops  direct_to_server
@@ -77,7 +77,6 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
         if (hdr.tcp.isValid()) {
             meta.flow.src_port = hdr.tcp.src_port;
             meta.flow.dst_port = hdr.tcp.dst_port;
-            meta.payload = hdr.ipv4.total_length - ((bit<16>)hdr.ipv4.ihl << 2) - ((bit<16>)hdr.tcp.data_offset << 2);
             if (hdr.tcp.rst == 1) {
                 meta.event = Event.reset;
             } else if (hdr.tcp.fin == 1) {

@@ -109,9 +109,12 @@ control Connections(inout metadata_t meta) {
         if (hit_1 == 1 || claimed_1 == 1) {
             server_1.apply(slot_1, claimed_1, pin, server_before);
         }
-        bit<1> kept = hit_1 | hit_2;
-        meta.claimed = (claimed_1 | claimed_2) & ~hit_2;
-        meta.pinned = kept | meta.claimed;
+        if (hit_2 == 0 && (claimed_1 == 1 || claimed_2 == 1)) {
+            meta.claimed = 1;
+        }
+        if (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1) {
+            meta.pinned = 1;
+        }
         if (pin == 0 || (meta.path == Path.from_server && pin != meta.server)) {
             meta.pinned = 0;
         }
@@ -135,10 +138,14 @@ control Connections(inout metadata_t meta) {
             PinState before = PinState.pending;
             if (hit_2 == 1 || claimed_2 == 1) {
                 PinState next_2 = next;
+                bit<1> force_2 = force;
                 if (claimed_1 == 1) {
                     next_2 = PinState.closing;
+                    force_2 = 1;
+                } else if (claimed_2 == 1) {
+                    force_2 = 1;
                 }
-                state_2.apply(slot_2, expected, next_2, force | claimed_1 | claimed_2, before);
+                state_2.apply(slot_2, expected, next_2, force_2, before);
             }
             PinState state_before = before;
             if (claimed_1 == 1) {

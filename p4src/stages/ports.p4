@@ -31,8 +31,8 @@ control Ports(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (!ports.apply().hit) {
             meta.path = Path.done;
-        } else if (hdr.ethernet.dst != meta.router_mac
-                   && !(hdr.arp.isValid() && hdr.ethernet.dst == 0xffffffffffff)) {
+        } else if ((hdr.ethernet.dst[47:16] != meta.router_mac[47:16] || hdr.ethernet.dst[15:0] != meta.router_mac[15:0])
+                   && !(hdr.arp.isValid() && hdr.ethernet.dst[47:16] == 0xffffffff && hdr.ethernet.dst[15:0] == 0xffff)) {
             meta.verdict.drop = DropReason.not_for_us;
             meta.path = Path.done;
         } else if (hdr.arp.isValid()) {

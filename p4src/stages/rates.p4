@@ -27,6 +27,18 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
 
     rate_time_t step;
     rate_fingerprint_t mask;
+    rate_slot_t slot;
+    rate_fingerprint_t fingerprint;
+    rate_fingerprint_t in_sample;
+    rate_time_t last;
+    rate_time_t whole;
+    rate_time_t now_whole;
+    rate_time_t last_whole;
+    rate_time_t passed;
+    rate_time_t two;
+    rate_time_t four;
+    rate_time_t eight;
+    rate_time_t sixteen;
 
     // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off.
     // Only responses are measured whose fingerprint has zeros under the mask.
@@ -43,6 +55,36 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
         size = 1;
     }
 
+    @hidden
+    action sample() {
+        in_sample = fingerprint & mask;
+        whole = -step;
+    }
+
+    // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
+    @hidden
+    action cut() {
+        now_whole = meta.clock & whole;
+        last_whole = last & whole;
+        two = whole << 1;
+        four = whole << 2;
+        eight = whole << 3;
+        sixteen = whole << 4;
+    }
+
+    @hidden
+    action pass() {
+        passed = now_whole - last_whole;
+    }
+
+    @hidden
+    action count_steps() {
+        two = two & passed;
+        four = four & passed;
+        eight = eight & passed;
+        sixteen = sixteen & passed;
+    }
+
     apply {
         if (meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
             rate_settings.apply();
@@ -54,22 +96,16 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
                     meta.connection.service_port = meta.flow.src_port;
                     meta.connection.protocol = meta.flow.protocol;
                 }
-                rate_slot_t slot;
-                rate_fingerprint_t fingerprint;
                 rate_hash.apply(meta.connection, slot, fingerprint);
-                if ((fingerprint & mask) == 0) {
+                sample();
+                if (in_sample == 0) {
                     bit<1> hit;
                     bit<1> claimed;
-                    rate_time_t last;
                     flow.apply(slot, fingerprint, meta.clock - (step << 5), meta.clock, hit, claimed, last);
 
-                    // A step is a power of two: that so many have passed is a bit of their time.
-                    rate_time_t whole = -step;
-                    rate_time_t passed = (meta.clock & whole) - (last & whole);
-                    rate_time_t sixteen = passed & (whole << 4);
-                    rate_time_t eight = passed & (whole << 3);
-                    rate_time_t four = passed & (whole << 2);
-                    rate_time_t two = passed & (whole << 1);
+                    cut();
+                    pass();
+                    count_steps();
                     RateOp op = RateOp.keep;
                     if (claimed == 1) {
                         op = RateOp.start;

@@ -13,6 +13,8 @@ control Sampling(in headers_t hdr, in metadata_t meta) {
     SampleRing() ring;
 
     bit<32> share;
+    bit<16> drawn;
+    bit<32> below;
 
     // In 65,536ths; 0: off.
     @id(0x01000019)
@@ -27,13 +29,17 @@ control Sampling(in headers_t hdr, in metadata_t meta) {
         size = 1;
     }
 
+    @hidden
+    action weigh() {
+        below = share |-| (bit<32>)drawn;
+    }
+
     apply {
         if (meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
             sampling.apply();
             if (share != 0) {
-                bit<16> drawn;
                 draw.apply(drawn);
-                bit<32> below = share |-| (bit<32>)drawn;
+                weigh();
                 if (below != 0) {
                     ring.apply(hdr.ipv4.dst);
                 }

@@ -1,7 +1,7 @@
 // Validate: nothing behind this stage meets a packet whose lengths or addresses lie.
 //
 //   reads  ipv4, tcp, udp, icmp, ipv4_room
-//   writes path
+//   writes path, payload
 //   drops  ipv4_length, fragment, l4_length, martian
 #ifndef SLUICE_STAGES_VALIDATE_P4
 #define SLUICE_STAGES_VALIDATE_P4
@@ -13,15 +13,46 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
         meta.path = Path.done;
     }
 
-    apply {
-        // Of two fields, |-| says which is larger: hardware compares with constants only.
-        bit<16> header_length = (bit<16>)hdr.ipv4.ihl << 2;
-        bit<16> body = hdr.ipv4.total_length - header_length;
-        bit<16> header_missing = header_length |-| hdr.ipv4.total_length;
-        bit<16> frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
-        bit<16> tcp_missing = ((bit<16>)hdr.tcp.data_offset << 2) |-| body;
-        bit<16> udp_missing = hdr.udp.length |-| body;
+    bit<16> header_length;
+    bit<16> tcp_length;
+    bit<16> body;
+    bit<16> header_missing;
+    bit<16> frame_missing;
+    bit<16> tcp_missing;
+    bit<16> udp_missing;
 
+    // Of two fields, |-| says which is larger: hardware compares with constants only, and an action of it does one step.
+    @hidden
+    action measure() {
+        header_length = (bit<16>)hdr.ipv4.ihl << 2;
+        tcp_length = (bit<16>)hdr.tcp.data_offset << 2;
+        frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
+    }
+
+    @hidden
+    action open_packet() {
+        header_missing = header_length |-| hdr.ipv4.total_length;
+        body = hdr.ipv4.total_length - header_length;
+    }
+
+    @hidden
+    action open_body() {
+        tcp_missing = tcp_length |-| body;
+        udp_missing = hdr.udp.length |-| body;
+    }
+
+    @hidden
+    action open_segment() {
+        meta.payload = body - tcp_length;
+    }
+
+    apply {
+        measure();
+        open_packet();
+        open_body();
+        if (hdr.tcp.isValid()) {
+            open_segment();
+        }
         if (header_missing != 0 || frame_missing != 0) {
             reject(DropReason.ipv4_length);
         } else if (hdr.ipv4.fragment_offset != 0) {
