@@ -24,6 +24,7 @@ from .replay.against import TraceError
 from .replay.capture import CaptureError
 from .status import render
 from .switch.errors import SwitchError
+from .switch.targets import TARGETS
 
 EXIT_USAGE, EXIT_FAILED = 2, 1
 _DEFAULT_CONFIG = "sluice.yaml"
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
+    run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: what it says of itself")
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
     run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -132,13 +134,16 @@ def _run(options: argparse.Namespace) -> int:
     log.configure(options.log_level, as_json=options.log_json)
     try:
         news_trace = options.news_trace or (config.news.trace_file if config.news else None)
-        asyncio.run(_serve(config, options.config, options.trace_file or config.trace_file, news_trace))
+        trace = options.trace_file or config.trace_file
+        asyncio.run(_serve(config, options.config, options.target, trace, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0
 
 
-async def _serve(config: Config, path: str, trace_file: str | None, news_trace_file: str | None) -> None:
+async def _serve(
+    config: Config, path: str, target: str | None, trace_file: str | None, news_trace_file: str | None
+) -> None:
     main_task = asyncio.current_task()
     assert main_task is not None
     loop = asyncio.get_running_loop()
@@ -149,7 +154,7 @@ async def _serve(config: Config, path: str, trace_file: str | None, news_trace_f
         stack.callback(trace.close)
         news_trace = NewsTrace(news_trace_file)
         stack.callback(news_trace.close)
-        controller = Controller(config, path, trace, _announce, news_trace)
+        controller = Controller(config, path, trace, _announce, news_trace, target=target)
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))

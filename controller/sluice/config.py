@@ -64,6 +64,8 @@ class SwitchConfig(_Model):
     """Higher wins. Left out: the controller that started first stays, later ones stand by."""
     pipeline: str | None = None
     """Directory with sluice.json and sluice.p4info.txtpb; left out: those that came with this program."""
+    target: Literal["embedded", "bmv2", "stratum"] | None = None
+    """What kind of switch it is; left out: what it says of itself."""
 
 
 class InterfaceConfig(_Model):

@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import grpc.aio
 import numpy as np
@@ -19,7 +19,8 @@ from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
 from numpy.typing import NDArray
 from sluice.names import REGISTER_SIZES, Register
-from sluice.switch.reconcile import Key, key_of
+from sluice.switch.keys import Key, key_of
+from sluice.switch.targets.units import MICROSECONDS, Units
 
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 
@@ -63,7 +64,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         """Where it listens."""
         return f"127.0.0.1:{self.port}"
 
-    async def __aenter__(self) -> FakeSwitch:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -339,7 +340,8 @@ def _indices(entry: Any, size: int) -> range:
 class Memory:
     """Registers in memory, for tables too large to go through protobuf in a test."""
 
-    def __init__(self) -> None:
+    def __init__(self, units: Units = MICROSECONDS) -> None:
+        self.units = units
         self.cells: dict[Register, dict[int, int]] = defaultdict(dict)
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:

@@ -12,8 +12,9 @@ from sluice.balance import Mode
 from sluice.config import Config
 from sluice.configload import load
 from sluice.log import logger, switch_name
-from sluice.switch import pipeline
+from sluice.switch.choice import program_for
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
+from sluice.switch.pipeline import Pipeline
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
@@ -49,6 +50,8 @@ class Controller:
         trace: Trace,
         announce: Callable[[str], None],
         news_trace: NewsTrace | None = None,
+        *,
+        target: str | None = None,
     ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
@@ -61,7 +64,9 @@ class Controller:
         self._trace = trace
         self._news_trace = news_trace or NewsTrace(None)
         self._announce = announce
-        self._pipeline = pipeline.load(config.switch.pipeline)
+        self._target = target
+        self._pipeline: Pipeline | None = None
+        """Once it is known what kind of switch it is."""
         self._reload_wanted = asyncio.Event()
         self._reloads: list[_Reload] = []
 
@@ -74,6 +79,8 @@ class Controller:
         pause, quiet = _FIRST_PAUSE_S, False
         while True:
             try:
+                if self._pipeline is None:
+                    self._pipeline = await program_for(at, self._target)
                 async with Session(at.address, at.device_id, self._pipeline, at.election_id) as session:
                     quiet = False
                     if not session.is_primary:

@@ -112,8 +112,8 @@ class World:
             self.news.adopt(found)
 
     def _take_drains(self, draining: Collection[int]) -> None:
-        present = {server.id for server in self.plan.servers}
-        self.drained |= set(draining) & present
+        own = {server.id for server in self.plan.servers if not server.drain}
+        self.drained |= set(draining) & own
         for service in self.plan.services:
             if all(member.draining for member in self.members(service)):
                 # Drained one by one under an older configuration; a service is never left without servers.

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.names import REGISTER_SIZES, Register
+from sluice.switch.targets.units import MICROSECONDS
 
 
 class Memory:
     """Cells of every register, zero at first. Implements sluice.switch.registers.Registers."""
+
+    units = MICROSECONDS
 
     def __init__(self) -> None:
         self.cells: dict[Register, list[int]] = {register: [] for register in Register}

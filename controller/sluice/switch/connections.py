@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from finsy import P4TableAction, P4TableEntry
+from numpy.typing import NDArray
 
-from ..names import TICK_US, Action, PinState, Register, Table
+from ..names import Action, PinState, Register, Table
 from .registers import Registers
 from .state import State
 
@@ -18,14 +18,9 @@ _STAMP = (1 << 32) - 1
 _HALF = 1 << 31
 
 
-def ticks(seconds: float) -> int:
-    """A time in the switch's ticks, rounded up."""
-    return math.ceil(seconds * 1_000_000 / TICK_US)
-
-
 def timers(state: State) -> Iterator[P4TableEntry]:
     """The default action of the keyless table."""
-    times = state.plan.config.connections
+    times, ticks = state.plan.config.connections, state.units.ticks
     yield P4TableEntry(
         Table.TIMERS,
         is_default_action=True,
@@ -37,6 +32,12 @@ def timers(state: State) -> Iterator[P4TableEntry]:
             linger_time=ticks(times.linger_s),
         ),
     )
+
+
+def newest(stamps: NDArray[np.int64]) -> int:
+    """The latest of stamps that wrap: what the switch's clock is taken from."""
+    ahead = (stamps - stamps[0]) & _STAMP
+    return int(stamps[0] + ahead[ahead < _HALF].max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,7 @@ async def read_pins(registers: Registers, idle_s: float) -> Pins:
     if used.size == 0:
         return Pins({}, {})
     stamps = (keys[used] & np.uint64(_STAMP)).astype(np.int64)
-    ahead = (stamps - stamps[0]) & _STAMP
-    now = stamps[0] + ahead[ahead < _HALF].max()
-    live = used[(now - stamps) & _STAMP <= ticks(idle_s)]
+    live = used[(newest(stamps) - stamps) & _STAMP <= registers.units.ticks(idle_s)]
     by_server = Counter(servers[live[states[live] != PinState.CLOSING]].tolist())
     by_state = Counter(states[live].tolist())
     return Pins(

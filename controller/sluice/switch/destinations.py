@@ -10,7 +10,6 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from ..names import Action, Register, Table
 from ..news import Requests
 from .bucket import Bucket
-from .connections import ticks
 from .registers import Registers
 from .state import State
 
@@ -42,7 +41,7 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                 id=number,
                 answer_reset=int(options.refuse == "reset"),
                 # A host with a limit of its own has one bucket only: the second would be open.
-                remember_time=0 if own else ticks(options.remember_s),
+                remember_time=0 if own else state.units.ticks(options.remember_s),
             ),
             metadata=b"" if limit is None else _NOTE + f"{limit:g}".encode(),
         )

@@ -10,8 +10,9 @@ from finsy import P4Schema
 from finsy.proto import p4r
 
 from .errors import SwitchError
+from .targets import EMBEDDED, STRATUM, Profile
+from .targets.v1model import CODE
 
-CODE = "sluice.json"
 INFO = "sluice.p4info.txtpb"
 
 
@@ -27,9 +28,11 @@ class Pipeline:
     """A compiled P4 program: the target's code and its P4Info."""
 
     directory: Path
+    target: Profile = EMBEDDED
 
     def __post_init__(self) -> None:
-        missing = [name for name in (CODE, INFO) if not (self.directory / name).is_file()]
+        needed = (CODE, INFO) if self.target.arch == EMBEDDED.arch else (INFO,)
+        missing = [name for name in needed if not (self.directory / name).is_file()]
         if missing:
             raise SwitchError(
                 f"no {' and no '.join(missing)} in {self.directory}; run `make p4` or set switch.pipeline"
@@ -39,7 +42,7 @@ class Pipeline:
     def schema(self) -> P4Schema:
         """The parsed P4Info together with the code."""
         try:
-            return P4Schema(self.directory / INFO, self.directory / CODE)
+            return P4Schema(self.directory / INFO, self.target.code(self.directory))
         except ValueError as error:
             raise SwitchError(f"{self.directory / INFO} cannot be read: {error}") from error
 
@@ -65,6 +68,25 @@ class Pipeline:
         return not running.p4_device_config or running.p4_device_config == self.schema.p4blob
 
 
-def load(directory: str | Path | None = None) -> Pipeline:
-    """The program in ``directory``, or the one that came with this package. Raises SwitchError."""
-    return Pipeline(Path(directory) if directory else artefacts())
+def load(directory: str | Path | None = None, target: Profile | None = None) -> Pipeline:
+    """The program in ``directory``, or the one for the target that came with this package. Raises SwitchError.
+
+    Without a target it is one that runs the program's architecture.
+    """
+    folder = Path(directory) if directory else artefacts() / (target.folder if target else "")
+    arch = _arch(folder)
+    target = target or (STRATUM if arch == STRATUM.arch else EMBEDDED)
+    if arch not in ("", target.arch):
+        raise SwitchError(
+            f"{folder / INFO} is for {arch}, and {target.name} runs {target.arch}; "
+            "set another --target or switch.pipeline"
+        )
+    return Pipeline(folder, target)
+
+
+def _arch(folder: Path) -> str:
+    """What a compiled program's P4Info says it is for; nothing when that cannot be read (Pipeline says why)."""
+    try:
+        return P4Schema(folder / INFO).arch
+    except (OSError, ValueError):
+        return ""

@@ -23,7 +23,6 @@ from sluice.balance.ratios import Member
 from sluice.config import Config
 from sluice.names import SERVERS, SERVICES, Counter, DropReason, Register
 
-from . import pipeline
 from .errors import SwitchError
 from .ledger import read_ledger
 from .plan import Plan, Server, Service, make_plan
@@ -31,6 +30,7 @@ from .reconcile import Found, read_back, reconcile
 from .registers import Registers, open_registers
 from .session import Session
 from .state import Neighbour, State
+from .choice import program_for
 from .verdict import Traffic, read_traffic
 
 _T = TypeVar("_T")
@@ -97,7 +97,7 @@ class Programmer:
     async def _open(self) -> None:
         at = self._config.switch
         election = self._election_id if self._election_id is not None else at.election_id
-        code = pipeline.load(at.pipeline)
+        code = await program_for(at)
         session = await self._stack.enter_async_context(Session(at.address, at.device_id, code, election))
         if not session.is_primary:
             raise SwitchError(f"switch {at.address}: another controller leads it; stop it first")

@@ -11,23 +11,21 @@ from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
 from ..config import NewsConfig
-from ..names import RATE_TICK_US, Action, Register, Table
+from ..names import Action, Register, Table
 from ..news.flows import FlowKeys
 from ..news.rates import FlowRates
 from .registers import Registers
 from .state import State
-
-STEPS = 7
-"""Steps in a window; see p4src/stages/rates.p4."""
+from .targets.units import MICROSECONDS, STEPS, Units
 
 _MASK_BITS = 20
 _LAST = np.uint64((1 << 32) - 1)
 _Cells = NDArray[np.uint64]
 
 
-def step_time(window_s: float) -> int:
-    """The step whose window is nearest to ``window_s``: a power of two, in units of RATE_TICK_US."""
-    return 1 << max(0, round(math.log2(window_s * 1_000_000 / RATE_TICK_US / STEPS)))
+def step_time(window_s: float, units: Units = MICROSECONDS) -> int:
+    """The step whose window is nearest to ``window_s``: a power of two, in ticks of the response rates."""
+    return units.step(window_s)
 
 
 def flow_mask(share: float) -> int:
@@ -38,15 +36,15 @@ def flow_mask(share: float) -> int:
 def settings(state: State) -> Iterator[P4TableEntry]:
     """The default action of the keyless table; off without flash-crowd control."""
     options = state.plan.config.news
-    step, mask = (step_time(options.rate_window_s), flow_mask(options.flow_share)) if options else (0, 0)
+    step, mask = (step_time(options.rate_window_s, state.units), flow_mask(options.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
     yield P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
 
 
-def decode(flow: _Cells, octets: _Cells, step: int) -> FlowRates:
+def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS) -> FlowRates:
     """Rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``."""
     part = (flow & _LAST) & np.uint64(step - 1)
-    window_us = (part.astype(np.float64) + STEPS * step) * RATE_TICK_US
+    window_us = (part.astype(np.float64) + STEPS * step) * units.rate_tick_us
     return octets.astype(np.float64) * 8e6 / window_us
 
 
@@ -71,4 +69,5 @@ class FlowReader:
         slots = np.flatnonzero(((flow != before[0]) | (octets != before[1])) & (flow != 0))
         fingerprints = flow[slots] >> np.uint64(32)
         keys = slots.astype(np.uint64) << np.uint64(32) | fingerprints
-        return keys, decode(flow[slots], octets[slots], step_time(options.rate_window_s))
+        step = step_time(options.rate_window_s, registers.units)
+        return keys, decode(flow[slots], octets[slots], step, registers.units)

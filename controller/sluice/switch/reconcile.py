@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 
-from finsy import P4MeterEntry, P4TableEntry
+from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4MeterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
-from ..names import Meter, Table
+from ..names import Meter, Profile, Table
 from . import (
     admission,
     balance,
@@ -25,9 +26,13 @@ from . import (
     verdict,
 )
 from .bucket import Bucket
+from .groups import Groups
+from .keys import Key, key_of
 from .plan import Endpoint, Numbers, Retired
+from .errors import SwitchError
 from .session import Session
 from .state import Neighbour, State
+from .targets import Profile as Target
 
 # What is referred to comes before what refers to it; deletions go the other way round.
 _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
@@ -57,8 +62,6 @@ _METERS: dict[Meter, Callable[[State], Mapping[int, Bucket]]] = {
 
 _KEYLESS = (Table.TIMERS, Table.RATE_SETTINGS, Table.SAMPLING)
 
-Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
-
 
 @dataclass(slots=True)
 class Found:
@@ -66,6 +69,8 @@ class Found:
 
     entries: dict[Key, p4r.TableEntry]
     meters: dict[Meter, Mapping[int, Bucket]]
+    groups: Groups | None = None
+    """How the entries' groups are held where members have no weights."""
     rounded: bool = True
     """The meters are as the switch gave them back, rounded; not as they were written."""
     numbers: Numbers = field(default_factory=Numbers)
@@ -98,9 +103,16 @@ async def read_back(session: Session) -> Found:
             *(P4MeterEntry(Meter.PUNT_LIMIT, index=index) for index in sorted(limits)),
         ]
     )
+    groups = None
+    if not session.target.weights:
+        groups = Groups(session.pipeline.schema)
+        for profile in Profile:
+            entities += await session.read([P4ActionProfileMember(profile), P4ActionProfileGroup(profile)])
+    entries = groups.adopt(entities) if groups else [e.table_entry for e in entities]
     found = Found(
-        entries={key_of(e.table_entry): e.table_entry for e in entities},
+        entries={key_of(entry): entry for entry in entries},
         meters={meter: _buckets(session, meter, meters) for meter in Meter},
+        groups=groups,
     )
     _interpret(session, found)
     return found
@@ -118,18 +130,26 @@ async def reconcile(
     With ``tables`` only those and ``meters`` are looked at. ``found`` is brought up to date, so that the next call
     writes only what has changed since; after an error it is not, and the switch is to be read again.
     """
-    schema = session.pipeline.schema
-    wanted = {key_of(entry): entry for entry in (e.encode_entry(schema) for e in wanted_entries(state, tables))}
+    schema, target = session.pipeline.schema, session.target
+    if (reason := target.objection(state.plan.config, schema)) is not None:
+        raise SwitchError(f"switch {session.address}: {reason}")
+    state = replace(state, units=target.units)
+    wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
     numbers = {schema.tables[table].id for table in tables or Table}
     have = {key: entry for key, entry in found.entries.items() if key[0] in numbers}
     updates = difference(have, wanted)
-    buckets = {meter: wanted(state) for meter, wanted in _METERS.items() if tables is None or meter in meters}
+    buckets = {
+        meter: {index: target.bucket(bucket) for index, bucket in wanted(state).items()}
+        for meter, wanted in _METERS.items()
+        if tables is None or meter in meters
+    }
     updates += [
         p4r.Update(type=p4r.Update.MODIFY, entity=change.encode(schema))
         for meter, want in buckets.items()
         for change in admission.changes(meter, found.meters[meter], want, rounded=found.rounded)
     ]
-    await session.write(updates)
+    for step in [updates] if found.groups is None else found.groups.steps(updates):
+        await session.write(step)
     found.entries = {key: e for key, e in found.entries.items() if key[0] not in numbers} | wanted
     found.meters = {**found.meters, **buckets}
     found.rounded = found.rounded and tables is not None
@@ -155,15 +175,17 @@ def difference(
     return updates
 
 
-def key_of(entry: p4r.TableEntry) -> Key:
-    """What identifies an entry: table, whether it is the default, and the match without leading zeros."""
-    fields = [
-        (m.field_id, m.exact.value.lstrip(b"\0"), -1)
-        if m.HasField("exact")
-        else (m.field_id, m.lpm.value.lstrip(b"\0"), m.lpm.prefix_len)
-        for m in entry.match
-    ]
-    return (entry.table_id, entry.is_default_action, tuple(sorted(fields)))
+def _held(target: Target, schema: P4Schema, wanted: Iterable[P4TableEntry]) -> Iterator[p4r.TableEntry]:
+    """The entries as the target will hold them: without what it does not keep, with weights that fit."""
+    entries = [target.entry(entry.encode_entry(schema)) for entry in wanted]
+    groups = Counter(entry.table_id for entry in entries if _weights(entry))
+    for entry in entries:
+        members = entry.action.action_profile_action_set.action_profile_actions
+        if members:
+            fitting = target.weights_of(schema, entry.table_id, groups[entry.table_id], [m.weight for m in members])
+            for member, weight in zip(members, fitting, strict=True):
+                member.weight = weight
+        yield entry
 
 
 def _weights(entry: p4r.TableEntry) -> list[int]:
@@ -231,7 +253,21 @@ def _interpret(session: Session, found: Found) -> None:
             case _:
                 pass
     found.numbers = Numbers(services, servers)
+    if not session.target.metadata:
+        draining = _left_out(found, ejected)
     found.ejected, found.draining = frozenset(ejected), frozenset(draining)
+
+
+def _left_out(found: Found, ejected: Collection[int]) -> set[int]:
+    """Servers that their service's group leaves out, where nothing could be noted: they drain.
+
+    Any other server has a weight of at least 1, an ejected one its probe's share.
+    """
+    return {
+        origin.id
+        for origin in found.origins.values()
+        if found.weights.get(origin.service_id) and origin.id not in found.weights[origin.service_id]
+    } - set(ejected)
 
 
 def _params(params: Sequence[p4r.Action.Param]) -> list[int]:

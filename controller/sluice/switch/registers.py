@@ -15,6 +15,8 @@ from ..names import REGISTER_SIZES, Register
 from . import cellwire
 from .errors import SwitchError
 from .session import Session
+from .targets import BMV2, RegisterAccess
+from .targets.units import Units
 from .thriftregisters import ThriftRegisters
 
 _SLICE = 8192
@@ -23,8 +25,16 @@ _CHEAPER_WHOLE = 4
 """When more than one cell in so many is wanted, the whole register is asked for: one entity instead of hundreds."""
 
 
+_SET_THRIFT = "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
+
+
 class Registers(Protocol):
     """Cells of the switch's registers, by the register's full name."""
+
+    @property
+    def units(self) -> Units:
+        """What the times in them are in."""
+        ...
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """The cells at ``indices``, or all of them. Raises SwitchError."""
@@ -52,13 +62,19 @@ class P4RuntimeRegisters:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._cheaper_whole = 0 if session.target.registers is RegisterAccess.WHOLE else _CHEAPER_WHOLE
+
+    @property
+    def units(self) -> Units:
+        """See Registers."""
+        return self._session.target.units
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""
         size = REGISTER_SIZES[register]
-        if indices is not None and len(indices) * _CHEAPER_WHOLE > size:
-            cells_of_all = await self.read(register)
-            return [cells_of_all[index] for index in indices]
+        if indices is not None and self._whole(len(indices), size):
+            cells_of_all = await self.array(register)
+            return [int(cells_of_all[index]) for index in indices]
         wanted = (
             [P4RegisterEntry(register)]
             if indices is None
@@ -77,7 +93,7 @@ class P4RuntimeRegisters:
 
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
         """See Registers. One exchange: of a read of a few cells most is the exchange."""
-        if len(indices) * _CHEAPER_WHOLE > min(REGISTER_SIZES[register] for register in registers):
+        if self._whole(len(indices), min(REGISTER_SIZES[register] for register in registers)):
             columns = await asyncio.gather(*(self.array(register) for register in registers))
             wanted = np.array(indices, np.int64)
             return [[int(cell) for cell in column[wanted].tolist()] for column in columns]
@@ -117,6 +133,9 @@ class P4RuntimeRegisters:
             values = [int.from_bytes(entry.data.bitstring, "big") for entry in entries]
             return np.array([entry.index.index for entry in entries], np.int64), np.array(values, np.uint64)
 
+    def _whole(self, wanted: int, size: int) -> bool:
+        return not self._cheaper_whole or wanted * self._cheaper_whole > size
+
     def _number(self, register: Register) -> int:
         return self._session.pipeline.schema.registers[register].id
 
@@ -135,15 +154,22 @@ class P4RuntimeRegisters:
 
 
 async def open_registers(session: Session, thrift: str | None) -> Registers:
-    """The register access that the target answers to. Raises SwitchError, with the remedy, when there is none."""
+    """The register access that the target answers to. Raises SwitchError, with the remedy, when there is none.
+
+    A switch that was taken for the embedded one and knows no registers over P4Runtime is BMv2.
+    """
+    if session.target.registers is RegisterAccess.THRIFT:
+        if thrift is None:
+            raise SwitchError(f"switch {session.address}: {_SET_THRIFT}")
+        return await ThriftRegisters.open(thrift)
     try:
         await P4RuntimeRegisters(session).read(Register.LEDGER_SYN, [0])
     except NotImplementedError as error:
         # simple_switch_grpc: "Register reads are not supported yet" (UNIMPLEMENTED, p4lang/PI issue 376).
         if thrift is None:
             raise SwitchError(
-                f"switch {session.address}: no register access over P4Runtime ({error}); "
-                "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
+                f"switch {session.address}: no register access over P4Runtime ({error}); {_SET_THRIFT}"
             ) from error
+        session.target = BMV2
         return await ThriftRegisters.open(thrift)
     return P4RuntimeRegisters(session)

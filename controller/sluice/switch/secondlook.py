@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..names import SERVERS, PinState, Register
-from .connections import ticks
+from .connections import newest
 from .registers import Registers
 
 _STAMP_BITS = 32
@@ -30,16 +30,19 @@ async def count_expired(registers: Registers, idle_s: float) -> list[int]:
 
     The switch's clock is taken from the newest stamp, as in `read_pins`.
     """
-    expired = np.zeros(SERVERS, np.int64)
+    expired, ticks = np.zeros(SERVERS, np.int64), registers.units.ticks(idle_s)
     ways = (
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1),
         (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2),
     )
     columns = [[await registers.array(register) for register in way] for way in ways]
     stamps = [(keys & np.uint64(_WRAP - 1)).astype(np.int64) for keys, _, _ in columns]
-    now = max(int(one.max()) for one in stamps)
+    used = np.concatenate([stamp[keys > 0] for stamp, (keys, _, _) in zip(stamps, columns, strict=True)])
+    if used.size == 0:
+        return expired.tolist()
+    now = newest(used)
     for stamp, (keys, servers, states) in zip(stamps, columns, strict=True):
-        over = (keys > 0) & (now - stamp > ticks(idle_s)) & (states != PinState.CLOSING) & (servers < SERVERS)
+        over = (keys > 0) & ((now - stamp) % _WRAP > ticks) & (states != PinState.CLOSING) & (servers < SERVERS)
         expired += np.bincount(servers[over].astype(np.int64), minlength=SERVERS)
     return expired.tolist()
 

@@ -16,6 +16,7 @@ from finsy.proto import U128, p4r
 from ..log import logger
 from .errors import NotPrimary, SwitchError, SwitchLost, translated
 from .pipeline import Pipeline
+from .targets import Profile
 
 _log = logger("session")
 
@@ -23,6 +24,10 @@ _ANSWER_S = 10.0
 """A switch that accepts the stream and does not answer the arbitration within this is broken."""
 
 _READ = "/p4.v1.P4Runtime/Read"
+_PUSH = "/p4.v1.P4Runtime/SetForwardingPipelineConfig"
+_PUSH_S = 90.0
+"""A Tofino takes its time to start a program."""
+
 _READ_S = 10.0
 """A read that takes longer has failed; finsy's own time for other calls."""
 
@@ -54,6 +59,8 @@ class Session:
         self.address = address
         self.device_id = device_id
         self.pipeline = pipeline
+        self.target: Profile = pipeline.target
+        """Which registers may turn out to be another's (see open_registers)."""
         self.dropped_packets = 0
         self._election_id = election_id if election_id is not None else standby_election_id()
         self._client = P4Client(address, wait_for_ready=False)
@@ -239,10 +246,18 @@ class Session:
             action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
             config=self.pipeline.config(),
         )
+        self._complete(request)
+        channel = self._client.channel
+        if channel is None:
+            raise SwitchLost(f"switch {self.address}: the session is closed")
+        call = channel.unary_unary(
+            _PUSH, request_serializer=p4r.SetForwardingPipelineConfigRequest.SerializeToString
+        )
         try:
-            await self._client.request(request)
-        except P4ClientError as error:
-            raise translated(error, self.address, "load the program") from error
+            await call(request, timeout=_PUSH_S)
+        except grpc.RpcError as error:
+            failed = P4ClientError(error, "SetForwardingPipelineConfigRequest")
+            raise translated(failed, self.address, "load the program") from error
 
     # -- entities
 

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 
 from .bucket import Bucket
 from .plan import Plan
+from .targets.units import MICROSECONDS, Units
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +48,5 @@ class State:
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
     neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
+    units: Units = MICROSECONDS
+    """The switch's clocks; known once it is."""

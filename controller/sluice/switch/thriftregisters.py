@@ -15,6 +15,7 @@ from thriftpy2.thrift import TException
 from ..names import Register
 from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
+from .targets.units import MICROSECONDS, Units
 
 _FEW = 16
 """Up to so many cells are read one by one (30-70 us each); more than that in one call."""
@@ -36,6 +37,11 @@ class ThriftRegisters:
         registers = cls(address)
         await registers.read(Register.LEDGER_SYN, [0])
         return registers
+
+    @property
+    def units(self) -> Units:
+        """See registers.Registers."""
+        return MICROSECONDS
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """See registers.Registers."""

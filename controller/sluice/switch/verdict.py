@@ -11,6 +11,7 @@ from ..names import Counter, DropReason, PuntReason
 from .bucket import Bucket
 from .session import Session
 from .state import State
+from .targets import RegisterAccess
 
 
 def wanted(state: State) -> dict[int, Bucket]:
@@ -69,7 +70,11 @@ async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
         *((counter, int(reason)) for counter in (Counter.PUNTS, Counter.PUNTS_LIMITED) for reason in PuntReason),
         *((counter, service) for counter in _PER_SERVICE for service in services),
     ]
-    found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
+    if session.target.registers is RegisterAccess.WHOLE:
+        # Stratum copies a whole array for each entity (bf_sde_wrapper.cc, DoSynchronizeCounters).
+        found = await session.read(P4CounterEntry(counter) for counter in Counter)
+    else:
+        found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
     names = {session.pipeline.schema.counters[counter].id: counter for counter in Counter}
     cells = {
         (names[e.counter_entry.counter_id], e.counter_entry.index.index): e.counter_entry.data.packet_count

@@ -21,8 +21,9 @@ from sluice.loops.world import World
 from sluice.names import RATE_TICK_US, SAMPLES, Meter, Register, Table
 from sluice.news import Decision
 from sluice.switch.bucket import Bucket
-from sluice.switch.rates import STEPS, step_time
+from sluice.switch.rates import step_time
 from sluice.switch.state import Crowd, State
+from sluice.switch.targets.units import STEPS
 
 TICK_S = 0.1
 FLOWS = 200

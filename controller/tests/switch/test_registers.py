@@ -19,7 +19,7 @@ from thriftpy2.transport import TBufferedTransportFactory, TServerSocket
 
 from sluice.names import REGISTER_SIZES, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
-from sluice.switch.connections import read_pins, ticks
+from sluice.switch.connections import read_pins
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
 from sluice.switch.session import Session
@@ -172,7 +172,7 @@ async def test_pins_that_aged_are_not_counted() -> None:
             if way == 1
             else (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2)
         )
-        await memory.write(key, slot, 0x1234 << 32 | now - ticks(age_s))
+        await memory.write(key, slot, 0x1234 << 32 | now - memory.units.ticks(age_s))
         await memory.write(owner, slot, server)
         await memory.write(phase, slot, int(state))
 

@@ -14,7 +14,7 @@ from sluice.configload import parse
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.balance import SMALL_POOL, others
-from sluice.switch.connections import ticks
+from sluice.switch.targets.units import MICROSECONDS
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.secondlook import correct, count_expired, read_loads
@@ -97,7 +97,7 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
 
 
 async def connection(registers: Memory, slot: int, server: int, state: PinState, age_s: float, way: int = 1) -> None:
-    stamp = TICK_BASE + ticks(1000.0) - ticks(age_s)
+    stamp = TICK_BASE + MICROSECONDS.ticks(1000.0) - MICROSECONDS.ticks(age_s)
     key, pin, cell = (
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)
         if way == 1

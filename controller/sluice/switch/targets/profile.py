@@ -1,0 +1,54 @@
+"""What a target can say over P4Runtime, and how it means it: one interface, a file a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from finsy import P4Schema
+from finsy.proto import p4r
+
+from ...config import Config
+from ..bucket import Bucket
+from .units import Units
+
+
+class RegisterAccess(Enum):
+    """How a target's registers are read."""
+
+    P4RUNTIME = auto()
+    """Cell by cell, as the specification has it."""
+    WHOLE = auto()
+    """Over P4Runtime; each entity costs a copy of the whole array, so that arrays are asked for whole."""
+    THRIFT = auto()
+    """Over BMv2's Thrift server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A target. Its functions are pure: they know no connection."""
+
+    name: str
+    """As in ``sluice run --target``."""
+    arch: str
+    """P4Info's ``pkg_info.arch`` of the programs it runs."""
+    folder: str
+    """Where among the compiled programs its own are."""
+    units: Units
+    registers: RegisterAccess
+    weights: bool
+    """Members have weights, and a group comes with its entry in one request (one-shot). Without: see groups.py."""
+    metadata: bool
+    """What is noted with an entry is kept."""
+    code: Callable[[Path], bytes]
+    """The device configuration, from the folder of a compiled program. Raises SwitchError."""
+    entry: Callable[[p4r.TableEntry], p4r.TableEntry]
+    """An entry as it will be read back."""
+    weights_of: Callable[[P4Schema, int, int, Sequence[int]], list[int]]
+    """From a table's number, its number of groups and the weights wanted: those that fit. Raises SwitchError."""
+    bucket: Callable[[Bucket], Bucket]
+    """The nearest bucket that its meters can hold."""
+    objection: Callable[[Config, P4Schema], str | None]
+    """Why a configuration and a program cannot be had on it, and what to do; None when they can."""

@@ -1,0 +1,36 @@
+"""What a program's numbers are on a target: its clocks. The one place where a time becomes a number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...names import RATE_TICK_US, TICK_US
+
+STEPS = 7
+"""Steps in a window; see p4src/stages/rates.p4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """A target's clocks. Stamps are 32 bits and wrap: they are compared as serial numbers."""
+
+    tick_us: float
+    """Of the connection table and of the memory of clients (``meta.now``)."""
+    rate_tick_us: float
+    """Of the response rates (``meta.clock``)."""
+
+    def ticks(self, seconds: float) -> int:
+        """A time in the connection table's ticks, rounded up."""
+        return math.ceil(seconds * 1_000_000 / self.tick_us)
+
+    def step(self, window_s: float) -> int:
+        """The step of a response's window whose STEPS are nearest to ``window_s``: a power of two, in the rates' ticks."""
+        return 1 << max(0, round(math.log2(window_s * 1_000_000 / self.rate_tick_us / STEPS)))
+
+
+MICROSECONDS = Units(TICK_US, RATE_TICK_US)
+"""v1model: a clock of 48 bits that counts microseconds."""
+
+NANOSECONDS = Units((1 << 26) / 1000, (1 << 20) / 1000)
+"""Tofino: a clock of 48 bits that counts nanoseconds, with its turns above it (p4src/tna/clock.p4)."""

@@ -1,0 +1,89 @@
+"""A controller's life with a Tofino under Stratum: start, weights, limits, restarts, a switch lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import tofinoprogram
+from configs import web
+from finsy.proto import p4r
+from live import feed, running, until
+from sluice.configload import load
+from sluice.loops.controller import Controller
+from sluice.loops.trace import Trace
+from sluice.names import Meter
+from sluice.status import gather
+from sluice.switch.errors import SwitchError
+from stratumswitch import StratumSwitch
+
+
+@pytest.fixture
+async def stratum() -> AsyncGenerator[StratumSwitch]:
+    async with StratumSwitch() as fake:
+        yield fake
+
+
+@pytest.fixture
+def config(stratum: StratumSwitch, tmp_path: Path) -> Path:
+    program = tofinoprogram.write(tmp_path / "tofino")
+    path = tmp_path / "sluice.yaml"
+    text = web(stratum.address, str(program), control=str(tmp_path / "s.sock"))
+    path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 50}\n  servers:"))
+    return path
+
+
+async def test_start_weights_limits_and_a_restart_of_the_controller(stratum: StratumSwitch, config: Path) -> None:
+    async with running(config) as it:
+        assert it.said[0].startswith(f"sluice: ready switch={stratum.address} device=1 services=1 servers=2 adopted=no")
+        assert stratum.weights(1) == {1: 128, 2: 128}
+        admission = stratum.schema.meters[Meter.ADMISSION].id
+        assert stratum.meters[admission, 1].cir == 254
+        feed(stratum, 1, syn=100, synack=50)
+        feed(stratum, 2, syn=100, synack=100)
+        await until(lambda: stratum.weights(1)[1] < 100, "server 1 to lose share")
+        assert it.controller.link is not None
+        shown = await gather(it.controller, pins=False)
+        assert shown["services"][0]["name"] == "web"
+    left, requests = stratum.weights(1), len(stratum.requests)
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        await until(lambda: len(again.decisions()) >= 2, "two decisions")
+        assert stratum.weights(1) == left
+    assert stratum.pushes == 1
+    # The first controller may have ended within a change, whose remains the second has cleared away.
+    cleared = {("action_profile_group", p4r.Update.DELETE), ("action_profile_member", p4r.Update.DELETE)}
+    assert all(request <= cleared for request in stratum.requests[requests:])
+    assert stratum.surplus() == (0, 0)
+
+
+async def test_a_drain_outlives_the_controller(stratum: StratumSwitch, config: Path) -> None:
+    async with running(config) as it:
+        await it.controller.drain("s1", drain=True)
+        assert stratum.weights(1) == {2: 256}
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        assert stratum.weights(1) == {2: 256}
+        await again.controller.drain("s1", drain=False)
+        assert set(stratum.weights(1)) == {1, 2}
+
+
+async def test_a_switch_lost_within_a_change_goes_on_and_is_put_right(stratum: StratumSwitch, config: Path) -> None:
+    async with running(config) as it:
+        stratum.fail_at = ("action_profile_group", p4r.Update.INSERT)
+        feed(stratum, 1, syn=100, synack=50)
+        feed(stratum, 2, syn=100, synack=100)
+        await until(lambda: it.ready(2), "the controller to come back")
+        assert stratum.fail_at is None
+        assert sum(stratum.weights(1).values()) == 256
+        assert stratum.surplus() == (0, 0)
+    assert stratum.pushes == 1
+
+
+async def test_the_target_that_was_named_must_fit_the_program(config: Path, tmp_path: Path) -> None:
+    controller = Controller(
+        load(config), str(config), Trace(str(tmp_path / "trace.jsonl")), lambda _: None, target="bmv2"
+    )
+    with pytest.raises(SwitchError, match="is for tna, and bmv2 runs v1model; set another --target"):
+        await controller.run()

@@ -1,0 +1,139 @@
+"""A packet train leads to the same decisions on every target: the observations differ in units, the decisions do not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import tofinoprogram
+from configs import web
+from fakeswitch import FakeSwitch, Memory
+from pytest import approx
+from sluice.config import NewsConfig
+from sluice.configload import parse
+from sluice.loops.world import World
+from sluice.names import Meter, PinState, Register
+from sluice.switch import pipeline
+from sluice.switch.connections import Pins, read_pins
+from sluice.switch.ledger import read_ledger
+from sluice.switch.pipeline import Pipeline
+from sluice.switch.rates import FlowReader, step_time
+from sluice.switch.reconcile import read_back, reconcile
+from sluice.switch.registers import open_registers
+from sluice.switch.session import Session
+from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS, Units
+from stratumswitch import StratumSwitch
+
+SECONDS = 30
+
+
+def train(second: int) -> dict[int, tuple[int, int]]:
+    """SYNs to each server in a second, and how many of them it answers: the first one is loaded from 5 to 15 s."""
+    return {1: (40, 15 if 5 <= second < 15 else 40), 2: (40, 40)}
+
+
+@dataclass
+class Outcome:
+    """What a controller made of the train."""
+
+    ratios: list[dict[int, float]]
+    reasons: list[str]
+    weights: dict[int, int]
+    limit: tuple[int, int]
+
+
+async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
+    """A second of the train a step, and the controller's own steps on it: read the ledger, decide, write."""
+    text = web(period_s=1.0, window_s=2.0).replace(
+        "  servers:", "  admission: {rate_per_s: 2500, burst: 500}\n  servers:"
+    )
+    world = World.of(parse(text))
+    async with Session(switch.address, 1, program) as session:
+        await session.push_pipeline()
+        found = await read_back(session)
+        world.adopt(found)
+        await reconcile(session, found, world.state())
+        registers = await open_registers(session, None)
+        (service,) = world.plan.services
+        outcome = Outcome([], [], {}, (0, 0))
+        for second in range(SECONDS):
+            for server, (syns, answers) in train(second).items():
+                switch.count("ledger_syn", server, syns)
+                switch.count("ledger_synack", server, answers)
+                switch.count("ledger_completed", server, answers)
+            balancer = world.views[service.id].balancer
+            decision = balancer.observe(float(second), await read_ledger(registers, [1, 2]))
+            if decision is not None:
+                await reconcile(session, found, world.state())
+                outcome.ratios.append(dict(decision.ratios))
+                outcome.reasons.append(decision.reason)
+        outcome.weights = switch.weights(service.id)
+        admission = session.pipeline.schema.meters[Meter.ADMISSION].id
+        config = switch.meters[admission, service.id]
+        outcome.limit = (config.cir, config.cburst)
+    return outcome
+
+
+@pytest.fixture
+async def both() -> AsyncGenerator[tuple[FakeSwitch, StratumSwitch]]:
+    async with FakeSwitch() as plain, StratumSwitch() as stratum:
+        yield plain, stratum
+
+
+async def test_same_ratios_same_weights_and_nearly_the_same_limit(
+    both: tuple[FakeSwitch, StratumSwitch], tmp_path: Path
+) -> None:
+    plain, stratum = both
+    one = await drive(plain, pipeline.load())
+    other = await drive(stratum, pipeline.load(tofinoprogram.write(tmp_path / "tofino")))
+    assert one.ratios == other.ratios
+    assert one.reasons == other.reasons
+    assert len(set(map(str, one.ratios))) > 3, "the train is to move something"
+    assert one.weights == other.weights
+    assert other.limit == (approx(one.limit[0], rel=0.004), one.limit[1])
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet of the train, at a time."""
+
+    at_s: float
+    slot: int
+    octets: int
+
+
+PACKETS = [Packet(0.1 * number, number % 7 + 1, 200 + number) for number in range(100)]
+
+
+async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, list[float]]:
+    """The connections and the response rates that the train leaves in a switch of that clock.
+
+    ``cell``: a pair of numbers as it is read, from the fingerprint and the stamp.
+    """
+    memory, reader, options = Memory(units), FlowReader(), NewsConfig()
+    await reader.read(memory, options)
+    step = step_time(options.rate_window_s, units)
+    for packet in PACKETS:
+        stamp = (1 << 24) + units.ticks(packet.at_s)
+        await memory.write(Register.PIN_KEY_1, packet.slot, cell(99, stamp))
+        await memory.write(Register.PIN_SERVER_1, packet.slot, packet.slot % 3 + 1)
+        await memory.write(Register.PIN_STATE_1, packet.slot, PinState.ESTABLISHED)
+        # The window's part of the last step is a step's half, whatever a step is called.
+        time = (1 << 24) + round(packet.at_s * 1e6 / units.rate_tick_us) // step * step + step // 2
+        await memory.write(Register.RATE_FLOW, packet.slot, cell(99, time))
+        before = (await memory.read(Register.RATE_BYTES, [packet.slot]))[0]
+        await memory.write(Register.RATE_BYTES, packet.slot, before + packet.octets)
+    _, rates = await reader.read(memory, options)
+    return await read_pins(memory, idle_s=9.5), rates.tolist()
+
+
+async def test_same_connections_and_nearly_the_same_rates() -> None:
+    """Steps are powers of two of a tick: windows of the two clocks differ by up to half a power."""
+    pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
+    others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
+    assert pins == others
+    windows = [step_time(1.0, units) * units.rate_tick_us for units in (MICROSECONDS, NANOSECONDS)]
+    assert [rate * windows[0] for rate in rates] == approx([rate * windows[1] for rate in other_rates])
+    assert windows[1] == approx(windows[0], rel=0.05)

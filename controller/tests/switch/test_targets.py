@@ -1,0 +1,145 @@
+"""Target profiles: buckets, programs, clocks, and how a switch is told from another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import tofinoprogram
+from fakeswitch import FakeSwitch, Memory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sluice.names import PinState, Register
+from sluice.switch.bucket import Bucket
+from sluice.switch.connections import read_pins
+from sluice.switch.errors import SwitchError
+from sluice.switch.targets import EMBEDDED, STRATUM, bfpipeline
+from sluice.switch.targets.detect import Said, decide, detect
+from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, held, nearest
+from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS
+from stratumswitch import StratumSwitch
+
+LEAST = CLOCK_HZ / (1 << 27)
+"""The smallest rate of a Tofino's meter, and the step between rates up to 511 of them: 9.1/s."""
+
+
+@given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
+@example(1, 1)
+@example(100, 1)
+@example(250, 25)
+@example(10_000_000, 10_000_000)
+def test_the_rate_held_is_near_the_rate_wanted(rate: int, burst: int) -> None:
+    asked = nearest(Bucket(rate, burst))
+    got = held(asked)
+    assert got.rate > 0
+    assert abs(got.rate - rate) <= max(LEAST, 0.04 * rate) + 1
+    assert got.burst == asked.burst >= min(burst, MOST_BURST)
+    assert got.burst <= max(1.02 * burst, 33)
+
+
+@given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
+def test_what_is_read_back_is_taken_for_what_was_written(rate: int, burst: int) -> None:
+    asked = nearest(Bucket(rate, burst))
+    assert held(asked).is_close(asked)
+
+
+def test_small_rates_of_a_tofino() -> None:
+    """The driver cuts off: asked for 250/s as it is, it holds 245; asked for 5/s, nothing would pass."""
+    assert held(Bucket(250, 100)) == Bucket(245, 100)
+    assert held(Bucket(5, 10)).rate == 0
+    assert nearest(Bucket(5, 10)).rate == 10
+
+
+def test_stratums_device_configuration(tmp_path: Path) -> None:
+    """Read by protobuf itself, from bf.proto's definition."""
+    folder = tofinoprogram.write(tmp_path / "tofino")
+    message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
+    assert message.p4_name == "sluice"
+    assert message.bfruntime_info == (folder / "bfrt.json").read_bytes()
+    (profile,) = message.profiles
+    assert (profile.profile_name, list(profile.pipe_scope)) == ("pipe", [0, 1, 2, 3])
+    assert profile.context == (folder / "pipe" / "context.json").read_bytes()
+    assert profile.binary == bytes(range(256))
+
+
+def _bf_pipeline_config() -> type:
+    """BfPipelineConfig, as stratum/hal/lib/barefoot/bf.proto has it."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="bf.proto", package="bf", syntax="proto3")
+    whole = file.message_type.add(name="BfPipelineConfig")
+    profile = whole.nested_type.add(name="Profile")
+    for number, (name, kind, label) in enumerate(
+        [
+            ("profile_name", kinds.TYPE_STRING, kinds.LABEL_OPTIONAL),
+            ("context", kinds.TYPE_BYTES, kinds.LABEL_OPTIONAL),
+            ("binary", kinds.TYPE_BYTES, kinds.LABEL_OPTIONAL),
+            ("pipe_scope", kinds.TYPE_UINT32, kinds.LABEL_REPEATED),
+        ],
+        1,
+    ):
+        profile.field.add(name=name, number=number, type=kind, label=label)
+    whole.field.add(name="p4_name", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    whole.field.add(name="bfruntime_info", number=2, type=kinds.TYPE_BYTES, label=kinds.LABEL_OPTIONAL)
+    whole.field.add(
+        name="profiles",
+        number=3,
+        type=kinds.TYPE_MESSAGE,
+        label=kinds.LABEL_REPEATED,
+        type_name=".bf.BfPipelineConfig.Profile",
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)  # pyright: ignore[reportUnknownMemberType]
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("bf.BfPipelineConfig"))
+
+
+@pytest.mark.parametrize("name", ["bfrt.json", "pipe/context.json", "pipe/tofino.bin"])
+def test_a_file_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
+    folder = tofinoprogram.write(tmp_path / "tofino")
+    (folder / name).unlink()
+    with pytest.raises(SwitchError, match=f"{name}: No such file.*make p4 TARGET=tofino"):
+        bfpipeline.code(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"p4_devices": []}', '{"p4_devices": [{"p4_programs": [{}]}]}', "[1]"])
+def test_a_description_that_is_not_one_is_named(tmp_path: Path, text: str) -> None:
+    folder = tofinoprogram.write(tmp_path / "tofino")
+    (folder / "sluice.conf").write_text(text)
+    with pytest.raises(SwitchError, match=r"sluice\.conf: not what p4c writes"):
+        bfpipeline.code(folder)
+
+
+def test_a_switch_is_told_by_its_program_or_its_words() -> None:
+    assert decide(Said(arch="tna")) is STRATUM
+    assert decide(Said(arch="v1model")) is EMBEDDED
+    assert decide(Said(refusal="No forwarding pipeline config set for this device")) is EMBEDDED
+    text = "Invalid node id or no valid forwarding pipeline config has been pushed for node 1 yet."
+    assert decide(Said(refusal=text)) is STRATUM
+
+
+@pytest.fixture
+async def switches() -> AsyncGenerator[tuple[FakeSwitch, StratumSwitch]]:
+    async with FakeSwitch() as plain, StratumSwitch() as stratum:
+        yield plain, stratum
+
+
+async def test_an_empty_switch_says_what_it_is(switches: tuple[FakeSwitch, StratumSwitch]) -> None:
+    plain, stratum = switches
+    assert await detect(plain.address, 1) is EMBEDDED
+    assert await detect(stratum.address, 1) is STRATUM
+    with pytest.raises(SwitchError, match="Invalid device ID"):
+        await detect(stratum.address, 0)
+
+
+@pytest.mark.parametrize("units", [MICROSECONDS, NANOSECONDS])
+@pytest.mark.parametrize("start", [1 << 24, (1 << 32) - 5])
+async def test_pins_age_alike_whatever_the_clock_also_when_it_wraps(units: object, start: int) -> None:
+    assert units in (MICROSECONDS, NANOSECONDS)
+    memory = Memory(units)  # type: ignore[arg-type]
+    for slot, (age_s, server) in enumerate([(0.0, 1), (295.0, 2), (310.0, 3)], 1):
+        stamp = (start + memory.units.ticks(400) - memory.units.ticks(age_s)) % (1 << 32)
+        await memory.write(Register.PIN_KEY_1, slot, stamp)
+        await memory.write(Register.PIN_SERVER_1, slot, server)
+        await memory.write(Register.PIN_STATE_1, slot, PinState.ESTABLISHED)
+    assert (await read_pins(memory, idle_s=300)).by_server == {1: 1, 2: 1}
