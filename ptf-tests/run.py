@@ -1,8 +1,8 @@
 """Runs the packet tests: `run.py [--switch embedded|bmv2] [tests]`, as root.
 
 Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
-named `module.Class`, a module's tests together `module`. Logs go to results/ptf/SWITCH/. For a switch that already runs
-(a model or a box) see ptf-tests/README.md.
+named `module.Class`, a module's tests together `module`. Logs go to results/ptf/SWITCH/. With `--grpc` and
+`--port-map` the switch is one that already runs (a model or a box, ptf-tests/README.md).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "ptf-tests"
 sys.path[:0] = [str(ROOT), str(ROOT / "controller"), str(HERE)]
 
-from harness import netns, results, targets  # noqa: E402 (needs the path)
+from harness import netns, portmap, results, targets  # noqa: E402 (needs the path)
+from sluice.switch.errors import SwitchError  # noqa: E402
+from sluice.switch.pipeline import load  # noqa: E402
 
 PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"
@@ -39,11 +41,19 @@ def arguments() -> argparse.Namespace:
     default = os.environ.get("SWITCH", "embedded")
     parser.add_argument("--switch", choices=["embedded", "bmv2"], default=default, help="default: $SWITCH or embedded")
     parser.add_argument("--pipeline", type=Path, default=PIPELINE, help="folder of sluice.json and its P4Info")
+    parser.add_argument("--grpc", metavar="ADDRESS", help="P4Runtime of a switch that already runs; with --port-map")
+    parser.add_argument(
+        "--port-map", type=Path, metavar="FILE", help="lines of that switch's port and an interface here"
+    )
+    parser.add_argument("--device-id", type=int, default=targets.DEVICE_ID, help="of that switch; default: %(default)s")
+    parser.add_argument("--thrift", metavar="ADDRESS", help="of that switch, where it is BMv2")
     parser.add_argument("--list", action="store_true", help="name the tests and end")
     parser.add_argument("tests", nargs="*", help="module or module.Class; default: all")
     options = parser.parse_args()
     if options.switch not in ("embedded", "bmv2"):  # argparse does not check defaults
         parser.error(f"SWITCH={options.switch}: choose embedded or bmv2")
+    if (options.grpc is None) != (options.port_map is None):
+        parser.error("--grpc and --port-map go together: a switch that already runs, and where its ports lead")
     return options
 
 
@@ -74,32 +84,41 @@ def environment(outcome: Path | None = None) -> dict[str, str]:
 
 def run(options: argparse.Namespace, logs: Path) -> int:
     """Run the tests; number of failures, at least 1 when ptf itself failed."""
-    outcome = logs / "results.jsonl"
+    if options.grpc is not None:
+        switch = targets.Given(options.grpc, options.device_id, options.thrift)
+        return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)), alive=True)
     netns.enter_new_namespace()
     cables = netns.lay(PORTS)
     with targets.running(options.switch, ROOT, cables, logs / "switch.log") as switch:
-        command = ptf_command(options)
-        for cable in cables:
-            command += ["--interface", f"{cable.port}@{cable.test_end}"]
-        parameters = {
-            "address": switch.address,
-            "device_id": switch.device_id,
-            "pipeline": str(options.pipeline.resolve()),
-            "target": switch.name,
-            **({"thrift": switch.thrift} if switch.thrift else {}),
-        }
-        command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
-        command += ["--socket-recv-size", "10240"]
-        command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
-        done = subprocess.run(
-            command,
-            env=environment(outcome),
-            cwd=logs,
-            check=False,
-            preexec_fn=targets.end_with_parent,
-        )
+        code = ptf(options, logs, switch, [(cable.port, cable.test_end) for cable in cables])
         alive = switch.process.poll() is None
-    return summary(logs, done.returncode, alive)
+    return summary(logs, code, alive)
+
+
+def ptf(options: argparse.Namespace, logs: Path, switch: targets.Target, ports: list[tuple[int, str]]) -> int:
+    """Run ptf against a switch that serves, its ports in the order of the plan; ptf's exit status."""
+    command = ptf_command(options)
+    for port, interface in ports:
+        command += ["--interface", f"{port}@{interface}"]
+    parameters = {
+        "address": switch.address,
+        "device_id": switch.device_id,
+        "pipeline": str(options.pipeline.resolve()),
+        "target": switch.name,
+        "ports": [port for port, _ in ports],
+        **({"thrift": switch.thrift} if switch.thrift else {}),
+    }
+    command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
+    command += ["--socket-recv-size", "10240"]
+    command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
+    done = subprocess.run(
+        command,
+        env=environment(logs / "results.jsonl"),
+        cwd=logs,
+        check=False,
+        preexec_fn=targets.end_with_parent,
+    )
+    return done.returncode
 
 
 def summary(logs: Path, code: int, alive: bool) -> int:
@@ -129,15 +148,16 @@ def main() -> int:
     options = arguments()
     if options.list:
         return subprocess.run([*ptf_command(options), "--list-test-names"], env=environment(), check=False).returncode
-    missing = [name for name in ("sluice.json", "sluice.p4info.txtpb") if not (options.pipeline / name).is_file()]
-    if missing:
-        print(f"ptf: {options.pipeline} lacks {' and '.join(missing)}: make p4", file=sys.stderr)
+    try:
+        load(options.pipeline)
+    except SwitchError as error:
+        print(f"ptf: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, interrupted)
     try:
-        with kept(options.switch) as logs:
+        with kept("given" if options.grpc else options.switch) as logs:
             return 1 if run(options, logs) else 0
-    except (netns.NetworkError, targets.TargetError) as error:
+    except (netns.NetworkError, targets.TargetError, portmap.PortMapError, FileNotFoundError) as error:
         print(f"ptf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import ptf
-from finsy import P4CounterEntry, P4Schema, P4TableAction, P4TableEntry
+from finsy import P4CounterEntry, P4TableAction, P4TableEntry
 from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
 from ptf import testutils
 from sluice.names import Counter, DropReason, PuntReason, Register, Table
+from sluice.switch.pipeline import load
 
 from . import entries, plan
 from .client import Client, Readable
@@ -58,6 +59,8 @@ class Parameters:
     pipeline: Path
     thrift: str | None
     name: str
+    ports: tuple[int, ...]
+    """The switch's ports in the order of the plan; none: sorted by their numbers."""
 
     @classmethod
     def given(cls) -> Parameters:
@@ -72,6 +75,7 @@ class Parameters:
             pipeline=Path(params["pipeline"]),
             thrift=params.get("thrift"),
             name=params.get("target", "target"),
+            ports=tuple(params.get("ports", ())),
         )
 
 
@@ -95,9 +99,10 @@ class Switch:
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
-        self.schema = P4Schema(parameters.pipeline / "sluice.p4info.txtpb", parameters.pipeline / "sluice.json")
+        self.pipeline = load(parameters.pipeline)
+        self.schema = self.pipeline.schema
         port_map = cast(dict[tuple[int, int], str], cast(Any, ptf).config["port_map"])
-        numbers = sorted(number for _, number in port_map)
+        numbers = list(parameters.ports) or sorted(number for _, number in port_map)
         needed = plan.SPARE_PLACE + 1
         if len(numbers) < needed:
             raise ValueError(f"the tests need {needed} ports (--interface NUMBER@NAME), got {len(numbers)}")
@@ -113,11 +118,12 @@ class Switch:
 
     def session(self, election_id: int) -> Client:
         """Another session with the same switch."""
-        return Client(self.parameters.address, self.parameters.device_id, self.schema, election_id)
+        return Client(self.parameters.address, self.parameters.device_id, self.pipeline, election_id)
 
     def reconnect(self, election_id: int) -> None:
         """Take the place of a session that was closed."""
         self.client = self.session(election_id)
+        self.client.resume()
         self.registers = self._registers()
 
     def _registers(self) -> Registers:

@@ -36,6 +36,16 @@ class TargetError(Exception):
 
 
 @dataclass(frozen=True)
+class Given:
+    """A switch that somebody else has started."""
+
+    address: str
+    device_id: int
+    thrift: str | None
+    name: str = "given"
+
+
+@dataclass(frozen=True)
 class Running:
     """A switch that serves."""
 
@@ -44,6 +54,9 @@ class Running:
     device_id: int
     thrift: str | None
     process: subprocess.Popen[bytes]
+
+
+Target = Given | Running
 
 
 def embedded_binary(root: Path) -> Path:
