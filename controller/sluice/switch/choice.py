@@ -16,6 +16,6 @@ async def program_for(at: SwitchConfig, target: str | None = None) -> Pipeline:
     name = target or at.target
     if name is not None:
         return pipeline.load(at.pipeline, TARGETS[name])
-    if at.pipeline is not None:
+    if at.pipeline:
         return pipeline.load(at.pipeline)
     return pipeline.load(None, await detect(at.address, at.device_id))

@@ -15,12 +15,14 @@ from ..errors import SwitchError
 CONF = "*.conf"
 """What p4c writes beside bfrt.json: which files make up the program."""
 
+_REMEDY = "`make p4 TARGET=tofino` compiles the program into results/tofino, which switch.pipeline is to name"
+
 
 def code(folder: Path) -> bytes:
     """The serialised message. Raises SwitchError naming the file that is missing or not understood."""
     conf = next(iter(sorted(folder.glob(CONF))), None)
     if conf is None:
-        raise SwitchError(f"no {CONF} in {folder}; `make p4 TARGET=tofino` compiles the program")
+        raise SwitchError(f"no {CONF} in {folder}; {_REMEDY}")
     try:
         (device,) = json.loads(conf.read_text())["p4_devices"]
         (program,) = device["p4_programs"]
@@ -28,7 +30,7 @@ def code(folder: Path) -> bytes:
         fields = _field(1, str(program["program-name"]).encode()) + _field(2, _file(folder, program["bfrt-config"]))
         return fields + b"".join(_field(3, one) for one in pipelines)
     except OSError as error:
-        raise SwitchError(f"{error.filename}: {error.strerror}; `make p4 TARGET=tofino` compiles the program") from error
+        raise SwitchError(f"{error.filename}: {error.strerror}; {_REMEDY}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise SwitchError(f"{conf}: not what p4c writes for one device with one program ({error!r})") from error
 
@@ -45,9 +47,9 @@ def _pipeline(folder: Path, one: dict[str, Any]) -> bytes:
 
 def _file(folder: Path, name: str) -> bytes:
     """A file that the configuration names as it will be installed; here it lies in the compiler's folder."""
-    parts = Path(name).parts
+    parts = Path(name).parts[Path(name).is_absolute() :]
     candidates = [folder.joinpath(*parts[start:]) for start in range(len(parts))]
-    found = next((path for path in candidates if path.is_file()), candidates[0])
+    found = next((path for path in candidates if path.is_file()), candidates[-1])
     return found.read_bytes()
 
 
