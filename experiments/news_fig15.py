@@ -25,13 +25,17 @@ def points(quick: bool) -> Sequence[Point]:
     ]
 
 
+def _period(record: Record) -> float:
+    return record.parameters["period_s"]
+
+
 def _alarms(records: Sequence[Record]) -> float:
     return sum(one.result["crowd"]["false_alarms"] for one in records) / len(records)
 
 
 def report(records: Sequence[Record]) -> Report:
     """Delay, false alarms, and what is reached, by interval."""
-    rows = simulated.by(records, "period_s")
+    rows = simulated.grouped(records, _period)
     long = [one for period, runs in rows.items() if period > 90 for one in runs]
     short = [one for period, runs in rows.items() if period <= 30 for one in runs]
     return Report(
@@ -45,8 +49,8 @@ def report(records: Sequence[Record]) -> Report:
                         f"{_alarms(runs):.1f}",
                         simulated.text(runs, "admitted_per_s"),
                         simulated.text(runs, "ar_kbps"),
-                        simulated.text(runs, "response_loss", 1, scale=100) + " %",
-                        simulated.text(runs, "bottleneck_used", 0, scale=100) + " %",
+                        simulated.percent(runs, "response_loss", 1),
+                        simulated.percent(runs, "bottleneck_used"),
                     ]
                     for period, runs in rows.items()
                 ],
@@ -72,18 +76,11 @@ def report(records: Sequence[Record]) -> Report:
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """AR and admitted rate against time, by interval."""
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for period, runs in simulated.by(records, "period_s").items():
-        rows = runs[0].result["rows"]
-        times = [row[0] for row in rows]
-        upper.plot(times, [simulated.number(row[3]) for row in rows], label=f"T = {period:g} s", lw=0.8)
-        lower.plot(times, [simulated.number(row[1]) / 1000 for row in rows], lw=0.8)
-    upper.set_ylabel("admitted requests/s")
-    lower.set_ylabel("AR, kbit/s")
-    lower.set_xlabel("s")
+    upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
+    for period, runs in simulated.grouped(records, _period).items():
+        upper.plot(*simulated.column(runs[0], simulated.ADMITTED), label=f"T = {period:g} s", lw=0.8)
+        lower.plot(*simulated.column(runs[0], simulated.AR, 1e-3), lw=0.8)
     upper.legend(fontsize="x-small", ncols=2)
-    for axes in (upper, lower):
-        axes.grid(alpha=0.3)
 
 
 EXPERIMENT = Experiment(

@@ -41,16 +41,13 @@ def points(quick: bool) -> Sequence[Point]:
     return made
 
 
-def _named(records: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for one in records:
-        found.setdefault(one.key.rpartition(" #")[0].removesuffix(" quick"), []).append(one)
-    return found
+def _name(record: Record) -> str:
+    return record.key.rpartition(" #")[0].removesuffix(" quick")
 
 
 def report(records: Sequence[Record]) -> Report:
     """A row a case."""
-    rows = _named(records)
+    rows = simulated.grouped(records, _name)
     goals: list[Goal] = []
     if (runs := rows.get("FTP bystander, NEWS")) is not None:
         kept = min(
@@ -70,7 +67,7 @@ def report(records: Sequence[Record]) -> Report:
                         simulated.text(runs, "admitted_per_s"),
                         simulated.text(runs, "ar_kbps", window="quiet"),
                         simulated.text(runs, "ar_kbps"),
-                        simulated.text(runs, "response_loss", 1, scale=100) + " %",
+                        simulated.percent(runs, "response_loss", 1),
                         simulated.text(runs, "bystander_goodput_kbps", 0, window="quiet"),
                         simulated.text(runs, "bystander_goodput_kbps", 0),
                         PAPER.get(name.rpartition(",")[0], "-"),
@@ -92,21 +89,15 @@ def report(records: Sequence[Record]) -> Report:
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """AR, and the bystander's goodput, against time."""
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for name, runs in _named(records).items():
+    upper, lower = simulated.above_and_below(figure, "AR, kbit/s", "FTP, kbit/s")
+    for name, runs in simulated.grouped(records, _name).items():
         one = runs[0].result
-        upper.plot(
-            [row[0] for row in one["rows"]], [simulated.number(row[1]) / 1000 for row in one["rows"]], label=name
-        )
+        upper.plot(*simulated.column(runs[0], simulated.AR, 1e-3), label=name)
         if one["bulk"]:
             rates = [size * 8e-3 / one["period_s"] for _, size in one["bulk"]]
             lower.plot([moment for moment, _ in one["bulk"]], rates, label=name)
-    upper.set_ylabel("AR, kbit/s")
-    lower.set_ylabel("FTP, kbit/s")
-    lower.set_xlabel("s")
     for axes in (upper, lower):
         axes.legend(fontsize="x-small", ncols=2)
-        axes.grid(alpha=0.3)
 
 
 EXPERIMENT = Experiment(

@@ -40,26 +40,19 @@ def label(record: Record) -> str:
     return record.parameters["variant"] if rate is None else f"static {rate:g}"
 
 
-def _rows(records: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for one in records:
-        found.setdefault(label(one), []).append(one)
-    return found
-
-
 def report(records: Sequence[Record]) -> Report:
     """The table next to the paper's, and what Section 7.2 and 7.3 claim."""
-    rows = _rows(records)
+    rows = simulated.grouped(records, label)
     table = Table(
         ["", "admitted/s", "turned away", "AR (kbit/s)", "loss", "link used", "alarm after (s)", "paper's four"],
         [
             [
                 name,
                 simulated.text(runs, "admitted_per_s"),
-                simulated.text(runs, "turned_away", 0, scale=100) + " %",
+                simulated.percent(runs, "turned_away"),
                 simulated.text(runs, "ar_kbps"),
-                simulated.text(runs, "response_loss", 1, scale=100) + " %",
-                simulated.text(runs, "bottleneck_used", 0, scale=100) + " %",
+                simulated.percent(runs, "response_loss", 1),
+                simulated.percent(runs, "bottleneck_used"),
                 simulated.detection(runs),
                 PAPER.get(name, "-"),
             ]
@@ -106,20 +99,13 @@ def report(records: Sequence[Record]) -> Report:
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Fig. 12: admitted and offered rates; Figs. 13 and 14: AR, against time."""
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for name, runs in _rows(records).items():
-        rows = runs[0].result["rows"]
-        times = [row[0] for row in rows]
-        upper.plot(times, [simulated.number(row[3]) for row in rows], label=name)
-        lower.plot(times, [simulated.number(row[1]) / 1000 for row in rows], label=name)
+    upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
+    for name, runs in simulated.grouped(records, label).items():
+        upper.plot(*simulated.column(runs[0], simulated.ADMITTED), label=name)
+        lower.plot(*simulated.column(runs[0], simulated.AR, 1e-3), label=name)
         if name == "news":
-            upper.plot(times, [simulated.number(row[2]) for row in rows], ":", label="news, offered")
-    upper.set_ylabel("admitted requests/s")
+            upper.plot(*simulated.column(runs[0], simulated.OFFERED), ":", label="news, offered")
     upper.set_ylim(0, 500)
-    lower.set_ylabel("AR, kbit/s")
-    lower.set_xlabel("s")
-    for axes in (upper, lower):
-        axes.grid(alpha=0.3)
     upper.legend(fontsize="x-small", ncols=2)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from experiments.experiment import Measure, Point, Record, Say, Values
 from experiments.intervals import mean_of
@@ -15,6 +15,15 @@ from topo.load.outcomes import Ending
 from topo.news.measures import Records, figures
 from topo.news.scenarios import VARIANTS
 from topo.news.trace import measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Key = TypeVar("Key", bound=Hashable)
+
+AR, OFFERED, ADMITTED = 1, 2, 3
+"""Columns of a run's rows, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
 """Of this machine, about, for the estimate of the time left."""
@@ -65,11 +74,11 @@ def values(records: Records) -> Values:
     }
 
 
-def by(records: Sequence[Record], name: str) -> dict[Any, list[Record]]:
-    """Return records by a parameter, in the order they come in; those without it under None."""
-    found: dict[Any, list[Record]] = {}
+def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
+    """Return records by a name, in the order they come in: repeated runs have the same."""
+    found: dict[Key, list[Record]] = {}
     for one in records:
-        found.setdefault(one.parameters.get(name), []).append(one)
+        found.setdefault(name(one), []).append(one)
     return found
 
 
@@ -77,6 +86,11 @@ def text(records: Sequence[Record], name: str, digits: int = 1, *, scale: float 
     """Return the mean of a figure over repeated runs."""
     known = [one.result[window][name] for one in records]
     return mean_of([scale * value for value in known if value is not None]).text(digits)
+
+
+def percent(records: Sequence[Record], name: str, digits: int = 0) -> str:
+    """Return the mean of a share over repeated runs, in percent."""
+    return text(records, name, digits, scale=100) + " %"
 
 
 def detection(records: Sequence[Record]) -> str:
@@ -87,6 +101,23 @@ def detection(records: Sequence[Record]) -> str:
         if one.result["crowd"]["detected_after_intervals"] is not None
     ]
     return mean_of(known).text(0) if known else "never"
+
+
+def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
+    """Return the times of a run's intervals, and what stands in a column of its rows."""
+    rows = record.result["rows"]
+    return [row[0] for row in rows], [number(row[index]) * scale for row in rows]
+
+
+def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple[Axes, Axes]:
+    """Return two axes over the same seconds."""
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.set_ylabel(upper_label)
+    lower.set_ylabel(lower_label)
+    lower.set_xlabel("s")
+    for axes in (upper, lower):
+        axes.grid(alpha=0.3)
+    return upper, lower
 
 
 def number(value: float | None) -> float:
