@@ -15,6 +15,7 @@ from experiments import (
     r_fig6,
     sim_lab,
     sim_scale,
+    sim_unlike,
 )
 from experiments.experiment import Experiment
 
@@ -30,6 +31,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         news_fig16,
         sim_lab,
         sim_scale,
+        sim_unlike,
         controller_cost,
     )
 }

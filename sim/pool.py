@@ -46,6 +46,9 @@ class PoolPlan:
     timeout_s: float = 5.0
     """A client gives up after this long (httperf's)."""
     round_trip_s: float = 0.2e-3
+    heavy_share: float = 0.0
+    heavy_factor: float = 1.0
+    """So many of the requests cost so many times the work of the others."""
     switches: int = 1
     second_look: bool = False
     """New connections go to the lighter of two servers (each switch knows its own connections only)."""
@@ -86,10 +89,11 @@ class PoolRun:
 class _Client:
     """A connection on its way."""
 
-    __slots__ = ("_handshake", "_over", "_pin", "_run", "_switch", "record")
+    __slots__ = ("_factor", "_handshake", "_over", "_pin", "_run", "_switch", "record")
 
     def __init__(self, run: Simulation, switch: BalancingSwitch) -> None:
         self._run, self._switch, self._pin = run, switch, Pin()
+        self._factor = run.cost()
         self._over = False
         self._handshake: Handshake | None = None
         self.record = Connection(run.clock.now)
@@ -119,7 +123,7 @@ class _Client:
     def _ack(self, server: int) -> None:
         self._switch.completed(server)
         self._run.servers[server].ack(
-            Handshake(self._run.plan.servers[server].work_s, self._done),
+            Handshake(self._run.plan.servers[server].work_s * self._factor, self._done),
             lambda: self._switch.synack(server, again=True),
             self._wants,
         )
@@ -181,6 +185,11 @@ class Simulation:
         self._rate_per_s = rate_per_s
         self._turn += 1
         self._next(self._turn)
+
+    def cost(self) -> float:
+        """The cost of the next request, in parts of a usual one's."""
+        heavy = self.plan.heavy_share
+        return self.plan.heavy_factor if heavy and self._arrivals.random() < heavy else 1.0
 
     def spread_s(self) -> float:
         """How long after a step of the wheel a client's turn comes: they are worked through one by one."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import news_fig15, news_fig16, news_table1, sim_lab, sim_scale, simulated
+from experiments import news_fig15, news_fig16, news_table1, sim_lab, sim_scale, sim_unlike, simulated
 from experiments.document import rows
 from experiments.experiment import Experiment, Point, Record
 from experiments.store import without_nan
@@ -48,7 +48,7 @@ def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
 
 
 def test_points_are_told_apart_by_their_keys() -> None:
-    for experiment in (news_table1, news_fig15, news_fig16, sim_scale, sim_lab):
+    for experiment in (news_table1, news_fig15, news_fig16, sim_scale, sim_unlike, sim_lab):
         for quick in (True, False):
             keys = [one.key for one in experiment.EXPERIMENT.points(quick)]
             assert len(set(keys)) == len(keys)
@@ -70,6 +70,18 @@ def test_pools_are_measured_reported_and_drawn() -> None:
     assert "| 4 | 2 | production |" in said(sim_scale.EXPERIMENT, records)
     assert records[0].result["weight_changes"] == 0
     assert records[0].result["loaded_share"] == pytest.approx(0.25)
+
+
+def test_servers_and_requests_that_are_not_alike() -> None:
+    chosen = [one for one in sim_unlike.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
+    short = [replace(one, parameters={**one.parameters, "end_s": 20.0}) for one in chosen]
+    records = measured(sim_unlike.EXPERIMENT, short)
+    text = said(sim_unlike.EXPERIMENT, records)
+    assert text.count("R, production mode |") == 2
+    equal, by_r = (records[number].result["connect"]["mean_ms"] for number in (0, 3))
+    assert by_r < equal, "the second look spares the small servers"
+    goals = sim_unlike.EXPERIMENT.report(records).goals
+    assert [one.text.partition(":")[0] for one in goals] == [sim_unlike.CAPACITY, sim_unlike.COST]
 
 
 def test_the_demo_is_simulated_at_the_labs_capacity() -> None:

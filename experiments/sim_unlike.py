@@ -1,0 +1,182 @@
+"""What paper 000 does not try: ten servers of unlike capacity, and requests of unlike cost; simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sluice.balance import BalanceOptions, Mode
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import Mean, mean_of
+from experiments.webpool import times
+from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
+from sim.slices import Slices
+from topo.handshakes import ConnectTimes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GIVEN_UP_S = 5.0
+WORK_S = 2e-3
+CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
+CPUS = {CAPACITY: (0.05,) * 4 + (0.1,) * 3 + (0.2,) * 3, COST: (0.1,) * 10}
+RATES_PER_S = {CAPACITY: 385.0, COST: 200.0}
+"""0.7 of what the pool can do, and 0.8."""
+HEAVY_SHARE, HEAVY_FACTOR = 0.05, 21.0
+"""Of the requests of unlike cost: half of the work is in a twentieth of them."""
+VARIANTS = {
+    "equal split": (Mode.FIXED, False),
+    "R, paper mode": (Mode.PAPER, False),
+    "R, production mode without the second look": (Mode.PRODUCTION, False),
+    "R, production mode": (Mode.PRODUCTION, True),
+}
+SEEDS = (1, 2, 3)
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Each way to balance in each case."""
+    end_s = 120.0 if quick else 300.0
+    return [
+        Point(
+            f"{case}, {variant}, {end_s:g} s #{seed}",
+            {"case": case, "variant": variant, "end_s": end_s, "seed": seed},
+            RATES_PER_S[case] * end_s / 5000,
+        )
+        for case in (CAPACITY, COST)
+        for variant in VARIANTS
+        for seed in SEEDS
+    ]
+
+
+def plan(parameters: Mapping[str, Any]) -> PoolPlan:
+    """Nobody tells the balancer who is large: all capacities are configured alike."""
+    case, (mode, second_look) = parameters["case"], VARIANTS[parameters["variant"]]
+    return PoolPlan(
+        servers=[ServerPlan(cpus=cpus, work_s=WORK_S, slices=Slices()) for cpus in CPUS[case]],
+        options=BalanceOptions(mode=mode, period_s=1.0, window_s=10.0),
+        rate_per_s=RATES_PER_S[case],
+        end_s=parameters["end_s"],
+        timeout_s=GIVEN_UP_S,
+        heavy_share=HEAVY_SHARE if case == COST else 0.0,
+        heavy_factor=HEAVY_FACTOR,
+        second_look=second_look,
+        seed=parameters["seed"],
+    )
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Simulate: no place is needed."""
+    del group, say
+    yield lambda point: values(simulate(plan(point.parameters)))
+
+
+def values(run: PoolRun) -> Values:
+    """Return times of the second half, and each server's share of the SYNs there was and of the CPU time there is."""
+    start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
+    late = [one for one in run.connections if start <= one.begun_s < end]
+    connect = [one.connect_s for one in late if one.connect_s is not None]
+    done = [one.done_s for one in late if one.done_s is not None]
+    return {
+        "connect": times(ConnectTimes(len(late), len(late) - len(connect), connect), GIVEN_UP_S),
+        "transfer": times(ConnectTimes(len(late), len(late) - len(done), done), GIVEN_UP_S),
+        "ratios": list(run.decisions[0][-1].ratios.values()),
+        "weight_changes": run.weight_changes,
+    }
+
+
+def _mean(records: Sequence[Record], kind: str, figure: str) -> Mean:
+    return mean_of([one.result[kind][figure] for one in records])
+
+
+def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
+    return [one for one in records if (one.parameters["case"], one.parameters["variant"]) == (case, variant)]
+
+
+def _row(variant: str, runs: Sequence[Record]) -> list[str]:
+    cells = [_mean(runs, kind, figure).text(0) for kind in ("connect", "transfer") for figure in ("mean_ms", "p99_ms")]
+    given_up = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
+    return [variant, *cells, f"{given_up.text(2)} %", mean_of([one.result["weight_changes"] for one in runs]).text(0)]
+
+
+def _chance(records: Sequence[Record]) -> str:
+    """Say so where moving weight does harm."""
+    equal, by_r = (_of(records, COST, variant) for variant in ("equal split", "R, paper mode"))
+    if not equal or not by_r:
+        return ""
+    if _mean(by_r, "transfer", "mean_ms").value <= _mean(equal, "transfer", "mean_ms").value:
+        return ""
+    return (
+        "Where all servers are alike and requests are not, a SYN is lost where heavy requests happened to meet. R "
+        "takes it for the server's and moves weight that the others have no room for: without the second look it "
+        "does worse than an equal split."
+    )
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A table a case, and whether production mode is at or below the others."""
+    tables: list[Table] = []
+    goals: list[Goal] = []
+    for case in (CAPACITY, COST):
+        known = {variant: runs for variant in VARIANTS if (runs := _of(records, case, variant))}
+        if not known:
+            continue
+        heading = [case, "connect, mean (ms)", "p99", "whole transfer, mean (ms)", "p99", "given up", "weight changes"]
+        tables.append(Table(heading, [_row(variant, runs) for variant, runs in known.items()]))
+        means = {variant: _mean(runs, "transfer", "mean_ms").value for variant, runs in known.items()}
+        ours = means.pop("R, production mode", None)
+        if ours is not None and means:
+            best = min(means, key=lambda variant: means[variant])
+            text = f"{case}: production mode at or below the others, mean of the whole transfer"
+            goals.append(Goal(text, ours <= means[best], f"{ours:.0f} ms against {means[best]:.0f} ms of {best}"))
+    return Report(
+        tables=tables,
+        goals=goals,
+        text=[
+            "Means of three runs with 95 % intervals, of the second half of each; what was given up after "
+            f"{GIVEN_UP_S:g} s counts as that. All servers are configured with the same capacity. Unlike capacity: "
+            "four with 0.05, three with 0.1, three with 0.2 of a CPU, 0.7 of it asked for. Unlike cost: ten with 0.1, "
+            f"0.8 of it asked for, one request in {1 / HEAVY_SHARE:.0f} costs {HEAVY_FACTOR:.0f} times as much as the "
+            "others. T = 1 s, window 10 s.",
+            _chance(records),
+        ],
+        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer")} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Mean transfer times, and the ratios that the servers of unlike capacity end with."""
+    left, right = figure.subplots(1, 2)
+    for place, case in enumerate((CAPACITY, COST)):
+        for number, variant in enumerate(VARIANTS):
+            if runs := _of(records, case, variant):
+                value = _mean(runs, "transfer", "mean_ms").value
+                label = variant if place == 0 else None
+                left.bar([place + 0.2 * (number - 1.5)], [value], 0.2, color=f"C{number}", label=label)
+    left.set_xticks([0, 1], ["unlike capacity", "unlike cost"])
+    left.set_ylabel("whole transfer, mean (ms)")
+    left.set_yscale("log")
+    left.legend(fontsize="x-small")
+    cpus = [one / sum(CPUS[CAPACITY]) for one in CPUS[CAPACITY]]
+    right.step(range(10), cpus, where="mid", color="black", lw=1, label="of the CPU time")
+    for number, variant in enumerate(VARIANTS):
+        if runs := _of(records, CAPACITY, variant):
+            right.plot(range(10), runs[0].result["ratios"], "o", ms=4, color=f"C{number}")
+    right.set_xlabel("server")
+    right.set_ylabel("ratio at the end")
+    right.legend(fontsize="x-small")
+
+
+EXPERIMENT = Experiment(
+    name="sim-unlike",
+    title="Servers and requests that are not alike, simulated",
+    source="Beyond paper 000",
+    about="Ten servers behind one switch, by simulation with a CPU limit in slices and turns, the controller's own "
+    "algorithms and the switch's second look.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+)
