@@ -36,6 +36,8 @@ control Connections(inout metadata_t meta) {
     ticks_t pending;
     ticks_t answered;
     ticks_t linger;
+    ticks_t oldest;
+    ticks_t stamp;
 
     // In ticks. Each at most idle, and idle below TICK_BASE.
     @id(0x01000009)
@@ -54,6 +56,28 @@ control Connections(inout metadata_t meta) {
         size = 1;
     }
 
+    // One step an action, so that a stateful unit is given fields, not sums.
+    @hidden
+    action stamp_now() {
+        oldest = meta.now - idle;
+        stamp = meta.now;
+    }
+
+    @hidden
+    action stamp_pending() {
+        stamp = oldest + pending;
+    }
+
+    @hidden
+    action stamp_answered() {
+        stamp = oldest + answered;
+    }
+
+    @hidden
+    action stamp_linger() {
+        stamp = oldest + linger;
+    }
+
     apply {
         timers.apply();
 
@@ -63,11 +87,10 @@ control Connections(inout metadata_t meta) {
         pin_hash.apply(meta.connection, slot_1, slot_2, fingerprint);
 
         // What this packet does to a key, and the stamp it leaves.
-        ticks_t oldest = meta.now - idle;
-        ticks_t stamp = meta.now;
+        stamp_now();
         KeyOp op = KeyOp.look;
         if (meta.event == Event.syn) {
-            stamp = oldest + pending;
+            stamp_pending();
             if (meta.refused == 1 || meta.choice == 0) {
                 op = KeyOp.look_live;
             } else if (meta.second_pass == 1) {
@@ -76,12 +99,12 @@ control Connections(inout metadata_t meta) {
                 op = KeyOp.claim;
             }
         } else if (meta.event == Event.syn_ack) {
-            stamp = oldest + answered;
+            stamp_answered();
             op = KeyOp.touch;
         } else if (meta.event == Event.payload) {
             op = KeyOp.touch;
         } else if (meta.event == Event.fin || meta.event == Event.reset) {
-            stamp = oldest + linger;
+            stamp_linger();
             op = KeyOp.close;
         }
 

@@ -24,6 +24,7 @@ control Destinations(inout metadata_t meta) {
     ReturningMeter() known_clients;
 
     ticks_t remember;
+    ticks_t oldest;
 
     // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
     @id(0x01000016)
@@ -47,6 +48,11 @@ control Destinations(inout metadata_t meta) {
         size = DESTINATIONS;
     }
 
+    @hidden
+    action age() {
+        oldest = meta.now - remember;
+    }
+
     apply {
         if (meta.event == Event.syn && meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
             meta.request = 1;
@@ -54,7 +60,8 @@ control Destinations(inout metadata_t meta) {
                 anybody.apply(meta.destination, meta.refused);
                 if (remember != 0) {
                     bit<1> known;
-                    clients.apply(meta.flow.src, meta.flow.dst, ~meta.refused, meta.now - remember, meta.now, known);
+                    age();
+                    clients.apply(meta.flow.src, meta.flow.dst, ~meta.refused, oldest, meta.now, known);
                     if (known == 1) {
                         known_clients.apply(meta.destination, meta.refused);
                         meta.returning = ~meta.refused;

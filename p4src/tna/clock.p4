@@ -10,7 +10,7 @@ struct turns_t {
 }
 
 control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
-    bit<32> time = (bit<32>)nanoseconds[47:20];
+    bit<32> time;
     bit<32> turns;
 
     Register<turns_t, bit<1>>(1, { 0, 0 }) clock_turns;
@@ -29,10 +29,28 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
         }
     };
 
+    @hidden
+    action shorten() {
+        time = (bit<32>)nanoseconds[47:20];
+    }
+
+    @hidden
+    action join() {
+        now = turns[9:0] ++ nanoseconds[47:26];
+        clock = turns[3:0] ++ nanoseconds[47:20];
+    }
+
+    @hidden
+    action add_base() {
+        now = now + TICK_BASE;
+        clock = clock + TICK_BASE;
+    }
+
     apply {
+        shorten();
         turns = count_turns.execute(0);
-        now = (turns[9:0] ++ nanoseconds[47:26]) + TICK_BASE;
-        clock = (turns[3:0] ++ nanoseconds[47:20]) + TICK_BASE;
+        join();
+        add_base();
     }
 }
 

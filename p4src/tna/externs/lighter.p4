@@ -151,19 +151,45 @@ control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in w
     Logarithm() of_other_load;
     Logarithm() of_other_weight;
 
+    bit<32> next;
+    bit<32> other_next;
+    bit<16> work;
+    bit<16> weighed;
+    bit<16> other_work;
+    bit<16> other_weighed;
+
+    @hidden
+    action one_more() {
+        next = load + 1;
+        other_next = other_load + 1;
+    }
+
+    @hidden
+    action weigh() {
+        work = work + weighed;
+        other_work = other_work + other_weighed;
+    }
+
+    @hidden
+    action handicap() {
+        other_work = other_work + 5;
+    }
+
+    @hidden
+    action compare() {
+        other_work = other_work - work;
+    }
+
     apply {
-        bit<16> first;
-        bit<16> by_first;
-        bit<16> other;
-        bit<16> by_other;
-        of_load.apply(load + 1, first);
-        of_weight.apply((bit<32>)weight, by_first);
-        of_other_load.apply(other_load + 1, other);
-        of_other_weight.apply((bit<32>)other_weight, by_other);
-        bit<16> work = first + by_other;
-        bit<16> other_work = other + by_first + 5;
-        bit<16> more = other_work - work;
-        other_is = more[15:15];
+        one_more();
+        of_load.apply(next, work);
+        of_other_weight.apply((bit<32>)other_weight, weighed);
+        of_other_load.apply(other_next, other_work);
+        of_weight.apply((bit<32>)weight, other_weighed);
+        weigh();
+        handicap();
+        compare();
+        other_is = other_work[15:15];
     }
 }
 
