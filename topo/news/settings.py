@@ -21,7 +21,7 @@ class Settings:
     period_s: float = PAPER_PERIOD_S
     """T."""
     before: int = 8
-    after: int = 12
+    after: int = 11
     """Intervals before and after the one in which the crowd begins."""
     onset_phase: float = 0.4
     """Where in its interval the crowd begins.  As published, the limit starts from what was admitted in the interval of
@@ -44,7 +44,7 @@ class Settings:
     """Requests of the bystander ("less than 20")."""
     rto_min_s: float = 0.2
     """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
-    slow_cpus: float = 0.5
+    slow_cpus: float = 0.35
     slow_cost_us: float = 400.0
     slow_workers: int = 300
     slow_backlog: int = 256
