@@ -49,7 +49,7 @@ impl Engine {
                 .map(|_| ())
                 .ok_or_else(|| ControlError::NotFound(format!("clone session {session}"))),
             Some(_) if session > MAX_SESSION => {
-                Err(ControlError::InvalidArgument(format!("clone session {session}: ids are 0 to {MAX_SESSION}")))
+                Err(ControlError::InvalidArgument(format!("clone session {session}: ids end at {MAX_SESSION}")))
             }
             Some(config) => {
                 distinct(&config.replicas)?;
