@@ -7,25 +7,26 @@ use sluice_engine::MeterConfig;
 /// The last byte of `answer_h.value` in a frame without options.
 const VALUE: usize = 19;
 
-/// One bucket.
+/// One bucket, token by token.
 struct Bucket {
     rate: u64,
     burst: u64,
     tokens: u64,
-    given: u128,
+    /// Number of the next token.
+    next: u64,
 }
 
 impl Bucket {
     fn new(rate: u64, burst: u64) -> Bucket {
-        Bucket { rate, burst, tokens: burst, given: 0 }
+        Bucket { rate, burst, tokens: burst, next: 1 }
     }
 
-    /// Tokens come whole, counted from the beginning; what does not fit is lost.
+    /// The n-th token comes in the first microsecond that is not before n / rate seconds; one that does not fit is lost.
     fn take(&mut self, micros: u64, cost: u64) -> bool {
-        let given = u128::from(micros) * u128::from(self.rate) / 1_000_000;
-        let new = u64::try_from(given - self.given).unwrap();
-        self.given = given;
-        self.tokens = (self.tokens + new).min(self.burst);
+        while self.rate > 0 && (1_000_000 * self.next).div_ceil(self.rate) <= micros {
+            self.tokens = (self.tokens + 1).min(self.burst);
+            self.next += 1;
+        }
         let enough = self.tokens >= cost;
         if enough {
             self.tokens -= cost;
