@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, anywhere
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ EXPERIMENT = Experiment(
     about="The simulation of Table I with one condition changed at a time: a bulk transfer beside the crowd, users who "
     "leave, a server that is itself limited, other values of delta and p.",
     points=points,
-    place=simulated.place,
+    place=anywhere(simulated.measure),
     report=report,
     draw=draw,
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, anywhere
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ EXPERIMENT = Experiment(
     "after it, T = "
     "60 s, 4,000 s (quick form: onset at 340 s, end at 760 s). TCP is Reno with the paper's time's timers.",
     points=points,
-    place=simulated.place,
+    place=anywhere(simulated.measure),
     report=report,
     draw=draw,
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values, anywhere
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 
 if TYPE_CHECKING:
@@ -60,11 +59,9 @@ def plan(parameters: Any) -> PoolPlan:
     )
 
 
-@contextmanager
-def place(group: str, say: Say) -> Generator[Measure]:
-    """Simulate: no place is needed."""
-    del group, say
-    yield lambda point: values(simulate(plan(point.parameters)))
+def measure(point: Point) -> Values:
+    """Simulate."""
+    return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
@@ -191,7 +188,7 @@ EXPERIMENT = Experiment(
     "s, T = 1 s "
     "and mT = 10 s; the pool of 30 also behind 2, 4 and 8 switches that each count and decide for themselves.",
     points=points,
-    place=place,
+    place=anywhere(measure),
     report=report,
     draw=draw,
 )

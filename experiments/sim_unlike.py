@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values, anywhere
 from experiments.intervals import Mean, mean_of
 from experiments.webpool import times
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
@@ -66,11 +65,9 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
     )
 
 
-@contextmanager
-def place(group: str, say: Say) -> Generator[Measure]:
-    """Simulate: no place is needed."""
-    del group, say
-    yield lambda point: values(simulate(plan(point.parameters)))
+def measure(point: Point) -> Values:
+    """Simulate."""
+    return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
@@ -176,7 +173,7 @@ EXPERIMENT = Experiment(
     about="Ten servers behind one switch, by simulation with a CPU limit in slices and turns, the controller's own "
     "algorithms and the switch's second look.",
     points=points,
-    place=place,
+    place=anywhere(measure),
     report=report,
     draw=draw,
 )

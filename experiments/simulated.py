@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from experiments.experiment import Measure, Point, Record, Say, Values
+from experiments.experiment import Point, Record, Values
 from experiments.intervals import mean_of
 from sim.dumbbell import Dumbbell, simulate_dumbbell
 from topo.load.outcomes import Ending
@@ -44,11 +43,9 @@ def _dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
 
 
-@contextmanager
-def place(group: str, say: Say) -> Generator[Measure]:
-    """Simulate: no place is needed."""
-    del group, say
-    yield lambda one: values(simulate_dumbbell(_dumbbell(one.parameters)))
+def measure(one: Point) -> Values:
+    """Simulate."""
+    return values(simulate_dumbbell(_dumbbell(one.parameters)))
 
 
 def values(records: Records) -> Values:

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,9 +148,9 @@ def check() -> None:
     print(f"p4-check: hashes agree, and p4c {version} compiles the same again")
 
 
-def main() -> int:
-    """Runs one command; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Compiles p4src/ and checks what was compiled.")
+def run_command(description: str, build: Callable[[], None], check: Callable[[], None]) -> int:
+    """Runs `build` or `check`, as the command line says; returns the exit status. A P4Error is told, not raised."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("command", choices=["build", "check"])
     command = parser.parse_args().command
     try:
@@ -161,4 +162,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("Compiles p4src/ and checks what was compiled.", build, check))

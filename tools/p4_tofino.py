@@ -8,7 +8,6 @@ architecture only behind its front end, and TNA's headers. It says nothing of th
 units and stages is known after `build` only.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.p4 import BUILD, COMPILER, ROOT, P4Error
+from tools.p4 import BUILD, COMPILER, ROOT, P4Error, run_command
 
 MAIN = "p4src/tna/main.p4"
 DRIVER = "p4c"
@@ -103,18 +102,5 @@ def build() -> None:
     )
 
 
-def main() -> int:
-    """Runs one command; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Compiles p4src/tna, or checks it as far as p4c's front end goes.")
-    parser.add_argument("command", choices=["build", "check"])
-    command = parser.parse_args().command
-    try:
-        build() if command == "build" else check()
-    except P4Error as error:
-        print(f"p4: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("Compiles p4src/tna, or checks it as far as p4c's front end goes.", build, check))
