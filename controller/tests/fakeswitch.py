@@ -279,11 +279,13 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     async def Read(self, request: p4r.ReadRequest, context: Any) -> AsyncIterator[p4r.ReadResponse]:
         await self._check_pipeline(context)
-        for wanted in request.entities:
-            kind = wanted.WhichOneof("entity")
-            if kind == "register_entry" and not self.registers_over_p4runtime:
-                await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
-            yield p4r.ReadResponse(entities=self._read(wanted))
+        if not self.registers_over_p4runtime and any(
+            e.WhichOneof("entity") == "register_entry" for e in request.entities
+        ):
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
+        # All of one moment, as the embedded switch answers.
+        for entities in [self._read(wanted) for wanted in request.entities]:
+            yield p4r.ReadResponse(entities=entities)
 
     def _read(self, wanted: p4r.Entity) -> list[p4r.Entity]:
         match wanted.WhichOneof("entity"):

@@ -74,3 +74,12 @@ def feed(switch: FakeSwitch, server: int, syn: int, synack: int, completed: int 
     switch.count("ledger_syn", server, syn)
     switch.count("ledger_synack", server, synack)
     switch.count("ledger_completed", server, synack if completed is None else completed)
+
+
+async def settled(it: Running) -> None:
+    """Wait until the window holds nothing: then no change of weights is under way, nor will one come."""
+    await until(lambda: _empty(it.decisions()[-1]), "the window to pass")
+
+
+def _empty(decision: dict[str, Any]) -> bool:
+    return not any(any(server["window"].values()) for server in decision["servers"].values())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from live import WriteConfig, feed, running, until
+from live import WriteConfig, feed, running, settled, until
 from sluice.switch.errors import SwitchError
 
 
@@ -48,10 +48,11 @@ async def test_writes_nothing_while_nothing_changes(switch: FakeSwitch, write_co
 
 async def test_controller_restart_changes_nothing_in_the_switch(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
-    async with running(config):
+    async with running(config) as it:
         feed(switch, 1, syn=100, synack=50)
         feed(switch, 2, syn=100, synack=100)
         await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await settled(it)
     left, writes = switch.weights(1), len(switch.writes)
     async with running(config) as again:
         assert again.said == [
@@ -115,10 +116,11 @@ async def test_server_added_while_the_controller_was_away_is_new_and_numbers_sta
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     config = write_config()
-    async with running(config):
+    async with running(config) as it:
         feed(switch, 1, syn=100, synack=50)
         feed(switch, 2, syn=100, synack=100)
         await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await settled(it)
     left = switch.weights(1)
     added = "  - {name: s0, address: 10.0.2.3, port: 80}\n  - {name: s1, address: 10.0.2.2"
     config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2", added))
@@ -131,10 +133,11 @@ async def test_server_added_while_the_controller_was_away_is_new_and_numbers_sta
 
 async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, write_config: WriteConfig) -> None:
     first_config, second_config = write_config("first.yaml"), write_config("second.yaml")
-    async with running(first_config):
+    async with running(first_config) as first:
         feed(switch, 1, syn=100, synack=50)
         feed(switch, 2, syn=100, synack=100)
         await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await settled(first)
         second = running(second_config, ready=False)
         it = await second.__aenter__()
         await until(lambda: it.said, "the second controller to say something")
