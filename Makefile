@@ -50,7 +50,7 @@ test-switch: | check-cargo ## tests of the embedded switch
 	cd switch && cargo test --quiet --workspace
 
 test-python: setup ## tests of the controller, the tools, the experiments and the simulation
-	$(BIN)/pytest -q controller tools experiments sim
+	$(BIN)/pytest -q --numprocesses auto --dist loadfile controller tools experiments sim
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
