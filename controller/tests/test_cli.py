@@ -74,7 +74,7 @@ async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_t
         )
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 line = (await process.stdout.readline()).decode()
             assert line.startswith("sluice: ready switch=")
             assert Path(tmp_path / "s.sock").stat().st_mode & 0o777 == 0o600
@@ -98,7 +98,7 @@ async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_t
             assert 'sluice_service_offered_total{service="web"} 0.0' in metrics
         finally:
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 _, log = await process.communicate()
         assert process.returncode == 0
         assert not (tmp_path / "s.sock").exists()
@@ -124,7 +124,7 @@ async def test_ends_cleanly_while_it_waits_for_a_switch(tmp_path: Path, number: 
         *SLUICE, "run", "-c", str(path), stderr=asyncio.subprocess.PIPE, env=ENV
     )
     assert process.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         line = (await process.stderr.readline()).decode()
         assert 'event="switch lost; trying again"' in line
         process.send_signal(number)

@@ -47,7 +47,7 @@ async def start(address: str = "127.0.0.1:0") -> Switch:
         stderr=asyncio.subprocess.DEVNULL,
     )
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         line = (await process.stdout.readline()).decode()
     assert "serving P4Runtime on " in line
     return Switch(process, line.split("serving P4Runtime on ")[1].split(",")[0])

@@ -38,7 +38,7 @@ def official() -> Iterator[descriptor_pb2.FileDescriptorProto]:
 
 def own() -> Iterator[descriptor_pb2.FileDescriptorProto]:
     """The files that the switch was generated from."""
-    printed = subprocess.run([BINARY, "--protoset"], check=True, capture_output=True, timeout=10).stdout
+    printed = subprocess.run([BINARY, "--protoset"], check=True, capture_output=True, timeout=60).stdout
     yield from descriptor_pb2.FileDescriptorSet.FromString(printed).file
 
 

@@ -27,7 +27,7 @@ from .results import recorded
 from .slots import STAMP_BITS, Tuple5
 from .switch import Cell, Switch, differences, switch
 
-AWAIT_S = 5.0
+AWAIT_S = 60.0
 """A frame, a packet-in or a count that is not there by then does not come."""
 
 WINDOW = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from finsy import P4MeterEntry
 from harness import entries
-from harness.base import StageTest
+from harness.base import AWAIT_S, StageTest
 from harness.client import Client, NotPrimary
 from harness.flow import Flow
 from harness.plan import CLIENT, CLIENT_HOST, S1, S2, S3, UPLINK_HOST, WEB
@@ -82,7 +82,7 @@ class WithoutController(StageTest):
                 flow.at_server(flow.data()),
                 Flow(WEB, S2, client_port=40001).at_server(Flow(WEB, S2, client_port=40001).syn()),
             ):
-                found = self.dataplane.poll(device_number=0, port_number=port, timeout=5)
+                found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
                 self.assertEqual(bytes(found.packet or b""), bytes(expected))
         finally:
             self.switch.reconnect(client.election_id + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import Outcome, StageTest
+from harness.base import AWAIT_S, Outcome, StageTest
 from harness.flow import Flow
 from harness.frames import ARP, Ether, Packet, changed, layers, octets
 from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UPLINK_HOST, WEB
@@ -29,7 +29,7 @@ class PacketOut(StageTest):
 
     def _outcome_of_packet_out(self, place: int, frame: bytes) -> None:
         number = self.switch.number(place)
-        found = self.dataplane.poll(device_number=0, port_number=number, timeout=5)
+        found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
         self.assertIsNotNone(found.packet, f"nothing left by port {number}")
         self.assertEqual(bytes(found.packet), frame)
         outcome = self.settle(CLIENT)
@@ -48,7 +48,7 @@ class PacketOutOfAnyKind(StageTest):
         )
         for frame in (octets(bad), octets(request), bytes(range(60))):
             self.switch.client.send(frame, self.switch.number(CLIENT))
-            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=5)
+            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=AWAIT_S)
             self.assertEqual(bytes(found.packet), frame)
             self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})
 

@@ -46,7 +46,7 @@ def test_nothing_is_left_behind(number: signal.Signals) -> None:
         said = [process.stdout.readline(), process.stdout.readline()]
         assert "packets/s" in said[1]
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "everything it started is gone" in errors
     assert sorted(processes_in(ROOT)) == sorted(others)

@@ -90,7 +90,7 @@ def end_demo(tmp_path: Path, when: str, end: Callable[[int, Traces], None]) -> t
                 break
         traces.look()
         end(demo.pid, traces)
-        rest, _ = demo.communicate(timeout=30)
+        rest, _ = demo.communicate(timeout=60)
     finally:
         demo.kill()
         demo.wait()

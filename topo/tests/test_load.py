@@ -132,7 +132,7 @@ def server(*limits: str) -> Generator[int]:
     command = [sys.executable, "-m", "topo.load.server", "--address=127.0.0.1", f"--port={port}", *limits]
     process = subprocess.Popen(command, cwd=REPOSITORY)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1.0).close()

@@ -14,7 +14,7 @@ from sluice.configload import load
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 WriteConfig = Callable[..., Path]
 """Writes a configuration for the fake switch; the keywords are those of configs.web."""

@@ -19,7 +19,7 @@ async fn version(channel: Channel) -> Result<String, Status> {
 
 /// Connects and asks; whatever goes wrong is a text.
 async fn ask(endpoint: Endpoint) -> Result<String, String> {
-    let channel = endpoint.timeout(Duration::from_secs(5)).connect().await.map_err(|error| error.to_string())?;
+    let channel = endpoint.timeout(Duration::from_secs(60)).connect().await.map_err(|error| error.to_string())?;
     version(channel).await.map_err(|status| status.to_string())
 }
 

@@ -42,7 +42,7 @@ fn add_pair(number: u32) {
     // Until the kernel has noticed the carrier, frames are dropped.
     let started = Instant::now();
     while !["s", "h"].iter().all(|end| is_up(&format!("{end}{number}"))) {
-        assert!(started.elapsed() < Duration::from_secs(5), "no carrier after 5 s");
+        assert!(started.elapsed() < Duration::from_secs(60), "no carrier after a minute");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -80,9 +80,9 @@ impl Host {
         }
     }
 
-    /// What arrives until `count` frames are there, or 5 seconds are over.
+    /// What arrives until `count` frames are there, or a minute is over.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
-        self.receive_within(count, Duration::from_secs(5))
+        self.receive_within(count, Duration::from_secs(60))
     }
 
     /// What arrives until `count` frames are there, or the time is over.
@@ -199,7 +199,7 @@ fn vanishing(habits: &str, before: &str) {
         if right.interface.counters().rx_packets.get() > 0 {
             break arrived;
         }
-        assert!(started.elapsed() < Duration::from_secs(5), "nothing forwarded 5 s after the interface came back");
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing forwarded after the interface came back");
         std::thread::sleep(Duration::from_millis(20));
     };
     assert_eq!(arrived, sluice_ports::Received::Frames);
@@ -267,7 +267,7 @@ fn members_follow_the_links_of_their_ports() {
                 if first.receive_within(frames.len(), Duration::from_millis(500)).len() == frames.len() {
                     return;
                 }
-                assert!(started.elapsed() < Duration::from_secs(10), "port 3 is chosen still");
+                assert!(started.elapsed() < Duration::from_secs(60), "port 3 is chosen still");
             }
         };
         all_by_port_2(&mut sender, &mut first);
@@ -275,7 +275,7 @@ fn members_follow_the_links_of_their_ports() {
         let mut second = Host::open("h3");
         let started = Instant::now();
         while second.receive_within(1, Duration::from_millis(200)).is_empty() {
-            assert!(started.elapsed() < Duration::from_secs(10), "port 3 is not chosen again");
+            assert!(started.elapsed() < Duration::from_secs(60), "port 3 is not chosen again");
             sender.send(&frames);
         }
     });

@@ -195,6 +195,6 @@ pub fn capture(path: &Path) -> Vec<Vec<u8>> {
 /// Runs a controller's work in this thread, for 20 seconds at most.
 pub fn in_runtime<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let result = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), work).await });
+    let result = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), work).await });
     result.expect("the controller is not done after 20 s")
 }

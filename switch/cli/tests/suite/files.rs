@@ -32,7 +32,7 @@ fn await_capture(path: &Path, count: usize) -> Vec<Vec<u8>> {
     let started = Instant::now();
     loop {
         let frames = capture(path);
-        if frames.len() >= count || started.elapsed() > Duration::from_secs(5) {
+        if frames.len() >= count || started.elapsed() > Duration::from_secs(60) {
             return frames;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -153,8 +153,8 @@ impl Controller {
 
     /// The next message of the stream, or what ended it.
     pub async fn try_next(&mut self) -> Result<FromSwitch, Status> {
-        let message = tokio::time::timeout(Duration::from_secs(5), self.from_switch.message()).await;
-        match message.expect("nothing came within 5 s")? {
+        let message = tokio::time::timeout(Duration::from_secs(60), self.from_switch.message()).await;
+        match message.expect("nothing came within a minute")? {
             Some(message) => Ok(message.update.unwrap()),
             None => Err(Status::cancelled("the stream has ended")),
         }

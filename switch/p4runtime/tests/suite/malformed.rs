@@ -226,7 +226,7 @@ fn whatever_is_sent_the_switch_answers_and_goes_on() {
         let (method, mut bytes) = requests[which].clone();
         changes.iter().for_each(|change| apply(&mut bytes, change));
         let answer = runtime.block_on(async {
-            tokio::time::timeout(std::time::Duration::from_secs(10), send(grpc.clone(), method, bytes)).await
+            tokio::time::timeout(std::time::Duration::from_secs(60), send(grpc.clone(), method, bytes)).await
         });
         let answer = answer.expect("an answer within 10 s");
         if let Err(status) = answer {
