@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from topo.apache import ApacheLimits
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
-from topo.mn import Node
+from topo.mn import Mininet, Node
 from topo.netns import listening
 from topo.network import Lab
-from topo.plan import HOSTS, SERVERS, VIP, WEB_PORT, Balance
+from topo.plan import THREE, VIP, WEB_PORT, Balance, PoolPlan
 from topo.processes import Process, await_true, run_in
 from topo.switches import ProcessSwitch
 
@@ -19,9 +18,9 @@ READY_TIMEOUT_S = 20.0
 PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
 
 
-def haproxy_configuration(algorithm: str) -> str:
+def haproxy_configuration(algorithm: str, pool: PoolPlan = THREE) -> str:
     """TCP mode; as many connections as the load can have open; a dead server would be noticed by its checks."""
-    servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in SERVERS)
+    servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in pool.servers)
     return f"""\
 global
   maxconn 4096
@@ -39,9 +38,9 @@ backend pool
 """
 
 
-def nginx_configuration(directory: Path) -> str:
+def nginx_configuration(directory: Path, pool: PoolPlan = THREE) -> str:
     """One worker, stream module, least_conn."""
-    servers = "\n".join(f"    server {one.address}:{WEB_PORT};" for one in SERVERS)
+    servers = "\n".join(f"    server {one.address}:{WEB_PORT};" for one in pool.servers)
     return f"""\
 load_module /usr/lib/nginx/modules/ngx_stream_module.so;
 daemon off;
@@ -63,12 +62,12 @@ stream {{
 """
 
 
-def dnat_rules() -> list[list[str]]:
+def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
     """Paper 000's equal split: each new connection to one of the servers with equal probability."""
     head = ["iptables", "-t", "nat", "-A", "PREROUTING", "-d", str(VIP), "-p", "tcp", "--dport", str(WEB_PORT)]
     rules: list[list[str]] = []
-    for number, server in enumerate(SERVERS):
-        rest = len(SERVERS) - number
+    for number, server in enumerate(pool.servers):
+        rest = len(pool.servers) - number
         share = ["-m", "statistic", "--mode", "random", "--probability", f"{1 / rest:.6f}"] if rest > 1 else []
         rules.append([*head, *share, "-j", "DNAT", "--to-destination", f"{server.address}:{WEB_PORT}"])
     return rules
@@ -78,6 +77,7 @@ class Router(ProcessSwitch):
     """The kernel as the router of every subnet; what balances is added to it by subclasses."""
 
     program = "the kernel"
+    pool = THREE
 
     def start(self, controllers: list[Node]) -> None:
         """Give every interface its gateway's addresses, and forward."""
@@ -85,7 +85,7 @@ class Router(ProcessSwitch):
         for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
             run_in(self.pid, ["sysctl", "-q", "-w", setting])
         run_in(self.pid, ["ip", "link", "set", "lo", "up"])
-        for host in HOSTS:
+        for host in self.pool.hosts:
             interface = self.intfs[host.port].name
             run_in(self.pid, ["ip", "link", "set", interface, "address", host.gateway_mac, "up"])
             run_in(self.pid, ["ip", "address", "add", str(host.gateway), "dev", interface])
@@ -119,7 +119,7 @@ class Iptables(Router):
 
     def balance(self) -> None:
         """Add the rules."""
-        for rule in dnat_rules():
+        for rule in dnat_rules(self.pool):
             run_in(self.pid, rule)
 
 
@@ -130,7 +130,7 @@ class HaproxyRoundRobin(Router):
 
     def balance(self) -> None:
         """Start it."""
-        self.proxy("haproxy", ["-db", "-f"], haproxy_configuration(self.algorithm))
+        self.proxy("haproxy", ["-db", "-f"], haproxy_configuration(self.algorithm, self.pool))
 
 
 class HaproxyLeastConnections(HaproxyRoundRobin):
@@ -144,7 +144,7 @@ class NginxLeastConnections(Router):
 
     def balance(self) -> None:
         """Start it."""
-        self.proxy("nginx", ["-c"], nginx_configuration(self.directory))
+        self.proxy("nginx", ["-c"], nginx_configuration(self.directory, self.pool))
 
 
 ALTERNATIVES: Mapping[str, type[Router]] = {
@@ -158,12 +158,17 @@ ALTERNATIVES: Mapping[str, type[Router]] = {
 class AlternativeLab(Lab):
     """The lab with one of them in the middle, and no controller."""
 
-    def __init__(self, kind: str, *, say: Callable[[str], None], limits: ApacheLimits | None = None) -> None:
-        super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, limits=limits)
+    def __init__(self, kind: str, *, say: Callable[[str], None], pool: PoolPlan = THREE) -> None:
+        super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, pool=pool)
 
     def switch_class(self) -> type[ProcessSwitch]:
         """Return the router."""
         return ALTERNATIVES[self.kind]
+
+    def _before_start(self, net: Mininet) -> None:
+        super()._before_start(net)
+        assert isinstance(self.switch, Router)
+        self.switch.pool = self.pool
 
     def _start_balancer(self) -> None:
         pass

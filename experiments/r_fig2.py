@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.switchload import switch_sentence
 from experiments.syntimers import SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo.httperf import Load
@@ -111,7 +112,6 @@ def report(records: Sequence[Record]) -> Report:
     known = SynTimers(**records[0].result["timers"])
     counts = [one.result["servers"][SERVER] for one in records]
     repeated, answered = sum(one["synack_again"] for one in counts), sum(one["synack"] for one in counts)
-    lost = sum(one.result["switch"]["lost_before"] + one.result["switch"]["lost_after"] for one in records)
     return Report(
         tables=[
             Table(
@@ -148,7 +148,7 @@ def report(records: Sequence[Record]) -> Report:
             + " The paper's kernel (2.6) repeated a SYN after 3 s: its slope is that timer, ours this one's. "
             "Counting every SYN-ACK counts those that Linux repeats when its accept queue is full at the last ACK: "
             f"the third column; here it repeated {repeated} of {answered}.",
-            f"The switch lost {lost} packets of its own in all runs (conservation: interfaces against verdicts).",
+            switch_sentence(records),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},
     )

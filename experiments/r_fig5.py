@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
+from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import ALTERNATIVES, EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S
 from experiments.webpool import pool, total
 from topo.httperf import Load
-from topo.plan import SERVER_NAMES
+from topo.plan import SERVER_NAMES, THREE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ def points(quick: bool) -> Sequence[Point]:
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a fresh lab with one loaded server: ratios and queues begin anew."""
-    with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say)) as one:
+    with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as one:
         one.lab.break_server(LOADED)
 
         def measure(point: Point) -> Values:
@@ -137,9 +138,6 @@ def _why(records: Sequence[Record]) -> str:
 def report(records: Sequence[Record]) -> Report:
     """Tables of mean, p99 and median, and the goals."""
     runs = max(sum(other.parameters == one.parameters for other in records) for one in records)
-    switches = [one.result["switch"] for one in records if "switch" in one.result]
-    lost = sum(one["lost_before"] + one["lost_after"] for one in switches)
-    loads = [one.load for one in records]
     return Report(
         tables=[
             _table(records, "connect", "mean_ms", "connect time, mean (ms)"),
@@ -155,9 +153,7 @@ def report(records: Sequence[Record]) -> Report:
             "equal ratios on: the first seconds, while R settles, are part of every run. A proxy answers the handshake "
             "itself, so proxies are held against whole transfers.",
             _why(records),
-            f"The switch lost {lost} packets of its own in all runs (conservation: interfaces against verdicts). Its "
-            "ceiling is some 0.8 million packets/s ([limitations.md](limitations.md)); here it has 20,000 at most. The "
-            f"machine's load average was {min(loads):.0f} to {max(loads):.0f} at the end of the runs.",
+            f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={
             "runs": [

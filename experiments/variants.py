@@ -9,7 +9,7 @@ from experiments.alternatives import AlternativeLab
 from experiments.experiment import Say
 from experiments.webpool import quiet
 from topo.network import Lab
-from topo.plan import Balance
+from topo.plan import Balance, PoolPlan
 from topo.switches import switch_kind
 
 PERIOD_S = 1.0
@@ -23,20 +23,21 @@ class Variant:
 
     name: str
     title: str
-    open: Callable[[Say], Lab]
+    open: Callable[[Say, PoolPlan], Lab]
     proxy: bool = False
     """It answers the handshake itself: its connect time says nothing."""
 
 
 def _sluice(name: str, title: str, mode: str, second_look: bool | None = None) -> Variant:
-    def lab(say: Say) -> Lab:
-        return Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S, second_look=second_look), say=quiet(say))
+    def lab(say: Say, pool: PoolPlan) -> Lab:
+        balance = Balance(mode, PERIOD_S, WINDOW_S, second_look=second_look)
+        return Lab(switch_kind(), balance, say=quiet(say), pool=pool)
 
     return Variant(name, title, lab)
 
 
 def _alternative(name: str, title: str, *, proxy: bool) -> Variant:
-    return Variant(name, title, lambda say: AlternativeLab(name, say=quiet(say)), proxy)
+    return Variant(name, title, lambda say, pool: AlternativeLab(name, say=quiet(say), pool=pool), proxy)
 
 
 EQUAL = _sluice("equal", "equal split", "fixed")

@@ -12,11 +12,12 @@ from experiments.alternatives import AlternativeLab
 from experiments.experiment import Say
 from topo.apache import PAGE
 from topo.capture import Capture
+from topo.conservation import PacketCounts
 from topo.handshakes import ConnectTimes, Handshakes
 from topo.httperf import Httperf, Load
 from topo.network import Lab
 from topo.observation import Observation
-from topo.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.plan import LOAD_CLIENT, WEB_PORT
 
 SAMPLE_S = 1.0
 
@@ -42,14 +43,35 @@ class Pool:
     handshakes: Handshakes
     samples: list[tuple[float, Observation]] = field(default_factory=list[tuple[float, Observation]])
 
-    def run(self, load: Load, events: Sequence[tuple[float, Any]] = ()) -> dict[str, Any]:
-        """Make a load; call each of `events` at its second; return what was measured, every packet accounted for."""
+    def run(
+        self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
+    ) -> dict[str, Any]:
+        """Make a load of `paths` in turn; call each of `events` at its second; return what was measured, every packet
+        accounted for."""
+        if isinstance(self.lab, AlternativeLab):
+            return self.measure(load, events, paths=paths)
+        before = self.lab.quiet_packet_counts()
+        return {**self.measure(load, events, paths=paths), "switch": self.passed_since(before)}
+
+    def passed_since(self, before: PacketCounts) -> dict[str, int]:
+        """Return what passed the switch since a quiet moment, and what it lost, once it is quiet again."""
+        packets = self.lab.quiet_packet_counts().since(before)
+        return {
+            "received": packets.received,
+            "dropped": packets.dropped,
+            "lost_before": packets.lost_before(),
+            "lost_after": packets.lost_after(),
+        }
+
+    def measure(
+        self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
+    ) -> dict[str, Any]:
+        """As `run` does, whatever else passes the switch meanwhile."""
         balanced = not isinstance(self.lab, AlternativeLab)
-        before = self.lab.quiet_packet_counts() if balanced else None
         first = self.lab.observe() if balanced else None
         self.samples.clear()
         started = time.time()
-        httperf = self.lab.start_load(load, PAGE)
+        httperf = self.lab.start_load(load, *paths)
         self._watch(httperf, started, list(events), balanced=balanced)
         result = httperf.result()
         self.lab.await_served()
@@ -62,19 +84,11 @@ class Pool:
         }
         if first is not None:
             after = self.lab.observe()
-            measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in SERVER_NAMES}
+            names = self.lab.pool.names
+            measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in names}
             measured["ratios"] = [
-                [round(moment - started, 2), *(one.ratios[name] for name in SERVER_NAMES)]
-                for moment, one in self.samples
+                [round(moment - started, 2), *(one.ratios[name] for name in names)] for moment, one in self.samples
             ]
-        if before is not None:
-            packets = self.lab.quiet_packet_counts().since(before)
-            measured["switch"] = {
-                "received": packets.received,
-                "dropped": packets.dropped,
-                "lost_before": packets.lost_before(),
-                "lost_after": packets.lost_after(),
-            }
         return measured
 
     def _watch(self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool) -> None:
@@ -97,8 +111,8 @@ def pool(lab: Lab) -> Generator[Pool]:
         handshakes = Handshakes()
         capture = Capture(
             namespace_pid=lab.pid(LOAD_CLIENT.name),
-            interface=f"{LOAD_CLIENT.name}-eth0",
-            service=VIP,
+            interface=lab.load_interface,
+            service=lab.target,
             port=WEB_PORT,
             deliver=handshakes.add,
         )

@@ -20,9 +20,19 @@ LONG = "long"
 LONG_BYTES = 3_000_000
 """A file that a slow reader takes many balancing periods to download."""
 
+WORK = "work"
+WORK_BYTES = 36_000
+HEAVY = "heavy"
+HEAVY_BYTES = 21 * WORK_BYTES
+"""Files that Apache compresses anew for everybody who asks: CPU time, in proportion to their size, for few packets.
+zlib takes some 55 us for 1,000 bytes of hexadecimal digits, and makes half as many of them."""
+
 SEND_BUFFER_BYTES = 1 << 17
 """The page fits, so a worker writes it at once.  With a smaller buffer a worker is woken several times for a page; once
 it shares a CPU limit with `stress` each time costs it a turn, and what the server can do falls with the load itself."""
+
+LEAST_BYTES = {PAGE: PAGE_BYTES, LONG: LONG_BYTES, WORK: WORK_BYTES // 2, HEAVY: HEAVY_BYTES // 2}
+"""What at least comes for a request."""
 
 TIMEOUT_S = 5
 """How long a worker waits for a client to go on.  Clients that gave up while the server was overloaded would otherwise
@@ -40,6 +50,8 @@ ErrorLog {directory}/error.log
 LogLevel warn
 LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so
 LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule deflate_module /usr/lib/apache2/modules/mod_deflate.so
+LoadModule env_module /usr/lib/apache2/modules/mod_env.so
 User www-data
 Group www-data
 Listen {address}:{port}
@@ -54,6 +66,11 @@ MaxConnectionsPerChild 0
 KeepAlive Off
 Timeout {timeout_s}
 DocumentRoot {files}
+DeflateCompressionLevel 6
+<LocationMatch "^/({compressed})$">
+SetOutputFilter DEFLATE
+SetEnv force-gzip 1
+</LocationMatch>
 """
 
 
@@ -74,6 +91,8 @@ def write_files(directory: Path, *, seed: int = 1) -> None:
     source = random.Random(seed)
     for name, size in ((PAGE, PAGE_BYTES), (LONG, LONG_BYTES)):
         (directory / name).write_bytes(source.randbytes(size))
+    for name, size in ((WORK, WORK_BYTES), (HEAVY, HEAVY_BYTES)):
+        (directory / name).write_bytes(source.randbytes(size // 2).hex().encode())
 
 
 def start_apache(
@@ -100,6 +119,7 @@ def start_apache(
             timeout_s=TIMEOUT_S,
             workers=limits.workers,
             files=files,
+            compressed=f"{WORK}|{HEAVY}",
         )
     )
     process = Process(
@@ -122,17 +142,17 @@ def start_apache(
     return process
 
 
-def request_locally(namespace_pid: int, address: str, timeout_s: float) -> None:
-    """Fetch the page from within a server's own namespace; raise LabError if there is none in time."""
+def request_locally(namespace_pid: int, address: str, timeout_s: float, path: str = PAGE) -> None:
+    """Fetch a file from within a server's own namespace; raise LabError if there is none in time, or less of it."""
     try:
         with socket_in(namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
             connection.connect((address, WEB_PORT))
-            connection.sendall(f"GET /{PAGE} HTTP/1.0\r\n\r\n".encode())
+            connection.sendall(f"GET /{path} HTTP/1.0\r\n\r\n".encode())
             size = 0
             while more := connection.recv(1 << 16):
                 size += len(more)
     except OSError as error:
         raise LabError(f"the server at {address} does not answer: {error}") from error
-    if size < PAGE_BYTES:
+    if size < LEAST_BYTES[path]:
         raise LabError(f"the server at {address} answered with {size} bytes only")

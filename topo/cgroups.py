@@ -14,6 +14,7 @@ from pathlib import Path
 
 from topo.errors import LabError
 from topo.processes import await_true
+from topo.usage import processor_s
 
 PREFIX = "sluice-lab-"
 PERIOD_US = 100_000
@@ -68,6 +69,10 @@ class CpuGroup:
     def procs(self) -> Path:
         """The file a process joins the group by."""
         return self.path / "cgroup.procs"
+
+    def used_s(self) -> float:
+        """Return the seconds of CPU that the processes now in the group have used since each was started."""
+        return sum(processor_s(int(pid)) for pid in self.procs.read_text().split())
 
     def remove(self) -> None:
         """Kill what is left in the group and remove it."""

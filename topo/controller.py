@@ -16,7 +16,7 @@ from sluice.loops.world import Refused
 
 from topo.errors import LabError
 from topo.observation import Counts, Observation
-from topo.plan import SERVICE, Balance, controller_config
+from topo.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 from topo.processes import Process
 
 READY_TIMEOUT_S = 30.0
@@ -70,12 +70,14 @@ class SluiceRun:
 class Controller(SluiceRun):
     """The controller of the demo's network."""
 
-    def __init__(self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool) -> None:
+    def __init__(
+        self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool, pool: PoolPlan = THREE
+    ) -> None:
         super().__init__(namespace_pid=namespace_pid, directory=directory)
         self.trace = directory / "trace.jsonl"
         self.configure(
             controller_config(
-                balance, control_socket=str(self.control_socket), trace_file=str(self.trace), thrift=thrift
+                balance, control_socket=str(self.control_socket), trace_file=str(self.trace), thrift=thrift, pool=pool
             )
         )
 

@@ -54,8 +54,11 @@ class HttperfResult:
     """Connections httperf itself could not make: no descriptor, no address, no table entry."""
 
 
-def httperf_command(load: Load, address: str, port: int, path: str, share: int, *, processes: int) -> list[str]:
-    """Return the command line of one of `processes` equal httperf processes that together make `load`."""
+def httperf_command(load: Load, address: str, port: int, path: str | Path, share: int, *, processes: int) -> list[str]:
+    """Return the command line of one of `processes` equal httperf processes that together make `load`.
+
+    `path`: what is asked for, or a file with what is asked for in turn (`write_paths`).
+    """
     return [
         "nice",
         "-n",
@@ -64,12 +67,18 @@ def httperf_command(load: Load, address: str, port: int, path: str, share: int, 
         f"--client={share}/{processes}",
         f"--server={address}",
         f"--port={port}",
-        f"--uri=/{path}",
+        f"--uri=/{path}" if isinstance(path, str) else f"--wlog=y,{path}",
         f"--period=e{processes / load.rate_per_s:.6f}",
         f"--num-conns={math.ceil(load.connections / processes)}",
         "--num-calls=1",
         f"--timeout={load.timeout_s:g}",
     ]
+
+
+def write_paths(file: Path, paths: Sequence[str]) -> Path:
+    """Write what httperf asks for in turn, each with a zero byte behind it, and return the file."""
+    file.write_bytes(b"".join(f"/{path}".encode() + b"\0" for path in paths))
+    return file
 
 
 def _number(text: str, pattern: str) -> float:
@@ -121,11 +130,13 @@ class Httperf:
         *,
         address: str,
         port: int,
-        path: str,
+        paths: Sequence[str],
         namespace_pid: int,
         directory: Path,
         name: str,
     ) -> None:
+        """Start them.  More than one path: they are asked for in turn, over and over, each process from the first."""
+        path = paths[0] if len(paths) == 1 else write_paths(directory / f"httperf-{name}.paths", paths)
         count = load.processes
         self._limit_s = load.seconds + load.timeout_s + 20.0
         self._processes: list[Process] = []

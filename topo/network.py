@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sluice.names import PuntReason
@@ -15,22 +15,20 @@ from topo.controller import Controller
 from topo.errors import LabError
 from topo.ground import SWITCH_NAME, Ground
 from topo.httperf import Httperf, Load
+from topo.mn import Mininet
 from topo.netns import interface_packets
 from topo.observation import Observation
 from topo.plan import (
-    HOSTS,
     LOAD_CLIENT,
     PLAIN_HOST,
-    SERVERS,
+    THREE,
     VIP,
     WEB_PORT,
     Balance,
+    PoolPlan,
 )
 from topo.processes import POLL_S, Process, await_true, run_in
 from topo.stress import start_stress
-
-SERVER_CPUS = 0.1
-"""CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
 
 SERVED_TIMEOUT_S = 30.0
 QUIET_TIMEOUT_S = 10.0
@@ -41,6 +39,11 @@ DYING_S = 1.0
 class Lab(Ground):
     """A context manager; everything it started is gone when it ends, however it ends."""
 
+    target = VIP
+    """Where the load goes."""
+    load_interface = f"{LOAD_CLIENT.name}-eth0"
+    """By which it goes there."""
+
     def __init__(
         self,
         kind: str,
@@ -48,8 +51,10 @@ class Lab(Ground):
         *,
         say: Callable[[str], None] = print,
         limits: ApacheLimits | None = None,
+        pool: PoolPlan = THREE,
     ) -> None:
         super().__init__(kind)
+        self.pool = pool
         self.balance = balance
         self._say = say
         self._limits = limits or ApacheLimits()
@@ -86,14 +91,15 @@ class Lab(Ground):
         self._servers.remove(process)
         process.stop()
 
-    def start_load(self, load: Load, path: str) -> Httperf:
-        """Start httperf on the load client; the lab ends it if the caller does not."""
+    def start_load(self, load: Load, *paths: str) -> Httperf:
+        """Start httperf on the load client; the lab ends it if the caller does not.  Several paths are asked for in
+        turn, over and over."""
         self._loads += 1
         httperf = Httperf(
             load,
-            address=str(VIP),
+            address=str(self.target),
             port=WEB_PORT,
-            path=path,
+            paths=paths,
             namespace_pid=self.pid(LOAD_CLIENT.name),
             directory=self.directory,
             name=str(self._loads),
@@ -121,10 +127,18 @@ class Lab(Ground):
 
     def await_served(self) -> None:
         """Return once every server has served its accept queue, which is first come, first served."""
-        for server in SERVERS:
+        for server in self.pool.servers:
             if server.name not in self._apaches:
                 continue
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S)
+
+    def request_cost_s(self, name: str, path: str, times: int) -> float:
+        """Return the seconds of CPU that a server takes for a request without any other load: a mean of `times`."""
+        address = next(str(server.address) for server in self.pool.servers if server.name == name)
+        before = self._groups[name].used_s()
+        for _ in range(times):
+            request_locally(self.pid(name), address, SERVED_TIMEOUT_S, path)
+        return (self._groups[name].used_s() - before) / times
 
     def quiet_packet_counts(self) -> PacketCounts:
         """Return what the switch has counted, once nothing is on its way (two readings are equal)."""
@@ -157,16 +171,19 @@ class Lab(Ground):
         self._prepare()
         self.directory.chmod(0o755)  # Apache's workers are not root
         write_files(self.files)
-        self._build_network(HOSTS)
-        self._say(f"network up: {len(HOSTS)} hosts around {self.switch.program}")
+        self._build_network(self.pool.hosts, self._before_start)
+        self._say(f"network up: {len(self.pool.hosts)} hosts around {self.switch.program}")
         self._start_servers()
         self._start_balancer()
         self._meet_everyone()
 
+    def _before_start(self, net: Mininet) -> None:
+        """For labs that have something to add: the hosts and the switch are there, and nothing runs yet."""
+
     def _start_servers(self) -> None:
-        cpus = SERVER_CPUS * self.switch.load_share
-        for server in SERVERS:
-            self._groups[server.name] = group = cgroups.CpuGroup(self._hierarchy, server.name, cpus)
+        cpus = [share * self.switch.load_share for share in self.pool.cpus]
+        for server, share in zip(self.pool.servers, cpus, strict=True):
+            self._groups[server.name] = group = cgroups.CpuGroup(self._hierarchy, server.name, share)
             process = start_apache(
                 server.name,
                 str(server.address),
@@ -180,8 +197,8 @@ class Lab(Ground):
             self._servers.append(process)
             self._stack.callback(process.stop)
         self._say(
-            f"Apache on {', '.join(server.name for server in SERVERS)}: {self._limits.workers} workers, "
-            f"listen backlog {self._limits.backlog}, {cpus:.0%} of a CPU each"
+            f"Apache on {', '.join(self.pool.names)}: {self._limits.workers} workers, "
+            f"listen backlog {self._limits.backlog}, {_parts(cpus)} of a CPU each"
         )
 
     def _start_balancer(self) -> None:
@@ -190,6 +207,7 @@ class Lab(Ground):
             namespace_pid=self.pid(SWITCH_NAME),
             directory=self.directory,
             thrift=self.switch.thrift,
+            pool=self.pool,
         )
         self._stack.callback(self.controller.stop)
         self.controller.start()
@@ -197,7 +215,11 @@ class Lab(Ground):
 
     def _meet_everyone(self) -> None:
         """Return once the switch knows every host's MAC address: an echo has come back from each."""
-        for host in HOSTS:
+        for host in self.pool.hosts:
             if host is not PLAIN_HOST:
                 echo = ["ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address)]
                 run_in(self.pid(PLAIN_HOST.name), echo)
+
+
+def _parts(cpus: Sequence[float]) -> str:
+    return " or ".join(f"{one:g}" for one in sorted(set(cpus)))

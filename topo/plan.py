@@ -7,12 +7,13 @@
                 |        |6-- h1 10.0.3.1
 ```
 c1 makes the load that is measured, c2 the long downloads, h1 is a host that is no server.  The switch is the
-router of every subnet, with the address .254 of each.
+router of every subnet, with the address .254 of each.  Other pools (`pool_of`) have more servers, on the ports behind
+h1's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface
 
@@ -65,8 +66,39 @@ LOAD_CLIENT = HostPlan("c1", 1, 1)
 DOWNLOAD_CLIENT = HostPlan("c2", 2, 2)
 SERVERS = (HostPlan("s1", 3, 11), HostPlan("s2", 4, 12), HostPlan("s3", 5, 13))
 PLAIN_HOST = HostPlan("h1", 6, 3)
-HOSTS = (LOAD_CLIENT, DOWNLOAD_CLIENT, *SERVERS, PLAIN_HOST)
 SERVER_NAMES = tuple(server.name for server in SERVERS)
+
+SERVER_CPUS = 0.1
+"""CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """The servers of the service, and how many CPUs each has."""
+
+    servers: Sequence[HostPlan]
+    cpus: Sequence[float]
+
+    @property
+    def hosts(self) -> Sequence[HostPlan]:
+        """Everybody around the switch."""
+        return (LOAD_CLIENT, DOWNLOAD_CLIENT, *self.servers, PLAIN_HOST)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The servers' names."""
+        return tuple(server.name for server in self.servers)
+
+
+THREE = PoolPlan(SERVERS, (SERVER_CPUS,) * len(SERVERS))
+"""The pool of the demo."""
+
+
+def pool_of(cpus: Sequence[float]) -> PoolPlan:
+    """Return a pool with a server for each number of CPUs."""
+    more = range(len(SERVERS), len(cpus))
+    added = [HostPlan(f"s{number + 1}", PLAIN_HOST.port + 1 + place, 11 + number) for place, number in enumerate(more)]
+    return PoolPlan((*SERVERS, *added)[: len(cpus)], tuple(cpus))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +117,18 @@ class Balance:
         return {"mode": self.mode, "period_s": self.period_s, "window_s": self.window_s, "delta": self.delta}
 
 
-def controller_config(balance: Balance, *, control_socket: str, trace_file: str, thrift: bool) -> Mapping[str, object]:
-    """Return the content of sluice.yaml for the lab."""
+def controller_config(
+    balance: Balance, *, control_socket: str, trace_file: str, thrift: bool, pool: PoolPlan = THREE
+) -> Mapping[str, object]:
+    """Return the content of sluice.yaml for the lab.  Nobody tells the controller how many CPUs a server has."""
     switch: dict[str, object] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
     if thrift:
         switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
     return {
         "switch": switch,
         "interfaces": [
-            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"} for host in HOSTS
+            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"}
+            for host in pool.hosts
         ],
         "services": [
             {
@@ -105,7 +140,7 @@ def controller_config(balance: Balance, *, control_socket: str, trace_file: str,
                 "second_look": balance.second_look,
                 "servers": [
                     {"name": server.name, "address": str(server.address), "port": WEB_PORT, "capacity": 1.0}
-                    for server in SERVERS
+                    for server in pool.servers
                 ],
             }
         ],

@@ -9,6 +9,11 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+def processor_s(pid: int) -> float:
+    """Return the seconds a process's first thread has run, to the nanosecond (/proc/PID/schedstat)."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
 def process_usage(pid: int) -> tuple[float, int]:
     """Return the seconds of CPU a process has used, all threads, and its resident bytes (proc(5))."""
     columns = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

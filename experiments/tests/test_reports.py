@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import r_beyond, r_fig2, r_fig5, r_fig6
+from experiments import r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
 from experiments.alternatives import dnat_rules, haproxy_configuration
 from experiments.document import section
 from experiments.experiment import Experiment, Record
 from experiments.ratios import course
+from experiments.simpool import simulated
 from experiments.store import Store
+from experiments.switchload import switch_sentence
 from experiments.variants import VARIANTS
-from topo.plan import SERVER_NAMES
+from topo.apache import HEAVY, WORK
+from topo.downloads import Download
+from topo.plan import SERVER_NAMES, pool_of
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
 
@@ -39,7 +44,7 @@ def record(parameters: Mapping[str, Any], mean_ms: float, **result: Any) -> Reco
 
 
 def five(means: Mapping[str, float]) -> list[Record]:
-    return [record({"variant": name, "rate_per_s": 120.0}, mean) for name, mean in means.items()]
+    return [record({"variant": name, "rate_per_s": 120.0, "seconds": 20.0}, mean) for name, mean in means.items()]
 
 
 def test_fig5_names_the_alternatives_that_are_better() -> None:
@@ -61,7 +66,9 @@ def test_fig2_holds_connect_times_against_the_timers() -> None:
     def run(rate: float, lost: int, mean_ms: float) -> Record:
         servers = {SERVER_NAMES[0]: counts(100 + lost, 100)}
         timers = {"retries": 6, "linear": 4}
-        return record({"rate_per_s": rate, "given_up_s": 20.0}, mean_ms, servers=servers, timers=timers)
+        return record(
+            {"rate_per_s": rate, "given_up_s": 20.0, "seconds": 30.0}, mean_ms, servers=servers, timers=timers
+        )
 
     good = r_fig2.report([run(10, 0, 1.0), run(20, 10, 101.0), run(30, 40, 399.0)])
     assert [goal.reached for goal in good.goals] == [True, True]
@@ -81,11 +88,27 @@ def test_a_course_settles_when_it_stays_near_its_level() -> None:
 def test_fig6_simulates_and_reports_with_its_own_points() -> None:
     points = [point for point in r_fig6.points(True) if point.group == "sim"]
     short = [dict(point.parameters) | {"seconds": 60.0} for point in (points[0], points[-1])]
-    records = [Record(str(number), one, r_fig6.simulated(one), 0.0, 1.0, 0.0) for number, one in enumerate(short)]
+    records = [Record(str(number), one, simulated(one), 0.0, 1.0, 0.0) for number, one in enumerate(short)]
     report = r_fig6.report(records)
     assert report.goals[0].reached is None, "nothing from the lab"
     assert len(report.tables[0].rows) == len(report.tables[1].rows) == 1
     assert r_fig6.loaded_course(records[0]).level < 1 / 3, "the loaded server loses traffic"
+    r_fig6.EXPERIMENT.draw(records, Figure())
+
+
+def test_fig6_holds_repeated_runs_of_the_lab_against_the_simulation() -> None:
+    def run(where: str, level: float, mean_ms: float) -> Record:
+        ratios = [[float(second), 0.3, 0.3, 0.33 if second < 20 else level] for second in range(90)]
+        return record({"where": where, "seconds": 90.0}, mean_ms, ratios=ratios)
+
+    lab = [run("lab", level, 40.0) for level in (0.04, 0.05, 0.06)]
+    report = r_fig6.report([*lab, run("sim", 0.08, 20.0), run("sim", 0.08, 22.0)])
+    assert report.goals[0].reached and report.goals[0].seen.startswith("0.050 ± 0.025 in the lab, 0.080")
+    assert report.tables[0].rows[0][:2] == ["lab, 3 runs", "20 ± 0"]
+    swinging = [[float(second), 0.3, 0.3, (0.1, 0.5)[second % 2]] for second in range(90)]
+    never = record({"where": "lab", "seconds": 90.0}, 40.0, ratios=swinging)
+    report = r_fig6.report([*lab, never, run("sim", 0.5, 20.0)])
+    assert report.tables[0].rows[0][1] == "never in 1 of 4" and report.goals[0].reached is False
 
 
 def test_beyond_tells_who_recovers() -> None:
@@ -102,9 +125,81 @@ def test_beyond_tells_who_recovers() -> None:
     assert report.tables[0].rows[1][2:4] == ["0.100", "0.330"]
 
 
+def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:
+    return [
+        record({"case": case, "variant": name, "seconds": 15.0}, mean, cost_ms=2.0, asked=0.7)
+        for name, mean in means.items()
+    ]
+
+
+def test_unlike_names_the_best_alternative_of_each_case() -> None:
+    means = dict.fromkeys(r_unlike.COMPARED, 50.0) | {"production": 30.0, "nginx-leastconn": 29.0}
+    report = r_unlike.report([*unlike(means), *unlike(means | {"production": 20.0}, r_unlike.CAPACITY)])
+    by_capacity, _, by_cost, p99 = report.goals
+    assert by_capacity.reached and by_cost.reached is False and p99.reached is False
+    assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn"
+    assert [len(table.rows) for table in report.tables] == [len(r_unlike.COMPARED)] * 2
+    assert r_unlike.report(unlike({"production": 1.0})).goals[0].reached is None, "nothing to hold it against"
+
+
+def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
+    def run(path: str, mean_ms: float, given_up: int = 0) -> Record:
+        one = record(
+            {"path": path, "rate_per_s": 60.0, "seconds": 15.0}, mean_ms, httperf={"replies": 900, "duration_s": 15.0}
+        )
+        transfer = {**one.result["transfer"], "given_up": given_up}
+        return replace(one, result={**one.result, "transfer": transfer})
+
+    ways = [run(r_control.DIRECT, 0.2), run(r_control.ROUTED, 0.4)]
+    report = r_control.report([*ways, run(r_control.SWITCH, 1.0)])
+    assert report.goals[0].reached and report.goals[0].seen == "100 of 100"
+    assert "0.40 ms more than a link, 0.30 ms more than the kernel at 60/s" in report.text[0]
+    assert [row[:3] for row in report.tables[0].rows] == [[path, "60", "60.0"] for path in r_control.WAYS]
+    r_control.EXPERIMENT.draw(ways, Figure())
+    assert r_control.report([*ways, run(r_control.SWITCH, 1.0, given_up=2)]).goals[0].reached is False
+    assert r_control.report(ways).goals[0].reached is None
+
+
+def test_changes_count_what_was_broken_and_what_was_lived_through() -> None:
+    downloads = [Download(1.0, 5.0, 9, ""), Download(2.0, 2.5, 3, "3 of 9 bytes, reset")]
+    seen = r_changes.figures(downloads, [0.5, 1.5, 2.2, 4.0])
+    assert seen == {
+        "by_hand": 4,
+        "downloads": 2,
+        "broken": ["3 of 9 bytes, reset"],
+        "lived_through": [3, 1],
+    }
+    ratios = [[float(second), 0.5, 0.5, 0.0] for second in range(9)]
+    more = {"httperf": {"replies": 9, "connections": 9, "resets": 0}, "resets_by_service": 0, "changes": 4}
+    bad = record({"mode": "paper", "seconds": 30.0}, 1.0, ratios=ratios, **more, **seen)
+    report = r_changes.report([bad])
+    assert report.goals[0].reached is False and report.goals[0].seen == "1 of 2 downloads in 4 changes"
+    assert "Broken: 3 of 9 bytes, reset." in report.text
+    whole = record({"mode": "paper", "seconds": 30.0}, 1.0, ratios=ratios, **more, **seen | {"broken": []})
+    assert [goal.reached for goal in r_changes.report([whole]).goals] == [True, True]
+    r_changes.EXPERIMENT.draw([whole], Figure())
+
+
+def test_requests_of_unlike_cost_are_the_same_for_everybody() -> None:
+    paths = r_unlike.asked_for(2000, r_unlike.HEAVY_SHARE)
+    assert paths == r_unlike.asked_for(2000, r_unlike.HEAVY_SHARE)
+    assert paths.count(HEAVY) == pytest.approx(100, abs=30) and set(paths) == {WORK, HEAVY}
+    assert HEAVY not in r_unlike.asked_for(2000, 0.0)
+
+
+def test_the_switch_is_said_to_have_lost_what_it_lost() -> None:
+    bad = record({"seconds": 10.0}, 1.0, switch=CALM | {"received": 5000, "lost_after": 3})
+    assert switch_sentence([bad, record({"seconds": 1.0}, 1.0)]).startswith("The switch lost 3 packets of its own")
+    assert " 500 packets/s at most" in switch_sentence([bad])
+    assert switch_sentence([]) == ""
+
+
 @pytest.mark.parametrize(
     ("experiment", "records"),
-    [(r_fig5.EXPERIMENT, five(dict.fromkeys(VARIANTS, 50.0)))],
+    [
+        (r_fig5.EXPERIMENT, five(dict.fromkeys(VARIANTS, 50.0))),
+        (r_unlike.EXPERIMENT, unlike(dict.fromkeys(r_unlike.COMPARED, 50.0))),
+    ],
 )
 def test_pictures_and_sections_are_made(experiment: Experiment, records: list[Record], tmp_path: Any) -> None:
     experiment.draw(records, Figure())
@@ -113,15 +208,16 @@ def test_pictures_and_sections_are_made(experiment: Experiment, records: list[Re
 
 
 def test_dnat_gives_each_server_the_same_probability() -> None:
-    rules = dnat_rules()
+    rules = dnat_rules(pool_of((0.1,) * 10))
     shares = [float(rule[rule.index("--probability") + 1]) if "--probability" in rule else 1.0 for rule in rules]
     left, seen = 1.0, list[float]()
     for share in shares:
         seen.append(left * share)
         left -= left * share
-    assert seen == pytest.approx([1 / 3] * 3, abs=1e-5)
+    assert seen == pytest.approx([1 / 10] * 10, abs=1e-5)
 
 
 def test_haproxy_knows_every_server() -> None:
-    text = haproxy_configuration("leastconn")
-    assert "balance leastconn" in text and all(f"server {name} " in text for name in SERVER_NAMES)
+    pool = pool_of((0.1,) * 10)
+    text = haproxy_configuration("leastconn", pool)
+    assert "balance leastconn" in text and all(f"server {name} " in text for name in pool.names)

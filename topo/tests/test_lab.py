@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from topo.apache import LONG, PAGE
+from topo.apache import HEAVY, LONG, PAGE, WORK
 from topo.downloads import Downloads, spanning
 from topo.errors import LabError
 from topo.netns import socket_in
@@ -53,6 +53,15 @@ def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:
     answered = sum(after[name].since(before[name]).synack for name in SERVER_NAMES)
     completed = sum(after[name].since(before[name]).completed for name in SERVER_NAMES)
     assert (answered, completed) == (20, 20)
+
+
+def test_a_compressed_file_comes_whole_and_costs_what_its_size_says(lab: Lab) -> None:
+    output = lab.directory / "fetched"
+    for path in (WORK, HEAVY):
+        curl(lab, f"http://{VIP}/{path}", "--fail", "--compressed", "-o", str(output))
+        assert output.read_bytes() == (lab.files / path).read_bytes()
+    light, heavy = (lab.request_cost_s(SERVER_NAMES[0], path, times) for path, times in ((WORK, 10), (HEAVY, 2)))
+    assert 10 < heavy / light < 40
 
 
 def test_a_host_that_is_no_server_is_reached_and_so_are_router_and_service(lab: Lab) -> None:

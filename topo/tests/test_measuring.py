@@ -6,6 +6,8 @@ import math
 import socket
 import threading
 from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -19,8 +21,9 @@ from topo.conservation import PacketCounts
 from topo.downloads import Download, read_response, spanning
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes, Handshakes, Segment
-from topo.httperf import HttperfResult, Load, combine, httperf_command, parse_httperf
+from topo.httperf import HttperfResult, Load, combine, httperf_command, parse_httperf, write_paths
 from topo.observation import Counts, pool_r
+from topo.plan import THREE, Balance, controller_config, pool_of
 
 VIP = IPv4Address("10.0.0.100")
 ISN = 0xFFFF_FFFF
@@ -146,6 +149,24 @@ def test_load_is_split_where_one_process_would_run_out_of_descriptors(rate: floa
     command = httperf_command(load, "10.0.0.100", 80, "page", 0, processes=processes)
     assert f"--period=e{processes / rate:.6f}" in command
     assert f"--num-conns={math.ceil(load.connections / processes)}" in command
+
+
+def test_several_paths_are_asked_for_in_turn(tmp_path: Path) -> None:
+    file = write_paths(tmp_path / "paths", ["work", "heavy", "work"])
+    assert file.read_bytes() == b"/work\0/heavy\0/work\0"
+    command = httperf_command(Load(10.0, 1.0), "10.0.0.100", 80, file, 0, processes=1)
+    assert f"--wlog=y,{file}" in command and not any(word.startswith("--uri") for word in command)
+
+
+def test_a_larger_pool_has_addresses_and_ports_of_its_own() -> None:
+    pool = pool_of((0.1,) * 10)
+    assert pool.names == tuple(f"s{number}" for number in range(1, 11))
+    for of in ("port", "address", "mac", "gateway"):
+        assert len({getattr(host, of) for host in pool.hosts}) == len(pool.hosts) == 13
+    config = controller_config(Balance("paper", 1.0, 10.0), control_socket="", trace_file="", thrift=False, pool=pool)
+    (service,) = cast(list[dict[str, Any]], config["services"])
+    assert [one["name"] for one in service["servers"]] == list(pool.names)
+    assert pool_of((0.1, 0.1, 0.1)).hosts == THREE.hosts
 
 
 def test_a_response_is_read_to_its_end_and_its_body_digested() -> None:

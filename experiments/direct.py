@@ -1,0 +1,43 @@
+"""The lab without the switch: the load client and a server on a link of their own, or a kernel that routes."""
+
+from __future__ import annotations
+
+from experiments.alternatives import AlternativeLab, Router
+from experiments.experiment import Say
+from topo.mn import Mininet
+from topo.plan import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
+from topo.processes import run_in
+
+SERVER = SERVERS[0]
+ONE = pool_of((SERVER_CPUS,))
+
+
+class RoutedLab(AlternativeLab):
+    """The kernel routes in the switch's namespace; the load goes to the server's own address."""
+
+    target = SERVER.address
+
+    def __init__(self, say: Say) -> None:
+        super().__init__("routed", say=say, pool=ONE)
+
+    def switch_class(self) -> type[Router]:
+        """Return a router that balances nothing."""
+        return Router
+
+
+class DirectLab(RoutedLab):
+    """A second link joins client and server; nothing is between them."""
+
+    load_interface = f"{LOAD_CLIENT.name}-eth1"
+
+    def _before_start(self, net: Mininet) -> None:
+        super()._before_start(net)
+        net.addLink(self._nodes[LOAD_CLIENT.name], self._nodes[SERVER.name], port1=1, port2=1)
+
+    def build(self) -> None:
+        """As the lab does; then the two reach each other's address by their own link."""
+        super().build()
+        for here, there in ((LOAD_CLIENT, SERVER), (SERVER, LOAD_CLIENT)):
+            interface = f"{here.name}-eth1"
+            run_in(self.pid(here.name), ["ip", "link", "set", interface, "up"])
+            run_in(self.pid(here.name), ["ip", "route", "add", f"{there.address}/32", "dev", interface])

@@ -1,0 +1,223 @@
+"""Established connections broken by weight changes: long downloads and pages while the weights never rest."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.switchload import load_sentence, switch_sentence
+from experiments.webpool import pool, quiet
+from topo.apache import LONG
+from topo.downloads import Download, Downloads
+from topo.httperf import Load
+from topo.network import Lab
+from topo.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.processes import await_true
+from topo.switches import switch_kind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RATE_PER_S = 40.0
+GIVEN_UP_S = 5.0
+CHANGE_S = 0.25
+"""Between two changes by hand: each drains a server, or gives it connections again."""
+PERIOD_S, WINDOW_S = 1.0, 10.0
+READERS = 6
+READER_BYTES_PER_S = 200_000.0
+"""A download takes 15 s."""
+MODES = ("paper", "production")
+LOAD_S, QUICK_LOAD_S = 120.0, 30.0
+REPETITIONS = 3
+READY_S = 30.0
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Both modes of R; in turn in the full form."""
+    seconds = QUICK_LOAD_S if quick else LOAD_S
+    return [
+        Point(
+            key=f"{mode}, {seconds:g} s #{number}",
+            parameters={"mode": mode, "rate_per_s": RATE_PER_S, "seconds": seconds, "change_s": CHANGE_S},
+            seconds=seconds + 30,
+            group=f"{mode}/{number}",
+        )
+        for number in range(1 if quick else REPETITIONS)
+        for mode in MODES
+    ]
+
+
+class Changing:
+    """Drains the servers in turn and takes each back, until it is stopped; R decides beside it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._ending = threading.Event()
+        self._failure: Exception | None = None
+        self.moments: list[float] = []
+        """When a change was in force, on the clock of time.time()."""
+        self._thread = threading.Thread(target=self._run, name="changes")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return once every server has its share again; raise what a change failed with."""
+        self._ending.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            for name in itertools.cycle(SERVER_NAMES):
+                for drain in (True, False):
+                    self._lab.controller.drain(name, drain=drain)
+                    self.moments.append(time.time())
+                    if self._ending.wait(CHANGE_S) and not drain:
+                        return
+        except Exception as error:
+            self._failure = error
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open a lab whose last server is loaded, so that R has something to move as well."""
+    mode = group.split("/", maxsplit=1)[0]
+    with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as one:
+        original = (one.lab.files / LONG).read_bytes()
+        one.lab.break_server(SERVER_NAMES[-1])
+
+        def measure(point: Point) -> Values:
+            resets = one.handshakes.resets_by_service
+            first = _weight_changes(one.lab)
+            quiet_before = one.lab.quiet_packet_counts()
+            downloads = Downloads(
+                namespace_pid=one.lab.pid(DOWNLOAD_CLIENT.name),
+                address=str(VIP),
+                port=WEB_PORT,
+                path=LONG,
+                original=original,
+                readers=READERS,
+                rate_bytes_per_s=READER_BYTES_PER_S,
+            )
+            one.lab.at_end(downloads.abort)
+            await_true("all long downloads run", lambda: len(downloads.established()) == READERS, READY_S)
+            changing = Changing(one.lab)
+            try:
+                measured = one.measure(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+            finally:
+                changing.stop()
+            written = _weight_changes(one.lab) - first
+            finished = downloads.finish()
+            return {
+                **measured,
+                "changes": written,
+                "resets_by_service": one.handshakes.resets_by_service - resets,
+                "switch": one.passed_since(quiet_before),
+                **figures(finished, changing.moments),
+            }
+
+        yield measure
+
+
+def _weight_changes(lab: Lab) -> int:
+    (service,) = lab.controller.ask(command="status")["services"]
+    return service["weight_changes"]
+
+
+def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str, Any]:
+    """Return what became of the downloads, and how many changes by hand each lived through."""
+    lived = [sum(one.established <= moment <= one.ended for moment in moments) for one in downloads]
+    return {
+        "by_hand": len(moments),
+        "downloads": len(downloads),
+        "broken": [one.fault for one in downloads if one.fault],
+        "lived_through": lived,
+    }
+
+
+def _row(record: Record) -> list[str]:
+    result: Mapping[str, Any] = record.result
+    return [
+        record.parameters["mode"],
+        f"{result['changes']:,}",
+        str(result["downloads"]),
+        f"{statistics.median(result['lived_through'] or [0]):g}",
+        f"{sum(result['lived_through']):,}",
+        str(len(result["broken"])),
+        f"{result['httperf']['replies']:,} of {result['httperf']['connections']:,}",
+        str(result["resets_by_service"] + result["httperf"]["resets"]),
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row a run."""
+    changes = sum(one.result["changes"] for one in records)
+    downloads = sum(one.result["downloads"] for one in records)
+    broken = sum(len(one.result["broken"]) for one in records)
+    resets = sum(one.result["resets_by_service"] + one.result["httperf"]["resets"] for one in records)
+    faults = sorted({fault for one in records for fault in one.result["broken"]})
+    heading = [
+        "R's mode",
+        "weight changes",
+        "downloads",
+        "changes a download lived through (median)",
+        "all of them together",
+        "broken",
+        "pages answered",
+        "pages reset",
+    ]
+    return Report(
+        tables=[Table(heading, [_row(one) for one in records])],
+        goals=[
+            Goal(
+                "established connections broken by weight changes: 0",
+                broken == 0 if downloads and changes else None,
+                f"{broken} of {downloads} downloads in {changes:,} changes",
+            ),
+            Goal("pages reset: 0", resets == 0 if changes else None, str(resets)),
+        ],
+        text=[
+            f"Servers are drained and taken back in turn, a change every {1000 * CHANGE_S:g} ms, while R moves ratios "
+            f"every {PERIOD_S:g} s; the last server shares its CPU with `stress`. {READERS} slow readers download "
+            "3 MB each, over and over; every byte is compared. Weight changes are those that the controller wrote, of "
+            "both kinds; what a download lived through are the changes by hand. A page that was not answered in "
+            f"{GIVEN_UP_S:g} s was given up by its client: the loaded server is slow.",
+            *(f"Broken: {fault}." for fault in faults),
+            f"{switch_sentence(records)} {load_sentence(records)}",
+        ],
+        summary={one.key: {k: v for k, v in one.result.items() if k != "ratios"} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Ratios of a run of each mode against time."""
+    modes = [mode for mode in MODES if any(one.parameters["mode"] == mode for one in records)]
+    for axes, mode in zip(figure.subplots(len(modes), 1, sharex=True, squeeze=False)[:, 0], modes, strict=True):
+        rows = next(one.result["ratios"] for one in records if one.parameters["mode"] == mode)
+        for number, name in enumerate(SERVER_NAMES, 1):
+            axes.step([row[0] for row in rows], [row[number] for row in rows], where="post", label=name)
+        axes.set_ylabel(f"ratio, {mode} mode")
+        axes.set_ylim(0, 1)
+        axes.grid(alpha=0.3)
+    figure.axes[-1].set_xlabel("time (s)")
+    figure.axes[0].legend(fontsize="small")
+
+
+EXPERIMENT = Experiment(
+    name="r-changes",
+    title="Connections and weight changes",
+    source="Beyond paper 000",
+    about="Long downloads and pages while the weights change four times a second: what is established stays where it "
+    "is.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

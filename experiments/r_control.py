@@ -1,0 +1,157 @@
+"""The control run: the same client and server without the switch, to see what of a time is the switch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from experiments.direct import ONE, DirectLab, RoutedLab
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.intervals import Mean, mean_of
+from experiments.switchload import load_sentence, switch_sentence
+from experiments.webpool import pool, quiet
+from topo.httperf import Load
+from topo.network import Lab
+from topo.plan import Balance
+from topo.switches import switch_kind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RATES_PER_S = (30.0, 60.0, 120.0)
+QUICK_RATES_PER_S = (60.0,)
+REPETITIONS = 3
+LOAD_S, QUICK_LOAD_S = 40.0, 15.0
+GIVEN_UP_S = 5.0
+DIRECT, ROUTED, SWITCH = "a link between client and server", "the kernel routes", "this switch"
+
+
+def _switch(say: Say) -> Lab:
+    return Lab(switch_kind(), Balance("fixed", 1.0, 10.0), say=say, pool=ONE)
+
+
+WAYS: Mapping[str, Callable[[Say], Lab]] = {DIRECT: DirectLab, ROUTED: RoutedLab, SWITCH: _switch}
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every way at every rate; repetitions go round: all meet the same moods of the machine."""
+    rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
+    return [
+        Point(
+            key=f"{path} {rate:g}/s {seconds:g} s #{number}",
+            parameters={"path": path, "rate_per_s": rate, "seconds": seconds},
+            seconds=seconds + 8,
+            group=f"{path}/{number}",
+        )
+        for number in range(1 if quick else REPETITIONS)
+        for path in WAYS
+        for rate in rates
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open a lab with one server."""
+    with pool(WAYS[group.split("/", maxsplit=1)[0]](quiet(say))) as one:
+        yield lambda point: one.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+
+
+def _of(records: Sequence[Record], path: str, rate: float) -> list[Record]:
+    return [one for one in records if (one.parameters["path"], one.parameters["rate_per_s"]) == (path, rate)]
+
+
+def figure_of(records: Sequence[Record], path: str, rate: float, kind: str, figure: str) -> Mean:
+    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a way at a rate."""
+    return mean_of([one.result[kind][figure] for one in _of(records, path, rate)])
+
+
+def answered_per_s(record: Record) -> float:
+    """Return the replies that httperf had, by the time that the load was made."""
+    return record.result["httperf"]["replies"] / record.result["httperf"]["duration_s"]
+
+
+def _rates(records: Sequence[Record]) -> list[float]:
+    return sorted({one.parameters["rate_per_s"] for one in records})
+
+
+def _row(records: Sequence[Record], path: str, rate: float) -> list[str]:
+    runs = _of(records, path, rate)
+    lost = sum(one.result["transfer"]["given_up"] for one in runs)
+    cells = [
+        figure_of(records, path, rate, kind, figure).text(2)
+        for kind in ("connect", "transfer")
+        for figure in ("median_ms", "mean_ms", "p99_ms")
+    ]
+    return [path, f"{rate:g}", mean_of([answered_per_s(one) for one in runs]).text(1), *cells, str(lost)]
+
+
+def _answers(records: Sequence[Record]) -> Goal:
+    lost = sum(one.result["transfer"]["given_up"] for one in records if one.parameters["path"] == SWITCH)
+    begun = sum(one.result["transfer"]["begun"] for one in records if one.parameters["path"] == SWITCH)
+    return Goal(
+        "through the switch every request is answered", lost == 0 if begun else None, f"{begun - lost} of {begun}"
+    )
+
+
+def _added(records: Sequence[Record]) -> str:
+    """Say what the switch adds to the median, which a few packets that waited for a core do not move."""
+    parts: list[str] = []
+    for rate in _rates(records):
+        here, direct, routed = (
+            figure_of(records, path, rate, "connect", "median_ms") for path in (SWITCH, DIRECT, ROUTED)
+        )
+        if here.runs and direct.runs and routed.runs:
+            parts.append(
+                f"{here.value - direct.value:.2f} ms more than a link, {here.value - routed.value:.2f} ms more than "
+                f"the kernel at {rate:g}/s"
+            )
+    return f"Connecting through the switch takes, in the median, {'; '.join(parts)}." if parts else ""
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row for each way and rate."""
+    runs = max(len(_of(records, path, rate)) for path in WAYS for rate in _rates(records))
+    heading = ["between client and server", "requests/s", "answered/s"]
+    heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
+    rows = [_row(records, path, rate) for path in WAYS for rate in _rates(records) if _of(records, path, rate)]
+    return Report(
+        tables=[Table([*heading, "given up"], rows)],
+        goals=[_answers(records)],
+        text=[
+            f"{f'Means over {runs} runs, with 95 % intervals' if runs > 1 else 'One run each'}; what was given up "
+            f"after {GIVEN_UP_S:g} s counts as that. {_added(records)}",
+            f"{switch_sentence(records)} {load_sentence(records)}",
+        ],
+        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Median and p99 of connecting, against the rate."""
+    rates = _rates(records)
+    for axes, what in zip(figure.subplots(1, 2), ("median_ms", "p99_ms"), strict=True):
+        for path in WAYS:
+            means = {rate: figure_of(records, path, rate, "connect", what) for rate in rates}
+            known = {rate: mean.value for rate, mean in means.items() if mean.runs}
+            axes.plot(list(known), list(known.values()), "o-", label=path)
+        axes.set_xlabel("requests per s")
+        axes.set_ylabel(f"connect time, {what.removesuffix('_ms')} (ms)")
+        axes.set_ylim(0, None)
+        axes.grid(alpha=0.3)
+    figure.axes[0].legend(fontsize="small")
+
+
+EXPERIMENT = Experiment(
+    name="r-control",
+    title="Without the switch",
+    source="Asked for by this project: a control run",
+    about="One Apache server with a tenth of a CPU and the other experiments' client, 100,000-byte files, httperf "
+    "with exponential intervals: joined by a link of their own, by the kernel as a router in the switch's namespace, "
+    "and by the switch.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

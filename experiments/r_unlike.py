@@ -1,0 +1,196 @@
+"""What paper 000 does not try, in the lab: ten servers of unlike capacity, and requests of unlike cost."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import Mean, mean_of
+from experiments.switchload import load_sentence, switch_sentence
+from experiments.variants import (
+    ALTERNATIVES,
+    IPTABLES,
+    LEAST,
+    NGINX,
+    PERIOD_S,
+    PRODUCTION,
+    ROUND_ROBIN,
+    VARIANTS,
+    WINDOW_S,
+)
+from experiments.webpool import pool
+from topo.apache import HEAVY, WORK
+from topo.httperf import Load
+from topo.plan import PoolPlan, pool_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
+CASES = (CAPACITY, COST)
+CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
+"""In the proportions of `sim-unlike`, and so little that ten servers leave the machine most of a core."""
+RATES_PER_S = {CAPACITY: 80.0, COST: 40.0}
+HEAVY_SHARE = 0.05
+"""Of the requests of unlike cost.  A heavy one costs 21 times as much: half of the work is in a twentieth of them."""
+COMPARED = tuple(one for one in VARIANTS if one != ROUND_ROBIN.name)
+QUICK = (PRODUCTION.name, IPTABLES.name, LEAST.name, NGINX.name)
+REPETITIONS = 3
+LOAD_S, QUICK_LOAD_S = 60.0, 15.0
+GIVEN_UP_S = 5.0
+COST_REQUESTS = 20
+"""Requests that are made of a server without load, to see what one costs."""
+SEED = 1
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every way to balance in both cases; repetitions go round: all meet the same moods of the machine."""
+    seconds = QUICK_LOAD_S if quick else LOAD_S
+    return [
+        Point(
+            key=f"{case}, {name}, {seconds:g} s #{number}",
+            parameters={
+                "case": case,
+                "variant": name,
+                "rate_per_s": RATES_PER_S[case],
+                "seconds": seconds,
+                "cpus": list(CPUS[case]),
+                "heavy_share": HEAVY_SHARE if case == COST else 0.0,
+            },
+            seconds=seconds + 18,
+            group=f"{case}/{name}/{number}",
+        )
+        for number in range(1 if quick else REPETITIONS)
+        for case in CASES
+        for name in (QUICK if quick else COMPARED)
+    ]
+
+
+def asked_for(count: int, heavy_share: float) -> list[str]:
+    """Return what `count` requests ask for: drawn once, the same for every way to balance."""
+    source = random.Random(SEED)
+    return [HEAVY if source.random() < heavy_share else WORK for _ in range(count)]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open a fresh lab with ten servers: ratios and queues begin anew."""
+    case, name, _ = group.split("/")
+    plan = pool_of(CPUS[case])
+    with pool(VARIANTS[name].open(say, plan)) as one:
+        cost_s = one.lab.request_cost_s(plan.names[-1], WORK, COST_REQUESTS)
+
+        def measure(point: Point) -> Values:
+            load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
+            paths = asked_for(load.connections, point.parameters["heavy_share"])
+            return {**one.run(load, paths=paths), "cost_ms": 1000 * cost_s, "asked": _asked(plan, load, paths, cost_s)}
+
+        yield measure
+
+
+def _asked(plan: PoolPlan, load: Load, paths: Sequence[str], cost_s: float) -> float:
+    """The share of all servers' CPU time that the load asks for, by what a request costs without load."""
+    each = cost_s * sum(21.0 if path == HEAVY else 1.0 for path in paths) / len(paths)
+    return load.rate_per_s * each / sum(plan.cpus)
+
+
+def figure_of(records: Sequence[Record], case: str, name: str, kind: str, figure: str) -> Mean:
+    """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant in a case."""
+    return mean_of([one.result[kind][figure] for one in _of(records, case, name)])
+
+
+def _of(records: Sequence[Record], case: str, name: str) -> list[Record]:
+    return [one for one in records if (one.parameters["case"], one.parameters["variant"]) == (case, name)]
+
+
+def _table(records: Sequence[Record], case: str) -> Table:
+    rows: list[list[str]] = []
+    for name in COMPARED:
+        runs = _of(records, case, name)
+        if not runs:
+            continue
+        columns = ("mean_ms", "p99_ms", "median_ms")
+        transfer = [figure_of(records, case, name, "transfer", figure).text(0) for figure in columns]
+        connect = "-" if VARIANTS[name].proxy else figure_of(records, case, name, "connect", "mean_ms").text(0)
+        lost = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
+        rows.append([VARIANTS[name].title, *transfer, connect, f"{lost.text(2)} %"])
+    return Table([case, "whole transfer, mean (ms)", "p99", "median", "connect, mean (ms)", "given up"], rows)
+
+
+def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -> Goal:
+    ours = figure_of(records, case, PRODUCTION.name, "transfer", figure)
+    theirs = {one.title: figure_of(records, case, one.name, "transfer", figure) for one in ALTERNATIVES}
+    known = {title: mean for title, mean in theirs.items() if not math.isnan(mean.value)}
+    text = f"{case}: production mode at or below every alternative, {what} of the whole transfer"
+    if math.isnan(ours.value) or not known:
+        return Goal(text, None, "-")
+    best = min(known, key=lambda title: known[title].value)
+    seen = f"{ours.text(0)} ms against {known[best].text(0)} ms of {best}"
+    return Goal(text, ours.value <= known[best].value, seen)
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A table a case, and whether production mode is at or below the alternatives."""
+    cases = [case for case in CASES if any(one.parameters["case"] == case for one in records)]
+    runs = max(len(_of(records, case, name)) for case in cases for name in COMPARED)
+    costs = [one.result["cost_ms"] for one in records]
+    asked = "; ".join(f"{case}: {_share(records, case)}" for case in cases)
+    return Report(
+        tables=[_table(records, case) for case in cases],
+        goals=[
+            _at_or_below(records, case, figure, what)
+            for case in cases
+            for figure, what in (("mean_ms", "mean"), ("p99_ms", "p99"))
+        ],
+        text=[
+            f"{f'Means over {runs} runs, with 95 % intervals' if runs > 1 else 'One run each'}, from equal ratios and "
+            f"empty queues on; what was given up after {GIVEN_UP_S:g} s counts as that. T = {PERIOD_S:g} s, window "
+            f"{WINDOW_S:g} s. Nobody tells the balancer who is large. A request is for a text that Apache compresses: "
+            f"{min(costs):.1f} to {max(costs):.1f} ms of CPU time without load. Unlike capacity: four servers with "
+            "0.0125, three with 0.025, three with 0.05 of a CPU. Unlike cost: ten with 0.025, one request in 20 is for "
+            "a text 21 times as long. Asked for, of the servers' CPU time (mean of the runs): " + asked + ".",
+            f"{switch_sentence(records)} {load_sentence(records)}",
+        ],
+        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer")} for one in records},
+    )
+
+
+def _share(records: Sequence[Record], case: str) -> str:
+    mean = mean_of([one.result["asked"] for one in records if one.parameters["case"] == case])
+    return f"{mean.value:.0%}"
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Mean and p99 of the whole transfers, a bar for each way to balance."""
+    for axes, case in zip(figure.subplots(1, 2, sharey=True), CASES, strict=True):
+        names = [name for name in COMPARED if _of(records, case, name)]
+        for place_at, name in enumerate(names):
+            mean, p99 = (figure_of(records, case, name, "transfer", one) for one in ("mean_ms", "p99_ms"))
+            colour = f"C{COMPARED.index(name)}"
+            half = 0.0 if math.isnan(mean.half) else min(mean.half, 0.9 * mean.value)
+            axes.bar([place_at], [mean.value], yerr=[half], color=colour, label=VARIANTS[name].title)
+            axes.plot([place_at], [p99.value], "_", color="black", ms=12)
+        axes.set_title(case, fontsize="small")
+        axes.set_xticks([])
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3, axis="y")
+    figure.axes[0].set_ylabel("whole transfer (ms): mean, and p99 as a dash")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="x-small")
+
+
+EXPERIMENT = Experiment(
+    name="r-unlike",
+    title="Servers and requests that are not alike",
+    source="Beyond paper 000",
+    about="Ten Apache servers behind one switch, and today's alternatives in its place, with the same servers and "
+    "load; httperf with exponential intervals. `sim-unlike` is the same by simulation, larger.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

@@ -1,0 +1,62 @@
+"""The pool of R's experiments by simulation: three servers, one of them loaded, nothing fitted to the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.balance import BalanceOptions, Mode
+
+from experiments.experiment import Values
+from experiments.webpool import times
+from sim.demo import PAGE_S
+from sim.pool import PoolPlan, ServerPlan, simulate
+from sim.slices import Slices
+from topo.handshakes import ConnectTimes
+from topo.plan import SERVER_CPUS, SERVER_NAMES
+from topo.stress import HOGS
+
+GIVEN_UP_S = 5.0
+LOADED = SERVER_NAMES[-1]
+
+
+def simulated(parameters: Mapping[str, Any]) -> Values:
+    """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
+
+    Nothing is fitted: the CPU limit comes in slices and turns, a page costs what it was measured to cost without load.
+    """
+    options = BalanceOptions(
+        mode=Mode.PAPER,
+        period_s=parameters["period_s"],
+        window_s=parameters["window_s"],
+        delta=parameters["delta"],
+    )
+    servers = [
+        ServerPlan(cpus=SERVER_CPUS, work_s=PAGE_S, others=float(HOGS) if name == LOADED else 0.0, slices=Slices())
+        for name in SERVER_NAMES
+    ]
+    run = simulate(
+        PoolPlan(
+            servers,
+            options,
+            parameters["rate_per_s"],
+            parameters["seconds"],
+            timeout_s=GIVEN_UP_S,
+            seed=parameters["seed"],
+        )
+    )
+
+    def between(start: float, end: float) -> ConnectTimes:
+        begun = [one for one in run.connections if start <= one.begun_s < end]
+        answered = [one.connect_s for one in begun if one.connect_s is not None]
+        return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+
+    end = parameters["seconds"]
+    return {
+        "ratios": [
+            [decision.time_s, *(decision.ratios[number] for number in range(len(SERVER_NAMES)))]
+            for decision in run.decisions[0]
+        ],
+        "connect": times(between(0.0, end - GIVEN_UP_S), GIVEN_UP_S),
+        "late": times(between(end * 2 / 3, end - GIVEN_UP_S), GIVEN_UP_S),
+    }
