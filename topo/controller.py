@@ -21,6 +21,8 @@ from topo.processes import Process
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 5.0
+CONFIGURATION = "sluice.yaml"
+"""In the lab's directory."""
 
 
 class SluiceRun:
@@ -29,7 +31,7 @@ class SluiceRun:
     def __init__(self, *, namespace_pid: int, directory: Path) -> None:
         self._namespace_pid = namespace_pid
         self._directory = directory
-        self._configuration = directory / "sluice.yaml"
+        self._configuration = directory / CONFIGURATION
         self.control_socket = directory / "sluice.sock"
         self._program = str(Path(sys.executable).parent / "sluice")
         self.process: Process | None = None

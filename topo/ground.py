@@ -53,6 +53,10 @@ class Ground:
     ) -> None:
         self._close()
 
+    def at_end(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called when the lab ends, before what was started earlier is stopped."""
+        self._stack.callback(callback)
+
     def pid(self, host: str) -> int:
         """Return a process that lives in the namespaces of a host or of the switch."""
         return self._nodes[host].pid

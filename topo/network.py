@@ -162,10 +162,6 @@ class Lab(Ground):
             punted=verdicts.punts.get(PuntReason.ARP.name.lower(), 0),
         )
 
-    def at_end(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called when the lab ends, before what was started earlier is stopped."""
-        self._stack.callback(callback)
-
     def build(self) -> None:
         """Network, servers, controller; the hosts know each other at the end."""
         self._prepare()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import io
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from sluice.news import Decision
+from sluice.replay.againstnews import compare_news, first_news_reading, intervals
 from sluice.replay.capture import ACK, SYN, Segment
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
@@ -54,13 +58,27 @@ class Tap:
         self.segments.append(Segment(now, *source, *destination, flags, self._syns, payload, payload + 40, 64))
 
 
+DELAY_S = 0.004
+"""A decision is written down a little after its reading."""
+
+
+def as_trace(decisions: Sequence[Decision]) -> str:
+    """The file that a live controller would have written, its last line unfinished."""
+    file = io.StringIO()
+    rows = [{"unix_s": one.time_s + DELAY_S, **one.row()} for one in decisions]
+    out = csv.DictWriter(file, list(rows[0]))
+    out.writeheader()
+    out.writerows(rows)
+    return file.getvalue() + "99.9,"
+
+
 def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = NETWORK.settle(replace(Settings(), before=3, after=3))
     plan = lab_plan(NETWORK, NEWS, settings)
     tap = Tap(monkeypatch)
     lived = simulate(plan).decisions
     monkeypatch.undo()
-    moments = Replay(plan.config).run(tap.segments, start_s=0.0)
+    moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
     assert len(replayed) == len(lived) >= 6
     assert [one.detection.alarm for one in replayed] == [one.detection.alarm for one in lived]
@@ -73,3 +91,13 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) 
         if one.limit and other.limit:
             assert one.limit.rate == pytest.approx(other.limit.rate, rel=0.02)
     assert any(one.limit for one in replayed)
+
+    interval_s = settings.period_s / settings.k
+    trace = as_trace(lived)
+    assert first_news_reading(trace, interval_s) == pytest.approx(DELAY_S, abs=1e-3)
+    found = compare_news(moments, trace, interval_s)
+    assert found.same and found.missing == 0 and found.decisions == len(intervals(trace)) >= 6
+    assert found.ar_apart < 0.05 and max(found.offered_apart, found.admitted_apart) < 0.01
+    calm = as_trace([replace(one, detection=replace(one.detection, alarm=False), limits={}) for one in lived])
+    other = compare_news(moments, calm, interval_s)
+    assert not other.same and other.alarms_apart and other.limits_apart

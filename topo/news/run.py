@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from topo.controller import CONFIGURATION
 from topo.errors import LabError
 from topo.hosts import syn_retransmission
 from topo.load.bulk import HEADER as BULK_HEADER
@@ -33,6 +34,7 @@ from topo.news.settings import Settings
 from topo.news.trace import read_rows
 from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
 from topo.processes import Process
+from topo.record import Recorder
 from topo.usage import process_usage
 
 SAMPLES_PER_INTERVAL = 16
@@ -44,6 +46,8 @@ FIRST_ROW_TIMEOUT_S = 30.0
 TRACE = "trace.csv"
 META = "meta.json"
 BULK_FILE = "bulk.csv"
+CAPTURE = "capture.pcap"
+"""What `sluice replay` reads, with CONFIGURATION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,11 @@ class Run:
         }
 
 
-def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object]) -> None:
+def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object], *, capture: bool = False) -> None:
     """Run it and write its records into `directory`, which is replaced as a whole at the end.
 
-    `tick` is called with the seconds that are left of the load.  Raises LabError if anything of the lab ends early.
+    `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
+    and the controller's configuration are among the records.  Raises LabError if anything of the lab ends early.
     """
     settings, variant = run.settings, run.variant
 
@@ -86,12 +91,17 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         )
 
     with NewsLab(kind, settings, configure) as lab:
+        recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
+        if recorder is not None:
+            lab.at_end(recorder.close)
         logs = write_logs(
             lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
         )
         start = _next_boundary(_first_decision(lab), settings.period_s / settings.k, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
         samples = _sample(lab, start, settings, tick)
+        if recorder is not None:
+            recorder.stop()
         for client in clients:
             if client.wait(END_TIMEOUT_S):
                 client.require_running()
@@ -101,6 +111,9 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, lab.directory / TRACE):
             shutil.copy(path, partial)
         shutil.copy(lab.directory / "controller.log", partial)
+        if recorder is not None:
+            shutil.copy(lab.directory / CAPTURE, partial)
+            shutil.copy(lab.directory / CONFIGURATION, partial)
         write_samples(partial / "samples.csv", samples)
         meta = run.identity(kind) | {
             "start": start,

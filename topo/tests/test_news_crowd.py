@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from topo.controller import CONFIGURATION
 from topo.load.outcomes import Ending
 from topo.news.plan import TARGET
 from topo.news.records import bulk_connections, read_records
-from topo.news.run import Run, is_done, make_run
-from topo.news.scenarios import NETWORK, PRODUCTION
+from topo.news.run import CAPTURE, TRACE, Run, is_done, make_run
+from topo.news.scenarios import HOT_SPOT, NETWORK, PRODUCTION
 from topo.news.settings import Settings
 from topo.switches import switch_kind
 
@@ -53,3 +57,19 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert any(one.ending is Ending.FINISHED for one in target)
     assert any(one.retries for one in target)
     assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in target)
+
+
+def test_a_replayed_crowd_decides_as_the_live_controller_did(tmp_path: Path) -> None:
+    """The capture shows neither which packets were sampled nor whose client was remembered: NEWS as published, of which
+    both decide nothing that the comparison is about."""
+    run = Run(NETWORK, HOT_SPOT, NETWORK.settle(SETTINGS))
+    directory = tmp_path / "run"
+    make_run(run, switch_kind(), directory, lambda left: None, capture=True)
+    config = yaml.safe_load((directory / CONFIGURATION).read_text())
+    assert config["news"]["mode"] == "paper"
+    command = [str(Path(sys.executable).parent / "sluice"), "replay", str(directory / CAPTURE)]
+    command += ["--config", str(directory / CONFIGURATION), "--trace", str(directory / TRACE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "the same decisions" in done.stdout
+    assert read_records(directory).alarm_s() is not None, "there was nothing to decide"

@@ -66,6 +66,12 @@ class Driver:
         crowd = [] if self._world.news is None else [self._reading, self._observation]
         return min([*self._balance.values(), *crowd])
 
+    @property
+    def decides(self) -> bool:
+        """Whether something is decided in the next step; else flows are read, and no trace has it."""
+        ends = [*self._balance.values(), *([] if self._world.news is None else [self._observation])]
+        return min(ends) <= self.due + _SLACK_S
+
     def step(self, now_s: float) -> list[Event]:
         """Do what is due; what was decided, in order. Raises ValueError before anything is."""
         if now_s < self.due - _SLACK_S:

@@ -21,8 +21,9 @@ from .capture import ACK, FIN, RST, SYN, Segment
 from .memory import Memory
 from .ratecells import SLOTS, RateCells
 
-PASSED_S = 0.02
-"""A SYN that has not come out of the switch this long after it went in was refused."""
+PASSED_S = 0.2
+"""A SYN that has not come out of the switch this long after it went in was refused: longer than a switch in user space
+waits for a core, shorter than a client waits before it sends another."""
 _COPY_S = 0.05
 _COPIES = 4096
 _KEY = struct.Struct("!IHHIB")
@@ -85,7 +86,7 @@ class MeasuredSwitch:
             if now_s - came_s < PASSED_S:
                 return
             self._waiting.popitem(last=False)
-            self._request(destination, refused=True)
+            self._count_request(Register.REQUESTS_REFUSED, destination)
 
     # -- towards servers
 
@@ -94,6 +95,7 @@ class MeasuredSwitch:
         self.segments += 1
         if segment.flags & (SYN | ACK) == SYN:
             self._client_side = True
+            self._count_request(Register.REQUESTS_OFFERED, segment.destination)
             self._waiting[
                 segment.source, segment.source_port, segment.destination, segment.destination_port, segment.sequence
             ] = segment.time_s
@@ -123,16 +125,17 @@ class MeasuredSwitch:
         self._count(Register.LEDGER_SYN, server.id)
         address, port = int(service.config.address), service.config.port
         came = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
+        if not self._client_side:
+            self._count_request(Register.REQUESTS_OFFERED, address)
         if came is not None or not self._client_side:
-            self._request(address, refused=False)
+            self._count_request(Register.REQUESTS_ADMITTED, address)
 
-    def _request(self, destination: int, *, refused: bool) -> None:
+    def _count_request(self, register: Register, destination: int) -> None:
         news = self._world.news
         if news is None:
             return
         number = next((n for a, n in news.wanted().numbers.items() if int(a) == destination), 0)
-        self._count(Register.REQUESTS_OFFERED, number)
-        self._count(Register.REQUESTS_REFUSED if refused else Register.REQUESTS_ADMITTED, number)
+        self._count(register, number)
 
     # -- from servers
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice.config import Config
@@ -28,18 +29,23 @@ class Replay:
     def __init__(self, config: Config) -> None:
         self.world = World.of(config)
         self._switch = MeasuredSwitch(self.world)
+        self._live: Sequence[float] = ()
 
     @property
     def segments(self) -> int:
         """TCP segments that counted for anything."""
         return self._switch.segments
 
-    def run(self, segments: Iterable[Segment], start_s: float | None = None) -> Iterator[Moment]:
+    def run(
+        self, segments: Iterable[Segment], start_s: float | None = None, late_s: Sequence[float] = ()
+    ) -> Iterator[Moment]:
         """Every decision, in order.
 
         ``start_s``: the first reading (a base, which decides nothing), since the epoch; left out: the first segment.
-        Raises CaptureError for a capture without TCP.
+        ``late_s``: when the live controller decided, in order; it reads a little late, and much later on a machine that
+        has no core to give. Raises CaptureError for a capture without TCP.
         """
+        self._live = late_s
         driver: Driver | None = None
         now = 0.0
         try:
@@ -61,7 +67,23 @@ class Replay:
         return 0.0 if self.world.news is None else self.world.news.wanted().sample_share
 
     def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
-        while (due := driver.due) <= now_s:
+        while (due := self._when(driver)) <= now_s:
             self._switch.settle(due)
             for event in driver.step(due):
                 yield Moment(due, event)
+
+    def _when(self, driver: Driver) -> float:
+        """When the next step was: when it is due, or as late as it was live."""
+        due = driver.due
+        if driver.decides:
+            place = bisect_left(self._live, due)
+            if place < len(self._live) and self._live[place] - due < self._shortest_s / 2:
+                return self._live[place]
+        return due
+
+    @property
+    def _shortest_s(self) -> float:
+        """The shortest time between two decisions of one kind."""
+        news = self.world.news
+        periods = [view.balancer.options.period_s for view in self.world.views.values()]
+        return min([*periods, *([] if news is None else [news.config.interval_s])])

@@ -14,6 +14,8 @@ from sluice.balance import Balancer, Counts, Member
 from sluice.cli import main
 from sluice.configload import parse
 from sluice.names import Register
+from sluice.replay.against import TraceError
+from sluice.replay.againstnews import intervals
 from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
 from sluice.replay.driver import Balanced, Controlled
 from sluice.replay.measured import MeasuredSwitch
@@ -197,6 +199,16 @@ def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     trace.write_text('{"time": 1}\n')
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     assert "trace, line 1: no decision" in capsys.readouterr().err
+    trace.write_text("unix_s,ar_bps\n1.0,\n")
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
+    assert "the configuration has no `news:`" in capsys.readouterr().err
+
+
+def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
+    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*offered_per_s"):
+        intervals("unix_s,ar_bps\n1.0,2.0\n")
+    with pytest.raises(TraceError, match=r"there is no decision"):
+        intervals("unix_s,ar_bps\n1.0,2.0")
 
 
 def test_an_interrupted_capture_is_read_to_its_last_whole_packet(tmp_path: Path) -> None:

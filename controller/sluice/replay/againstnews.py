@@ -1,0 +1,145 @@
+"""A replay of flash-crowd control held against what the live controller wrote down (``news: trace_file:``)."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .against import TraceError
+from .driver import Controlled
+from .replay import Moment
+
+LIMIT_APART = 0.05
+"""Limits further apart than this share are another decision: they begin as a measured rate, and a reading is not at the
+same microsecond."""
+_NEEDED = ("unix_s", "ar_bps", "offered_per_s", "admitted_per_s", "alarm", "limit_per_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What an interval's end showed and led to; NaN for what there is not."""
+
+    time_s: float
+    """Since the epoch."""
+    ar_bps: float
+    offered_per_s: float
+    admitted_per_s: float
+    alarm: bool
+    limit_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewsComparison:
+    """What came of it. Differences are shares of the live figure, the largest of all intervals."""
+
+    decisions: int
+    """Live decisions at an interval's end that the replay made too."""
+    missing: int
+    """Live decisions for which the capture has no reading."""
+    alarms_apart: int
+    """Intervals with an alarm here and none there."""
+    limits_apart: int
+    """Intervals with a limit here and none there, or with another one."""
+    ar_apart: float
+    offered_apart: float
+    admitted_apart: float
+
+    @property
+    def same(self) -> bool:
+        """Whether the same was decided."""
+        return self.decisions > 0 and not self.alarms_apart and not self.limits_apart
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        verdict = "the same decisions" if self.same else "OTHER DECISIONS"
+        return (
+            f"against the trace: {verdict}; {self.decisions} compared, {self.missing} without a reading in the"
+            f" capture; alarms differ in {self.alarms_apart}, limits in {self.limits_apart}; at most"
+            f" {self.ar_apart:.1%} of AR, {self.offered_apart:.1%} of the requests offered and"
+            f" {self.admitted_apart:.1%} of those admitted apart"
+        )
+
+
+def is_news_trace(trace: str) -> bool:
+    """Whether it is flash-crowd control's, by its first line."""
+    return trace.startswith(_NEEDED[0] + ",")
+
+
+def intervals(trace: str) -> list[Interval]:
+    """What the trace has of whole intervals. Raises TraceError.
+
+    While it looks for the hot spot the controller also decides in between, from the interval before; a last line that
+    was still being written is left out.
+    """
+    found: list[Interval] = []
+    for number, row in enumerate(csv.DictReader(trace[: trace.rfind("\n") + 1].splitlines()), 2):
+        try:
+            one = _interval(row)
+        except (KeyError, ValueError, TypeError) as error:
+            raise TraceError(f"trace, line {number}: no decision ({error!r}); give news: trace_file:") from error
+        if not found or not _measured_alike(one, found[-1]):
+            found.append(one)
+    if not found:
+        raise TraceError("trace, line 2: there is no decision in it")
+    return found
+
+
+def first_news_reading(trace: str, interval_s: float) -> float:
+    """When the live controller first read the switch, since the epoch: an interval before its first decision.
+
+    A decision is written down a little after its reading; the smallest delay of all is taken for that reading's.
+    """
+    live = intervals(trace)
+    first = live[0].time_s
+    return min(one.time_s - round((one.time_s - first) / interval_s) * interval_s for one in live) - interval_s
+
+
+def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> NewsComparison:
+    """Hold each live interval against the replay's of the same time."""
+    replayed: list[Interval] = []
+    for moment in moments:
+        if isinstance(moment.event, Controlled):
+            one = _of_decision(moment.time_s, moment.event)
+            if not replayed or not _measured_alike(one, replayed[-1]):
+                replayed.append(one)
+    pairs: list[tuple[Interval, Interval]] = []
+    live = intervals(trace)
+    for one in live:
+        near = min(replayed, key=lambda other: abs(other.time_s - one.time_s), default=None)
+        if near is not None and abs(near.time_s - one.time_s) < interval_s / 2:
+            pairs.append((one, near))
+    return NewsComparison(
+        decisions=len(pairs),
+        missing=len(live) - len(pairs),
+        alarms_apart=sum(one.alarm != other.alarm for one, other in pairs),
+        limits_apart=sum(_apart(one.limit_per_s, other.limit_per_s) > LIMIT_APART for one, other in pairs),
+        ar_apart=max((_apart(one.ar_bps, other.ar_bps) for one, other in pairs), default=0.0),
+        offered_apart=max((_apart(one.offered_per_s, other.offered_per_s) for one, other in pairs), default=0.0),
+        admitted_apart=max((_apart(one.admitted_per_s, other.admitted_per_s) for one, other in pairs), default=0.0),
+    )
+
+
+def _interval(row: Mapping[str, str]) -> Interval:
+    time, ar, offered, admitted, alarm, limit = (float(row[name] or "nan") for name in _NEEDED)
+    return Interval(time, ar, offered, admitted, alarm == 1, limit)
+
+
+def _of_decision(time_s: float, event: Controlled) -> Interval:
+    row = event.decision.row()
+    ar, offered, admitted, alarm, limit = (float(row[name]) for name in _NEEDED[1:])
+    return Interval(time_s, ar, offered, admitted, alarm == 1, limit)
+
+
+def _measured_alike(one: Interval, other: Interval) -> bool:
+    """Whether both are of one interval. Without responses they are not taken for that: nothing is looked for then."""
+    return one.ar_bps == other.ar_bps and one.offered_per_s == other.offered_per_s
+
+
+def _apart(live: float, replayed: float) -> float:
+    """How far apart two figures are, in shares of the first; infinite if only one is there."""
+    if math.isnan(live) or math.isnan(replayed):
+        return 0.0 if math.isnan(live) and math.isnan(replayed) else math.inf
+    return abs(replayed - live) / abs(live) if live else (0.0 if not replayed else math.inf)
