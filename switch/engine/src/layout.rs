@@ -4,7 +4,8 @@
 //! with its present width in bits, then the row. Unsigned values are zero-extended, signed ones of up to 64 bits sign-extended.
 //! The fields of a header are next to each other, then comes its validity (0 or 1), so that a header is copied as one run
 //! of slots. Behind the headers come each stack's next index, then what outlives no packet (temporaries, action parameters),
-//! then constants. A slot number is 16 bits wide and the array has 65,536 slots, so an access needs no bounds check.
+//! then constants. A slot number is 16 bits wide and the array has 65,536 slots, so an access needs no bounds check; the last one
+//! is [`NOWHERE`].
 
 use std::collections::HashMap;
 
@@ -12,6 +13,9 @@ use std::collections::HashMap;
 pub type Slot = u16;
 /// The packet's values.
 pub type Slots = [u64; 65_536];
+
+/// What stands for a field that the program does not have: may be written, is not read.
+pub const NOWHERE: Slot = Slot::MAX;
 
 /// A place for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +50,26 @@ impl FieldRef {
     /// The same field of a header that starts `slots` further on.
     pub fn offset(self, slots: Slot) -> FieldRef {
         FieldRef { slot: self.slot + slots, ..self }
+    }
+}
+
+/// An unsigned field of up to 64 bits, ready to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell {
+    pub slot: Slot,
+    mask: u64,
+}
+
+impl Cell {
+    /// `None`: [`NOWHERE`].
+    pub fn new(f: Option<FieldRef>) -> Cell {
+        f.map_or(Cell { slot: NOWHERE, mask: 0 }, |f| Cell { slot: f.slot, mask: mask64(f.width) })
+    }
+
+    /// The value, cut to the field's width.
+    #[inline]
+    pub fn set(self, slots: &mut Slots, v: u64) {
+        slots[usize::from(self.slot)] = v & self.mask;
     }
 }
 

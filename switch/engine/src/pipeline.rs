@@ -61,16 +61,6 @@ pub struct Pass<'a> {
     pub budget: u32,
 }
 
-fn set(s: &mut Slots, f: FieldRef, v: u64) {
-    s[usize::from(f.slot)] = v & mask64(f.width);
-}
-
-fn set_opt(s: &mut Slots, f: Option<FieldRef>, v: u64) {
-    if let Some(f) = f {
-        set(s, f, v);
-    }
-}
-
 impl Pass<'_> {
     /// Runs the frame and everything that comes of it.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
@@ -95,9 +85,17 @@ impl Pass<'_> {
         }
     }
 
+    /// Every slot that may be read before it is written gets the value it starts with.
     fn fresh(&mut self) {
         let fresh = &self.p.phv.fresh;
-        self.s[..fresh.len()].copy_from_slice(fresh);
+        match self.native {
+            Some(native) => {
+                for run in native.fresh() {
+                    self.s[run.clone()].copy_from_slice(&fresh[run.clone()]);
+                }
+            }
+            None => self.s[..fresh.len()].copy_from_slice(fresh),
+        }
     }
 
     fn ingress(
@@ -111,11 +109,11 @@ impl Pass<'_> {
         let st = &self.p.standard;
         self.fresh();
         if kind == instance::NORMAL {
-            set(self.s, st.ingress_port, self.port.into());
-            set_opt(self.s, st.ingress_timestamp, self.m.now / 1000);
+            st.ingress_port.set(self.s, self.port.into());
+            st.ingress_timestamp.set(self.s, self.m.now / 1000);
         }
-        set(self.s, st.packet_length, frame.len() as u64);
-        set(self.s, st.instance_type, kind);
+        st.packet_length.set(self.s, frame.len() as u64);
+        st.instance_type.set(self.s, kind);
         restore(self.s, kept);
         self.m.packet_length = frame.len() as u64;
         self.m.frame_length = frame.len() as u64;
@@ -144,15 +142,18 @@ impl Pass<'_> {
             self.m.note(|| TraceEvent::ParserError(name));
         }
         let st = &self.p.standard;
-        set_opt(self.s, st.parser_error, error);
+        st.parser_error.set(self.s, error);
         let wrong = self.verify(frame);
-        set_opt(self.s, self.p.standard.checksum_error, wrong.into());
+        self.p.standard.checksum_error.set(self.s, wrong.into());
         Ok(())
     }
 
     /// Whether a checksum is wrong.
     fn verify(&mut self, frame: &[u8]) -> bool {
         if let Some(native) = self.native {
+            if !native.has(Part::Verify) {
+                return false;
+            }
             let wrong = native.run(Part::Verify, self.p, self.m, self.s, self.head, frame);
             return wrong.is_ok_and(|wrong| wrong != 0);
         }
@@ -194,6 +195,9 @@ impl Pass<'_> {
     }
 
     fn pipeline(&mut self, part: Part, data: &[u8]) -> Result<(), ()> {
+        if self.native.is_some_and(|native| !native.has(part)) {
+            return Ok(());
+        }
         self.m.refuel();
         let result = self.run(part, data);
         self.m.requests.exit = false;
@@ -207,12 +211,35 @@ impl Pass<'_> {
             Stop::Fuel | Stop::Parser(_) => (&mut self.m.drops.endless_loops, "a loop that would not end"),
         };
         *count += 1;
+        self.m.requests = Requests::default();
         self.m.note(|| TraceEvent::Drop(text.into()));
         Err(())
     }
 
     fn after_ingress(&mut self, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
         let st = &self.p.standard;
+        if self.m.requests.any() && self.obey(frame, queue, out) {
+            return;
+        }
+        let group = st.mcast_grp.map_or(0, |slot| self.s[usize::from(slot)]);
+        if group != 0 {
+            st.instance_type.set(self.s, instance::REPLICATED);
+            self.multicast(group as u32, &frame[self.m.position..], queue, out);
+            return;
+        }
+        let spec = self.s[usize::from(st.egress_spec.slot)];
+        if spec == u64::from(self.m.options.drop_port) {
+            self.m.drops.ingress += 1;
+            self.m.note(|| TraceEvent::Drop("drop port at the end of ingress".into()));
+            return;
+        }
+        st.instance_type.set(self.s, instance::NORMAL);
+        self.egress(spec as u32, &frame[self.m.position..], queue, out);
+    }
+
+    /// Does what ingress asked for; true: the packet starts again.
+    #[cold]
+    fn obey(&mut self, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) -> bool {
         let requests = std::mem::take(&mut self.m.requests);
         if let Some((session, fields)) = requests.clone {
             self.ingress_clone(session, fields, frame, queue, out);
@@ -223,22 +250,8 @@ impl Pass<'_> {
         if let Some(fields) = requests.resubmit {
             let kept = self.keep(fields);
             queue.push_back(Work::Ingress { frame: frame.to_vec(), kind: instance::RESUBMITTED, kept });
-            return;
         }
-        let group = st.mcast_grp.map_or(0, |f| self.s[usize::from(f.slot)]);
-        if group != 0 {
-            set(self.s, st.instance_type, instance::REPLICATED);
-            self.multicast(group as u32, &frame[self.m.position..], queue, out);
-            return;
-        }
-        let spec = self.s[usize::from(st.egress_spec.slot)];
-        if spec == u64::from(self.m.options.drop_port) {
-            self.m.drops.ingress += 1;
-            self.m.note(|| TraceEvent::Drop("drop port at the end of ingress".into()));
-            return;
-        }
-        set(self.s, st.instance_type, instance::NORMAL);
-        self.egress(spec as u32, &frame[self.m.position..], queue, out);
+        requests.resubmit.is_some()
     }
 
     /// Values of a field list.
@@ -265,11 +278,11 @@ impl Pass<'_> {
         let before = (self.m.packet_length, self.m.position, self.m.limit);
         let st = &self.p.standard;
         self.fresh();
-        set(self.s, st.ingress_port, self.port.into());
+        st.ingress_port.set(self.s, self.port.into());
         if self.parse(frame).is_ok() {
             self.p.phv.reset_metadata(self.s);
             restore(self.s, &kept);
-            set(self.s, st.instance_type, instance::INGRESS_CLONE);
+            st.instance_type.set(self.s, instance::INGRESS_CLONE);
             self.m.packet_length = frame.len() as u64;
             self.m.limit = limit(config.packet_length_bytes);
             let parsed = self.s[..values.len()].to_vec();
@@ -278,7 +291,7 @@ impl Pass<'_> {
                 self.s[..parsed.len()].copy_from_slice(&parsed);
                 (self.m.packet_length, self.m.position) = (frame.len() as u64, position);
                 self.m.limit = limit(config.packet_length_bytes);
-                set_opt(self.s, st.egress_rid, r.instance.into());
+                st.egress_rid.set(self.s, r.instance.into());
                 self.egress(r.port, &frame[position..], queue, out);
             }
         }
@@ -298,7 +311,7 @@ impl Pass<'_> {
         for r in &replicas {
             self.s[..values.len()].copy_from_slice(&values);
             (self.m.packet_length, self.m.limit) = before;
-            set_opt(self.s, self.p.standard.egress_rid, r.instance.into());
+            self.p.standard.egress_rid.set(self.s, r.instance.into());
             self.egress(r.port, payload, queue, out);
         }
     }
@@ -324,22 +337,24 @@ impl Pass<'_> {
     fn egress(&mut self, port: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
         let st = &self.p.standard;
         let micros = self.m.now / 1000;
-        set_opt(self.s, st.egress_timestamp, micros);
-        set_opt(self.s, st.enq_timestamp, micros);
+        st.egress_timestamp.set(self.s, micros);
+        st.enq_timestamp.set(self.s, micros);
         for f in [st.enq_qdepth, st.deq_timedelta, st.deq_qdepth] {
-            set_opt(self.s, f, 0);
+            f.set(self.s, 0);
         }
-        set(self.s, st.egress_port, port.into());
-        set(self.s, st.egress_spec, u64::from(self.m.options.drop_port) + 1);
-        set(self.s, st.packet_length, self.m.packet_length);
-        self.m.requests = Requests::default();
+        st.egress_port.set(self.s, port.into());
+        st.egress_spec.set(self.s, u64::from(self.m.options.drop_port) + 1);
+        st.packet_length.set(self.s, self.m.packet_length);
         self.m.note(|| TraceEvent::Egress { port });
         // the payload stands for the whole packet here: nothing is parsed any more
         self.m.position = 0;
         if self.pipeline(Part::Egress, payload).is_err() {
             return;
         }
-        let requests = std::mem::take(&mut self.m.requests);
+        let mut requests = Requests::default();
+        if self.m.requests.any() {
+            requests = std::mem::take(&mut self.m.requests);
+        }
         let clone = requests.clone.map(|(session, fields)| self.egress_clones(session, fields, payload));
         if self.s[usize::from(st.egress_spec.slot)] == u64::from(self.m.options.drop_port) {
             self.m.drops.egress += 1;
@@ -364,10 +379,10 @@ impl Pass<'_> {
         let st = &self.p.standard;
         self.p.phv.reset_metadata(self.s);
         restore(self.s, &kept);
-        set(self.s, st.instance_type, instance::EGRESS_CLONE);
+        st.instance_type.set(self.s, instance::EGRESS_CLONE);
         let mut clones = Vec::new();
         for r in &config.replicas {
-            set_opt(self.s, st.egress_rid, r.instance.into());
+            st.egress_rid.set(self.s, r.instance.into());
             let keep = match limit(config.packet_length_bytes) {
                 usize::MAX => payload.len(),
                 n => n.saturating_sub(self.head_length()).min(payload.len()),
@@ -431,7 +446,7 @@ impl Pass<'_> {
             let c = &p.checksums[i];
             if c.valid.is_none_or(|v| self.s[usize::from(v)] != 0) && self.condition(i) {
                 let sum = p.objects.calculations[c.calculation].output(self.s, &p.phv, payload, &mut self.m.scratch);
-                set(self.s, c.field, sum);
+                self.s[usize::from(c.field.slot)] = sum & mask64(c.field.width);
             }
         }
         self.head.clear();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::code::Code;
 use crate::error::LoadError;
 use crate::expr::Expr;
-use crate::layout::{FieldRef, Slot};
+use crate::layout::{Cell, FieldRef, Slot};
 use crate::load::load;
 use crate::load::objects::Objects;
 use crate::load::table::{Action, Profile, Table};
@@ -198,21 +198,22 @@ pub struct ValueSetInfo {
 pub(crate) struct Standard {
     /// Slot that holds the drop port.
     pub drop_port: Slot,
-    pub ingress_port: FieldRef,
-    pub packet_length: FieldRef,
-    pub instance_type: FieldRef,
-    pub egress_spec: FieldRef,
-    pub egress_port: FieldRef,
-    pub parser_error: Option<FieldRef>,
-    pub checksum_error: Option<FieldRef>,
-    pub ingress_timestamp: Option<FieldRef>,
-    pub egress_timestamp: Option<FieldRef>,
-    pub mcast_grp: Option<FieldRef>,
-    pub egress_rid: Option<FieldRef>,
-    pub enq_timestamp: Option<FieldRef>,
-    pub enq_qdepth: Option<FieldRef>,
-    pub deq_timedelta: Option<FieldRef>,
-    pub deq_qdepth: Option<FieldRef>,
+    pub ingress_port: Cell,
+    pub packet_length: Cell,
+    pub instance_type: Cell,
+    pub egress_spec: Cell,
+    pub egress_port: Cell,
+    pub parser_error: Cell,
+    pub checksum_error: Cell,
+    pub ingress_timestamp: Cell,
+    pub egress_timestamp: Cell,
+    /// Only read.
+    pub mcast_grp: Option<Slot>,
+    pub egress_rid: Cell,
+    pub enq_timestamp: Cell,
+    pub enq_qdepth: Cell,
+    pub deq_timedelta: Cell,
+    pub deq_qdepth: Cell,
 }
 
 /// Numbers of the errors that the parser itself raises.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::json::{J, Result};
-use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack, Union, UnionStack, limbs};
+use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, NOWHERE, Slot, Stack, Union, UnionStack, limbs};
 
 /// Slots that headers, temporaries, parameters and constants may use together.
-pub const MAX_SLOTS: usize = 65_536;
+pub const MAX_SLOTS: usize = NOWHERE as usize;
 
 /// Takes `count` slots.
 pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {

@@ -17,7 +17,7 @@ use json::{J, Result};
 use crate::code::{Code, Op};
 use crate::codegen::{Gen, Pool};
 use crate::error::LoadError;
-use crate::layout::{FieldRef, Layout, limbs};
+use crate::layout::{Cell, FieldRef, Layout, limbs};
 use crate::optimize::World;
 use crate::optimize::optimize;
 use crate::optimize::world::Parts;
@@ -163,9 +163,13 @@ fn standard(root: &J, layout: &Layout, drop_port: u16) -> Result<Standard> {
             f => Ok(f),
         }
     };
-    let required = |field: &str| -> Result<FieldRef> {
+    let cell = |header: &str, field: &str| optional(header, field).map(Cell::new);
+    let required = |field: &str| -> Result<Cell> {
         let f = optional("standard_metadata", field)?;
-        f.ok_or_else(|| root.error(format!("standard_metadata.{field} is missing: this is not a v1model program")))
+        let f = f.ok_or_else(|| {
+            root.error(format!("standard_metadata.{field} is missing: this is not a v1model program"))
+        })?;
+        Ok(Cell::new(Some(f)))
     };
     Ok(Standard {
         drop_port,
@@ -174,16 +178,16 @@ fn standard(root: &J, layout: &Layout, drop_port: u16) -> Result<Standard> {
         instance_type: required("instance_type")?,
         egress_spec: required("egress_spec")?,
         egress_port: required("egress_port")?,
-        parser_error: optional("standard_metadata", "parser_error")?,
-        checksum_error: optional("standard_metadata", "checksum_error")?,
-        ingress_timestamp: optional("intrinsic_metadata", "ingress_global_timestamp")?,
-        egress_timestamp: optional("intrinsic_metadata", "egress_global_timestamp")?,
-        mcast_grp: optional("intrinsic_metadata", "mcast_grp")?,
-        egress_rid: optional("intrinsic_metadata", "egress_rid")?,
-        enq_timestamp: optional("queueing_metadata", "enq_timestamp")?,
-        enq_qdepth: optional("queueing_metadata", "enq_qdepth")?,
-        deq_timedelta: optional("queueing_metadata", "deq_timedelta")?,
-        deq_qdepth: optional("queueing_metadata", "deq_qdepth")?,
+        parser_error: cell("standard_metadata", "parser_error")?,
+        checksum_error: cell("standard_metadata", "checksum_error")?,
+        ingress_timestamp: cell("intrinsic_metadata", "ingress_global_timestamp")?,
+        egress_timestamp: cell("intrinsic_metadata", "egress_global_timestamp")?,
+        mcast_grp: optional("intrinsic_metadata", "mcast_grp")?.map(|f| f.slot),
+        egress_rid: cell("intrinsic_metadata", "egress_rid")?,
+        enq_timestamp: cell("queueing_metadata", "enq_timestamp")?,
+        enq_qdepth: cell("queueing_metadata", "enq_qdepth")?,
+        deq_timedelta: cell("queueing_metadata", "deq_timedelta")?,
+        deq_qdepth: cell("queueing_metadata", "deq_qdepth")?,
     })
 }
 

@@ -44,6 +44,13 @@ pub struct Requests {
     pub exit: bool,
 }
 
+impl Requests {
+    /// Whether there is something to do at the end of the pipeline.
+    pub fn any(&self) -> bool {
+        self.clone.is_some() || self.resubmit.is_some() || self.recirculate.is_some() || self.digest.is_some()
+    }
+}
+
 /// Everything but the packet's values.
 pub struct Machine {
     pub tables: Vec<TableState>,

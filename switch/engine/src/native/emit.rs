@@ -38,6 +38,8 @@ pub struct Fun<'a, 'b> {
     /// Slots that live in registers: only this function's own machine code uses them.
     pub own: HashMap<Slot, Variable>,
     pub known: Known,
+    /// Slots that are loaded from memory.
+    loaded: HashSet<Slot>,
     /// What is known at the beginning of places with one way to them.
     entry: HashMap<Place, Known>,
     pub blocks: HashMap<Place, Block>,
@@ -89,6 +91,7 @@ impl<'a, 'b> Fun<'a, 'b> {
             machine,
             own,
             known: Known::new(),
+            loaded: HashSet::new(),
             entry: HashMap::new(),
             blocks,
             ways: reach.ways.clone(),
@@ -119,8 +122,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// Seals and ends the function.
-    pub fn finish(mut self) {
+    /// Seals and ends the function; returns the slots that it loads from memory.
+    pub fn finish(mut self) -> HashSet<Slot> {
         let mut ends: Vec<(i64, Block)> = self.ended.iter().map(|(&s, &b)| (s, b)).collect();
         ends.sort_unstable_by_key(|e| e.0);
         for (status, block) in ends {
@@ -134,6 +137,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
         self.b.seal_all_blocks();
         self.b.finalize();
+        self.loaded
     }
 
     /// The block that returns with this status.
@@ -199,6 +203,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         if let Some(&v) = self.known.get(&slot) {
             return v;
         }
+        self.loaded.insert(slot);
         let v = self.b.ins().load(I64, there(), self.slots, i32::from(slot) * 8);
         self.known.insert(slot, v);
         v

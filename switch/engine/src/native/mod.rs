@@ -18,7 +18,8 @@ mod parts;
 mod reach;
 mod state;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::I64;
@@ -31,6 +32,7 @@ use cranelift_module::{FuncId, Linkage, Module};
 use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR};
 use self::emit::{Fun, Plan};
 use self::reach::{For, Place, Reach};
+use crate::code::{Op, Pc};
 use crate::layout::{Slot, Slots};
 use crate::machine::{Machine, Stop};
 use crate::phv::Head;
@@ -58,6 +60,10 @@ type Entry = unsafe extern "C" fn(*mut Frame) -> i64;
 /// A program's machine code.
 pub struct Native {
     entries: [Entry; 5],
+    /// What there is something to do in.
+    has: [bool; 5],
+    /// Slots that may be read before they are written.
+    fresh: Vec<Range<usize>>,
     /// Owns the code.
     module: Option<JITModule>,
 }
@@ -84,16 +90,19 @@ impl Native {
         }
         let mut module = module()?;
         let compiled = Self::compile(p, &mut module);
-        let entries = compiled.and_then(|ids| {
+        let compiled = compiled.and_then(|(ids, fresh)| {
             module.finalize_definitions().map_err(|e| e.to_string())?;
-            Ok(ids.map(|id| {
+            let entries = ids.map(|id| {
                 let code = module.get_finalized_function(id);
                 // SAFETY: the function was compiled with this very signature
                 unsafe { std::mem::transmute::<*const u8, Entry>(code) }
-            }))
+            });
+            Ok((entries, fresh))
         });
-        match entries {
-            Ok(entries) => Ok(Native { entries, module: Some(module) }),
+        match compiled {
+            Ok((entries, fresh)) => {
+                Ok(Native { entries, has: PARTS.map(|part| has(p, part)), fresh, module: Some(module) })
+            }
             Err(e) => {
                 // SAFETY: nothing of it was handed out
                 unsafe { module.free_memory() };
@@ -102,7 +111,8 @@ impl Native {
         }
     }
 
-    fn compile(p: &Program, module: &mut JITModule) -> Result<[FuncId; 5], String> {
+    /// The functions, and the slots to be given their start values.
+    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], Vec<Range<usize>>), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = PARTS.map(|part| Reach::new(p, &leaders, starts(p, part)));
         let outside: HashSet<Slot> = reaches.iter().flat_map(|r| r.outside.iter().copied()).collect();
@@ -112,6 +122,7 @@ impl Native {
         }
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
         let mut ids = Vec::new();
+        let mut read = outside.clone();
         for (part, reach) in PARTS.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
                 users[slot] == 1
@@ -120,9 +131,25 @@ impl Native {
                     && !constants.contains_key(slot)
             };
             let own: HashSet<Slot> = reach.inside.iter().filter(own).copied().collect();
-            ids.push(define(p, module, part, reach, &own, &leaders)?);
+            let (id, loaded) = define(p, module, part, reach, &own, &leaders)?;
+            ids.push(id);
+            read.extend(loaded);
         }
-        ids.try_into().map_err(|_| "a function is missing".to_string())
+        let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
+        let fresh = runs((0..p.phv.fresh.len() as Slot).filter(needed));
+        Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, fresh))
+    }
+
+    /// Whether there is something to do in a part.
+    #[inline]
+    pub fn has(&self, part: Part) -> bool {
+        self.has[part as usize]
+    }
+
+    /// The slots that must have their start values when a packet comes.
+    #[inline]
+    pub fn fresh(&self) -> &[Range<usize>] {
+        &self.fresh
     }
 
     /// Runs a part. Its result is meaningful for the parts that have one.
@@ -181,6 +208,28 @@ fn verifier() -> &'static str {
     if cfg!(debug_assertions) { "true" } else { "false" }
 }
 
+/// Slots as runs; a run goes on over a few that are left out.
+fn runs(slots: impl Iterator<Item = Slot>) -> Vec<Range<usize>> {
+    const FEW: usize = 16;
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for slot in slots.map(usize::from) {
+        match runs.last_mut() {
+            Some(run) if slot <= run.end + FEW => run.end = slot + 1,
+            _ => runs.push(slot..slot + 1),
+        }
+    }
+    runs
+}
+
+/// Whether a part does anything.
+fn has(p: &Program, part: Part) -> bool {
+    match part {
+        Part::Egress => !matches!(p.code.ops[p.code.egress as usize], Op::Return),
+        Part::Verify => !p.verify.is_empty(),
+        _ => true,
+    }
+}
+
 /// Where a part begins.
 fn starts(p: &Program, part: Part) -> Vec<Place> {
     let conditions = |list: &[usize]| -> Vec<Place> {
@@ -196,14 +245,15 @@ fn starts(p: &Program, part: Part) -> Vec<Place> {
     }
 }
 
+/// One part's function, and the slots that it loads from memory.
 fn define(
     p: &Program,
     module: &mut JITModule,
     part: Part,
     reach: &Reach,
     own: &HashSet<Slot>,
-    leaders: &std::collections::BTreeSet<u32>,
-) -> Result<FuncId, String> {
+    leaders: &BTreeSet<Pc>,
+) -> Result<(FuncId, HashSet<Slot>), String> {
     let error = |e: cranelift_module::ModuleError| format!("{part:?}: {e}");
     let signature = signature(module, 1, 1);
     let id = module.declare_anonymous_function(&signature).map_err(error)?;
@@ -219,14 +269,14 @@ fn define(
     let mut buffers = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
     let fun = Fun::new(builder, &plan, reach, own);
-    match part {
+    let loaded = match part {
         Part::Parser | Part::Ingress | Part::Egress => fun.main(part == Part::Parser, reach),
         Part::Verify => fun.verify(reach),
         Part::Deparser => fun.deparser(reach),
-    }
+    };
     module.define_function(id, &mut context).map_err(|e| format!("{part:?}: {e:?}"))?;
     module.clear_context(&mut context);
-    Ok(id)
+    Ok((id, loaded))
 }
 
 fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {

@@ -1,17 +1,19 @@
 //! The functions: parser, checksums to verify, ingress, egress, deparser.
 
+use std::collections::HashSet;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::emit::Fun;
 use super::reach::{For, Place, Reach};
-use crate::layout::mask64;
+use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
 
 impl Fun<'_, '_> {
     /// Parser, ingress or egress.
-    pub fn main(mut self, parser: bool, reach: &Reach) {
+    pub fn main(mut self, parser: bool, reach: &Reach) -> HashSet<Slot> {
         if parser {
             let position = self.b.declare_var(I64);
             let v = self.machine_word(std::mem::offset_of!(Machine, position));
@@ -23,11 +25,11 @@ impl Fun<'_, '_> {
             self.jump(self.blocks[start]);
         }
         self.places(reach);
-        self.finish();
+        self.finish()
     }
 
     /// Returns whether a checksum is wrong.
-    pub fn verify(mut self, reach: &Reach) {
+    pub fn verify(mut self, reach: &Reach) -> HashSet<Slot> {
         let wrong = self.b.declare_var(I64);
         let zero = self.number(0);
         self.b.def_var(wrong, zero);
@@ -44,11 +46,11 @@ impl Fun<'_, '_> {
         let wrong = self.b.use_var(wrong);
         self.b.ins().return_(&[wrong]);
         self.places(reach);
-        self.finish();
+        self.finish()
     }
 
     /// Updates checksums, writes the headers, returns their length.
-    pub fn deparser(mut self, reach: &Reach) {
+    pub fn deparser(mut self, reach: &Reach) -> HashSet<Slot> {
         for &i in &self.p.update {
             let field = self.p.checksums[i].field;
             self.when_due(i, |f, sum| {
@@ -61,7 +63,7 @@ impl Fun<'_, '_> {
         let length = self.headers();
         self.b.ins().return_(&[length]);
         self.places(reach);
-        self.finish();
+        self.finish()
     }
 
     /// Does something with a checksum if its header is valid and its condition holds.

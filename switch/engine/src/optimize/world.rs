@@ -82,19 +82,18 @@ fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
     let st = p.standard;
     let mut seen: HashSet<Slot> = HashSet::new();
     let required = [st.ingress_port, st.packet_length, st.instance_type, st.egress_spec, st.egress_port];
-    let optional = [
+    let others = [
         st.parser_error,
         st.checksum_error,
         st.ingress_timestamp,
         st.egress_timestamp,
-        st.mcast_grp,
         st.egress_rid,
         st.enq_timestamp,
         st.enq_qdepth,
         st.deq_timedelta,
         st.deq_qdepth,
     ];
-    seen.extend(required.iter().chain(optional.iter().flatten()).flat_map(slots));
+    seen.extend(required.iter().chain(&others).map(|c| c.slot).chain(st.mcast_grp));
     seen.extend(p.objects.field_lists.iter().flatten().flat_map(slots));
     for part in p.objects.digest_parts.iter().flatten() {
         if let DigestPart::Field(f) = part {
