@@ -49,6 +49,40 @@ fn crc32(data: &[u8]) -> u32 {
     !crc
 }
 
+/// What the bytes of a 128-bit number, most significant first, add to the CRC-32 of as many zero bytes: CRCs are linear, and
+/// zero bytes in front add nothing, so this is the way to the CRC-32 of any message of up to 16 bytes.
+pub fn crc32_of_number(high: u64, low: u64) -> u32 {
+    [high, low].into_iter().fold(0, |crc, word| {
+        let v = word.swap_bytes() ^ u64::from(crc);
+        (0..8).fold(0, |crc, i| crc ^ CRC32[7 - i][(v >> (8 * i) & 0xff) as usize])
+    })
+}
+
+/// By carry-less multiplication.
+#[cfg(target_arch = "x86_64")]
+pub mod clmul {
+    use std::arch::x86_64::{
+        _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
+    };
+
+    /// As [`super::crc32_of_number`]. Folding and Barrett reduction of Gopal and others, "Fast CRC computation for generic
+    /// polynomials using PCLMULQDQ instruction" (Intel, 2009), with its constants for this polynomial, reflected.
+    #[target_feature(enable = "pclmulqdq,sse4.1")]
+    pub fn crc32_of_number(high: u64, low: u64) -> u32 {
+        let fold = _mm_set_epi64x(0x1_63cd_6124, 0xccaa_009e);
+        let reduce = _mm_set_epi64x(0x1_f701_1641, 0x1_db71_0641);
+        let low_half = _mm_set_epi64x(0, 0xffff_ffff);
+        let v = _mm_set_epi64x(low.swap_bytes() as i64, high.swap_bytes() as i64);
+        // 128 bits to 96, to 64, to 32
+        let v = _mm_xor_si128(_mm_srli_si128(v, 8), _mm_clmulepi64_si128(v, fold, 0x00));
+        let low = _mm_and_si128(v, low_half);
+        let v = _mm_xor_si128(_mm_srli_si128(v, 4), _mm_clmulepi64_si128(low, fold, 0x10));
+        let q = _mm_clmulepi64_si128(_mm_and_si128(v, low_half), reduce, 0x10);
+        let q = _mm_clmulepi64_si128(_mm_and_si128(q, low_half), reduce, 0x00);
+        _mm_extract_epi32(_mm_xor_si128(v, q), 1) as u32
+    }
+}
+
 /// What BMv2's `crc64_custom` starts with.
 static CRC64_CUSTOM: Algorithm<u64> = Algorithm {
     width: 64,
@@ -190,6 +224,19 @@ mod tests {
         fn crc32_is_the_crates(data in proptest::collection::vec(any::<u8>(), 0..100)) {
             let reference = Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
             prop_assert_eq!(crc32(&data), reference.checksum(&data));
+        }
+
+        #[test]
+        fn short_crc32s_are_linear(data in proptest::collection::vec(any::<u8>(), 0..=16)) {
+            let number = data.iter().fold(0u128, |n, &b| n << 8 | u128::from(b));
+            let (high, low) = ((number >> 64) as u64, number as u64);
+            let expected = crc32(&data) ^ crc32(&vec![0; data.len()]);
+            prop_assert_eq!(crc32_of_number(high, low), expected);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
+                // SAFETY: the processor has what it takes
+                prop_assert_eq!(unsafe { clmul::crc32_of_number(high, low) }, expected);
+            }
         }
 
         #[test]

@@ -220,6 +220,11 @@ impl Phv {
         slots[h.base as usize..h.valid as usize].fill(0);
     }
 
+    /// What a new packet starts with.
+    pub fn start(&self, slots: &mut Slots) {
+        slots[..self.fresh.len()].copy_from_slice(&self.fresh);
+    }
+
     /// All metadata zero (and still valid).
     pub fn reset_metadata(&self, slots: &mut Slots) {
         for &(base, n) in &self.metadata {

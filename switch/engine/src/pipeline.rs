@@ -85,16 +85,11 @@ impl Pass<'_> {
         }
     }
 
-    /// Every slot that may be read before it is written gets the value it starts with.
+    /// The values that a packet starts with.
     fn fresh(&mut self) {
-        let fresh = &self.p.phv.fresh;
         match self.native {
-            Some(native) => {
-                for run in native.fresh() {
-                    self.s[run.clone()].copy_from_slice(&fresh[run.clone()]);
-                }
-            }
-            None => self.s[..fresh.len()].copy_from_slice(fresh),
+            Some(native) => native.fresh(self.p, self.s),
+            None => self.p.phv.start(self.s),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::calc::Calculation;
 use crate::codegen::to_limbs;
 use crate::layout::{FieldRef, Layout};
 use crate::program::{ActionId, ActionInfo, KeyInfo, MatchKind, MeterId, ProfileId, ProfileInfo, TableId, TableInfo};
+use crate::table::answers::MOST_WORDS;
 use crate::table::key::{KeyLayout, RawField};
 
 /// A node of the control flow; 0 is the end.
@@ -57,6 +58,16 @@ impl Table {
     /// The entry found says all there is: nothing counts, meters or chooses.
     pub fn plain(&self) -> bool {
         !self.attended() && self.info.profile.is_none()
+    }
+
+    /// Every entry has the same mask.
+    pub fn exact(&self) -> bool {
+        self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
+    }
+
+    /// Machine code finds the answers by itself.
+    pub fn direct(&self) -> bool {
+        self.plain() && self.exact() && (1..=MOST_WORDS).contains(&self.key.words)
     }
 }
 

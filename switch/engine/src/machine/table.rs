@@ -4,7 +4,7 @@ use crate::control::{CounterData, Entry};
 use crate::load::table::Table;
 use crate::meter::Meter;
 use crate::profile::{Bound, Call};
-use crate::program::{MatchKind, TableInfo};
+use crate::table::answers::Answers;
 use crate::table::store::{EntryId, Store};
 
 /// No action, in [`Answer::action`].
@@ -64,8 +64,11 @@ pub struct TableState {
     pub store: Store,
     /// Put in and taken out by methods.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// What entries do, in a plain table.
-    answers: Vec<Answer>,
+    /// What entries do, in a plain table that is not direct.
+    by_entry: Vec<Answer>,
+    /// What a direct table answers.
+    pub answers: Answers,
+    direct: bool,
     /// Changed by [`super::Machine::set_default`].
     pub default: Option<Bound>,
     /// What else the default entry holds.
@@ -80,9 +83,11 @@ impl TableState {
     pub fn new(t: &Table) -> TableState {
         let call = |action, params: &[u64]| Bound::Call(Call { action, params: params.into() });
         TableState {
-            store: Store::new(t.key.words, is_exact(&t.info)),
+            store: Store::new(t.key.words, t.exact()),
             entries: Vec::new(),
-            answers: Vec::new(),
+            by_entry: Vec::new(),
+            answers: Answers::new(t.key.words),
+            direct: t.direct(),
             default: t.default.as_ref().map(|d| call(d.action, &d.params)),
             miss: MissState::default(),
             key: vec![0; t.key.words],
@@ -90,10 +95,10 @@ impl TableState {
         }
     }
 
-    /// The answer to a key, of a plain table that has it.
+    /// The answer to a key, of a plain table that is not direct and has it.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
-        self.store.lookup(key).map(|id| self.answers[id as usize])
+        self.store.lookup(key).map(|id| self.by_entry[id as usize])
     }
 
     /// The answer to any other key.
@@ -121,18 +126,27 @@ impl TableState {
 
     /// Puts what an entry of the store holds in its place; returns what was there.
     pub fn put(&mut self, id: EntryId, state: EntryState) -> Option<EntryState> {
-        let id = id as usize;
-        if self.entries.len() <= id {
-            self.entries.resize(id + 1, None);
-            self.answers.resize(id + 1, Answer::new(None, true));
+        let at = id as usize;
+        if self.entries.len() <= at {
+            self.entries.resize(at + 1, None);
+            self.by_entry.resize(if self.direct { 0 } else { at + 1 }, Answer::new(None, true));
         }
-        self.answers[id] = Answer::of(Some(&state.bound), true);
-        self.entries[id].replace(state)
+        let answer = Answer::of(Some(&state.bound), true);
+        if self.direct {
+            self.answers.set(self.store.value(id), answer);
+        } else {
+            self.by_entry[at] = answer;
+        }
+        self.entries[at].replace(state)
     }
 
     /// Takes an entry out that has left the store.
     pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
-        self.answers[id as usize] = Answer::new(None, true);
+        if self.direct {
+            self.answers.remove(self.store.value(id));
+        } else {
+            self.by_entry[id as usize] = Answer::new(None, true);
+        }
         self.entries[id as usize].take()
     }
 
@@ -140,9 +154,4 @@ impl TableState {
     pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
         self.entry(id).map(|e| &e.bound)
     }
-}
-
-/// Every entry of such a table has the same mask.
-fn is_exact(info: &TableInfo) -> bool {
-    info.keys.iter().all(|k| k.kind == MatchKind::Exact)
 }

@@ -8,9 +8,9 @@
 //! - nothing here unwinds into machine code: `extern "C"` ends the process first.
 
 use crate::code::Pc;
-use crate::hash::{Hash, sum_words};
+use crate::hash::{Hash, crc32_of_number, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::machine::{Answer, Machine, NONE, Stop};
+use crate::machine::{Answer, Machine, NONE, Stop, TableState};
 use crate::phv::Head;
 use crate::program::Program;
 
@@ -26,7 +26,8 @@ pub struct Frame {
     pub buffer: *mut Head,
     /// First cells of the registers, then of the counters.
     pub arrays: *const usize,
-    /// What the tables answer on a miss.
+    /// The tables, and what they answer on a miss.
+    pub tables: *const TableState,
     pub misses: *const Answer,
     /// The parser's error, when it raised one.
     pub error: u64,
@@ -40,7 +41,7 @@ pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
 
 /// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
-pub const CALLS: [(&str, *const u8, usize, usize); 14] = [
+pub const CALLS: [(&str, *const u8, usize, usize); 15] = [
     ("answer_one", answer_one as *const u8, 3, 2),
     ("answer_two", answer_two as *const u8, 4, 2),
     ("find_one", find_one as *const u8, 3, 2),
@@ -51,6 +52,7 @@ pub const CALLS: [(&str, *const u8, usize, usize); 14] = [
     ("select", select as *const u8, 2, 1),
     ("calculate", calculate as *const u8, 2, 1),
     ("hash", hash as *const u8, 3, 1),
+    ("crc32_short", crc32_short as *const u8, 2, 1),
     ("sum_payload", sum_payload as *const u8, 1, 1),
     ("sum_varbit", sum_varbit as *const u8, 3, 1),
     ("deparse", deparse as *const u8, 3, 1),
@@ -197,6 +199,32 @@ unsafe extern "C" fn calculate(frame: *mut Frame, calculation: u64) -> u64 {
 unsafe extern "C" fn hash(algorithm: u64, bytes: *const u8, length: u64) -> u64 {
     // SAFETY: the bytes are on machine code's stack
     HASHES[algorithm as usize].of(unsafe { std::slice::from_raw_parts(bytes, length as usize) })
+}
+
+/// See [`crc32_of_number`].
+unsafe extern "C" fn crc32_short(high: u64, low: u64) -> u64 {
+    crc32_of_number(high, low).into()
+}
+
+/// Functions of [`CALLS`] that this very processor can do better.
+pub fn better() -> Vec<(&'static str, *const u8)> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
+        return vec![("crc32_short", clmul::crc32_short as *const u8)];
+    }
+    Vec::new()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod clmul {
+    /// As the other one.
+    ///
+    /// # Safety
+    /// On processors that have carry-less multiplication and SSE 4.1.
+    #[target_feature(enable = "pclmulqdq,sse4.1")]
+    pub unsafe extern "C" fn crc32_short(high: u64, low: u64) -> u64 {
+        crate::hash::clmul::crc32_of_number(high, low).into()
+    }
 }
 
 /// The one's complement sum of what follows the parsed headers.

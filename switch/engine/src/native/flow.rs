@@ -9,7 +9,7 @@ use super::emit::{Fun, there};
 use super::reach::{For, Place, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::mask64;
-use crate::machine::{Answer, NONE};
+use crate::machine::NONE;
 use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {
@@ -137,6 +137,7 @@ impl Fun<'_, '_> {
         self.save_position();
         let found = match key.as_slice() {
             [] if t.plain() => self.miss(table),
+            words if t.direct() => self.answer(table, words),
             [] => {
                 let zero = self.number(0);
                 self.call("find_row", &[self.frame, id, self.frame, zero])
@@ -167,14 +168,6 @@ impl Fun<'_, '_> {
             self.branch_off(this, to);
         }
         self.go_on(table, None);
-    }
-
-    /// What a table answers that nothing can match.
-    fn miss(&mut self, table: u16) -> Vec<Value> {
-        let misses = self.frame_word(std::mem::offset_of!(Frame, misses));
-        let at = usize::from(table) * size_of::<Answer>();
-        let fields = [std::mem::offset_of!(Answer, action), std::mem::offset_of!(Answer, params)];
-        fields.map(|field| self.b.ins().load(I64, there(), misses, (at + field) as i32)).to_vec()
     }
 
     /// A table's key as words.

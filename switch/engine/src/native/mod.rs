@@ -12,6 +12,8 @@
 mod abi;
 mod emit;
 mod flow;
+mod fresh;
+mod lookup;
 mod ops;
 mod packet;
 mod parts;
@@ -19,7 +21,6 @@ mod reach;
 mod state;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ops::Range;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::I64;
@@ -56,14 +57,15 @@ pub enum Part {
 const PARTS: [Part; 5] = [Part::Parser, Part::Verify, Part::Ingress, Part::Egress, Part::Deparser];
 
 type Entry = unsafe extern "C" fn(*mut Frame) -> i64;
+type Fresh = unsafe extern "C" fn(*mut Slots);
 
 /// A program's machine code.
 pub struct Native {
     entries: [Entry; 5],
     /// What there is something to do in.
     has: [bool; 5],
-    /// Slots that may be read before they are written.
-    fresh: Vec<Range<usize>>,
+    /// Gives slots their start values; `None`: all of them are to be copied.
+    fresh: Option<Fresh>,
     /// Owns the code.
     module: Option<JITModule>,
 }
@@ -97,6 +99,11 @@ impl Native {
                 // SAFETY: the function was compiled with this very signature
                 unsafe { std::mem::transmute::<*const u8, Entry>(code) }
             });
+            let fresh = fresh.map(|id| {
+                let code = module.get_finalized_function(id);
+                // SAFETY: as above
+                unsafe { std::mem::transmute::<*const u8, Fresh>(code) }
+            });
             Ok((entries, fresh))
         });
         match compiled {
@@ -111,8 +118,8 @@ impl Native {
         }
     }
 
-    /// The functions, and the slots to be given their start values.
-    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], Vec<Range<usize>>), String> {
+    /// The parts, and the start values.
+    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], Option<FuncId>), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = PARTS.map(|part| Reach::new(p, &leaders, starts(p, part)));
         let outside: HashSet<Slot> = reaches.iter().flat_map(|r| r.outside.iter().copied()).collect();
@@ -136,7 +143,8 @@ impl Native {
             read.extend(loaded);
         }
         let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
-        let fresh = runs((0..p.phv.fresh.len() as Slot).filter(needed));
+        let needed: Vec<Slot> = (0..p.phv.fresh.len() as Slot).filter(needed).collect();
+        let fresh = fresh::define(module, &needed, &p.phv.fresh)?;
         Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, fresh))
     }
 
@@ -146,10 +154,14 @@ impl Native {
         self.has[part as usize]
     }
 
-    /// The slots that must have their start values when a packet comes.
+    /// Every slot that may be read before it is written gets the value it starts with.
     #[inline]
-    pub fn fresh(&self) -> &[Range<usize>] {
-        &self.fresh
+    pub fn fresh(&self, p: &Program, s: &mut Slots) {
+        match self.fresh {
+            // SAFETY: it writes slots of the program, which are among these
+            Some(fresh) => unsafe { fresh(s) },
+            None => p.phv.start(s),
+        }
     }
 
     /// Runs a part. Its result is meaningful for the parts that have one.
@@ -165,6 +177,7 @@ impl Native {
         let mut frame = Frame {
             slots: s,
             arrays: m.arrays.as_ptr(),
+            tables: m.tables.as_ptr(),
             misses: m.misses.as_ptr(),
             machine: m,
             data: data.as_ptr(),
@@ -200,25 +213,15 @@ fn module() -> Result<JITModule, String> {
     for (name, function, ..) in CALLS {
         builder.symbol(name, function);
     }
+    for (name, function) in abi::better() {
+        builder.symbol(name, function);
+    }
     Ok(JITModule::new(builder))
 }
 
 /// Cranelift checks what it is given: in tests.
 fn verifier() -> &'static str {
     if cfg!(debug_assertions) { "true" } else { "false" }
-}
-
-/// Slots as runs; a run goes on over a few that are left out.
-fn runs(slots: impl Iterator<Item = Slot>) -> Vec<Range<usize>> {
-    const FEW: usize = 16;
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for slot in slots.map(usize::from) {
-        match runs.last_mut() {
-            Some(run) if slot <= run.end + FEW => run.end = slot + 1,
-            _ => runs.push(slot..slot + 1),
-        }
-    }
-    runs
 }
 
 /// Whether a part does anything.

@@ -181,7 +181,7 @@ impl Fun<'_, '_> {
     }
 
     /// A word of the packet out of its fields.
-    fn word(&mut self, base: Slot, word: &Word) -> Value {
+    pub fn word(&mut self, base: Slot, word: &Word) -> Value {
         let mut all: Option<Value> = None;
         for p in word.parts() {
             let v = self.get(base.wrapping_add(p.slot));

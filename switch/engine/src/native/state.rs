@@ -8,8 +8,10 @@ use super::abi::{Frame, HASHES};
 use super::emit::{Fun, there};
 use crate::calc::Steps;
 use crate::control::CounterData;
+use crate::hash::Hash;
 use crate::layout::Slot;
 use crate::machine::Machine;
+use crate::phv::Word;
 use crate::state::cell_shift;
 
 impl Fun<'_, '_> {
@@ -102,16 +104,14 @@ impl Fun<'_, '_> {
         let Steps::Words(algorithm, words) = c.steps() else { return self.outside("extension", ext) };
         let Some(number) = HASHES.iter().position(|&h| h == algorithm) else { return self.outside("extension", ext) };
         let length: usize = words.iter().map(|w| usize::from(w.bytes)).sum();
-        let row = StackSlotData::new(StackSlotKind::ExplicitSlot, length as u32 + 8, 3);
-        let row = self.b.create_sized_stack_slot(row);
-        let bytes = self.b.ins().stack_addr(I64, row, 0);
-        let mut offset = 0;
-        for word in words {
-            self.store(bytes, offset, 0, word);
-            offset += i32::from(word.bytes);
-        }
-        let (number, length) = (self.number(number as u64), self.number(length as u64));
-        let hash = self.call("hash", &[number, bytes, length])[0];
+        let hash = if algorithm == Hash::Crc32 && length <= 16 {
+            let (high, low) = self.big_number(words);
+            let of_zeros = Hash::Crc32.of(&vec![0; length]);
+            let v = self.call("crc32_short", &[high, low])[0];
+            self.b.ins().bxor_imm(v, of_zeros as i64)
+        } else {
+            self.hash_bytes(number, words, length)
+        };
         let rest = match self.constant(max) {
             Some(max) if max.max(1).is_power_of_two() => self.b.ins().band_imm(hash, max.max(1) as i64 - 1),
             Some(max) => self.b.ins().urem_imm(hash, max as i64),
@@ -124,5 +124,41 @@ impl Fun<'_, '_> {
         let base = self.get(base);
         let v = self.b.ins().iadd(base, rest);
         self.set(d, v);
+    }
+
+    /// Up to 16 bytes as a number of 128 bits.
+    fn big_number(&mut self, words: &[Word]) -> (Value, Value) {
+        let (mut high, mut low) = (self.number(0), self.number(0));
+        let mut bytes = 0;
+        for word in words {
+            let v = self.word(0, word);
+            let shift = 8 * i64::from(word.bytes);
+            if shift == 64 {
+                (high, low) = (low, v);
+            } else if bytes == 0 {
+                low = v;
+            } else {
+                let carried = self.b.ins().ushr_imm(low, 64 - shift);
+                let before = self.b.ins().ishl_imm(high, shift);
+                high = self.b.ins().bor(before, carried);
+                let before = self.b.ins().ishl_imm(low, shift);
+                low = self.b.ins().bor(before, v);
+            }
+            bytes += word.bytes;
+        }
+        (high, low)
+    }
+
+    fn hash_bytes(&mut self, number: usize, words: &[Word], length: usize) -> Value {
+        let row = StackSlotData::new(StackSlotKind::ExplicitSlot, length as u32 + 8, 3);
+        let row = self.b.create_sized_stack_slot(row);
+        let bytes = self.b.ins().stack_addr(I64, row, 0);
+        let mut offset = 0;
+        for word in words {
+            self.store(bytes, offset, 0, word);
+            offset += i32::from(word.bytes);
+        }
+        let (number, length) = (self.number(number as u64), self.number(length as u64));
+        self.call("hash", &[number, bytes, length])[0]
     }
 }

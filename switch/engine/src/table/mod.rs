@@ -1,4 +1,5 @@
 //! Match-action tables: keys, the lookup structure and what entries hold.
 
+pub mod answers;
 pub mod key;
 pub mod store;

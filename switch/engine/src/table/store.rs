@@ -48,20 +48,26 @@ pub struct Store {
     len: usize,
 }
 
+/// What a key's hash begins with.
+pub const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+/// What it is multiplied by, word by word.
+pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
 #[inline]
 fn mix(h: u64, v: u64) -> u64 {
-    let product = u128::from(h ^ v) * 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(h ^ v) * u128::from(FACTOR);
     (product >> 64) as u64 ^ product as u64
 }
 
+/// A key's hash; machine code computes it too.
 #[inline]
-fn hash(key: &[u64]) -> u64 {
-    key.iter().fold(0x2545_f491_4f6c_dd1d, |h, &v| mix(h, v))
+pub fn hash(key: &[u64]) -> u64 {
+    key.iter().fold(SEED, |h, &v| mix(h, v))
 }
 
 #[inline]
 fn hash_masked(key: &[u64], mask: &[u64]) -> u64 {
-    key.iter().zip(mask).fold(0x2545_f491_4f6c_dd1d, |h, (&k, &m)| mix(h, k & m))
+    key.iter().zip(mask).fold(SEED, |h, (&k, &m)| mix(h, k & m))
 }
 
 impl Store {
@@ -85,7 +91,8 @@ impl Store {
         self.len
     }
 
-    fn value(&self, id: EntryId) -> &[u64] {
+    /// An entry's key; stays until its place is taken by another.
+    pub fn value(&self, id: EntryId) -> &[u64] {
         &self.values[id as usize * self.words..(id as usize + 1) * self.words]
     }
 
@@ -95,7 +102,7 @@ impl Store {
         if self.exact {
             let tuple = self.tuples.first()?;
             if let [k] = key {
-                return tuple.heads.find(mix(0x2545_f491_4f6c_dd1d, *k), |&id| self.values[id as usize] == *k).copied();
+                return tuple.heads.find(mix(SEED, *k), |&id| self.values[id as usize] == *k).copied();
             }
             return tuple.heads.find(hash(key), |&id| self.value(id) == key).copied();
         }

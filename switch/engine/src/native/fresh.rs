@@ -1,0 +1,53 @@
+//! Start values: slots that may be read before they are written get them from a function without a branch.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::types::{I64, I64X2};
+use cranelift_codegen::ir::{Function, InstBuilder, MemFlags, UserFuncName};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Module};
+
+use crate::layout::Slot;
+
+/// More slots than these are copied.
+const MOST: usize = 512;
+
+/// The function, which takes the slots' address; `None`: there are too many. `values`: those that all slots start with.
+pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result<Option<FuncId>, String> {
+    if needed.len() > MOST {
+        return Ok(None);
+    }
+    let signature = super::signature(module, 1, 0);
+    let id = module.declare_anonymous_function(&signature).map_err(|e| e.to_string())?;
+    let mut context = Context::new();
+    context.func = Function::with_name_signature(UserFuncName::user(1, 0), signature);
+    let mut buffers = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut context.func, &mut buffers);
+    let block = b.create_block();
+    b.append_block_params_for_function_params(block);
+    b.switch_to_block(block);
+    let slots = b.block_params(block)[0];
+    let zero = b.ins().iconst(I64, 0);
+    let zeros = b.ins().splat(I64X2, zero);
+    let mut done = 0;
+    for slot in needed.iter().map(|&slot| usize::from(slot)) {
+        if slot < done {
+            continue;
+        }
+        // two at a time; the second one may have its start value even if nobody needs it
+        let pair = values[slot..].starts_with(&[0, 0]);
+        let value = match values[slot] {
+            _ if pair => zeros,
+            0 => zero,
+            value => b.ins().iconst(I64, value as i64),
+        };
+        b.ins().store(MemFlags::new().with_notrap(), value, slots, 8 * slot as i32);
+        done = slot + 1 + usize::from(pair);
+    }
+    b.ins().return_(&[]);
+    b.seal_all_blocks();
+    b.finalize();
+    module.define_function(id, &mut context).map_err(|e| format!("start values: {e:?}"))?;
+    module.clear_context(&mut context);
+    Ok(Some(id))
+}
