@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import mean_of
+from experiments.simulated import grouped
+from experiments.switchload import load_sentence, switch_sentence
 from experiments.webpool import pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
@@ -21,21 +24,26 @@ RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0
 LOADED = SERVER_NAMES[-1]
 PERIOD_S, WINDOW_S = 1.0, 10.0
+LOAD_S, QUICK_LOAD_S = 120.0, 36.0
+REPETITIONS = 3
 REPAIRED = "repaired after starvation"
 KILLED = "killed"
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each in paper mode and in production mode, where that makes a difference."""
-    seconds = 60.0 if quick else 120.0
+    """Each in paper mode and in production mode; a killed server in production mode only, in the quick form."""
+    seconds = QUICK_LOAD_S if quick else LOAD_S
     cases = [(case, mode) for case in (REPAIRED, KILLED) for mode in ("paper", "production")]
+    if quick:
+        cases.remove((KILLED, "paper"))
     return [
         Point(
-            key=f"{case}, {mode}, {seconds:g} s",
+            key=f"{case}, {mode}, {seconds:g} s #{number}",
             parameters={"case": case, "mode": mode, "rate_per_s": RATE_PER_S, "seconds": seconds},
             seconds=seconds + 20,
-            group=f"{case}/{mode}",
+            group=f"{case}/{mode}/{number}",
         )
+        for number in range(1 if quick else REPETITIONS)
         for case, mode in cases
     ]
 
@@ -43,7 +51,7 @@ def points(quick: bool) -> Sequence[Point]:
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab; a third of the load's time in, something happens to the last server."""
-    case, mode = group.split("/")
+    case, mode, _ = group.split("/")
     with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as one:
         if case == REPAIRED:
             one.lab.break_server(LOADED)
@@ -68,22 +76,33 @@ def ratios_of(record: Record, start: float, end: float) -> float:
     return statistics.fmean(rows) if rows else float("nan")
 
 
-def _of(records: Sequence[Record], case: str, mode: str) -> Record | None:
-    return next((one for one in records if (one.parameters["case"], one.parameters["mode"]) == (case, mode)), None)
+def _place(one: Record) -> tuple[str, str]:
+    return one.parameters["case"], one.parameters["mode"]
 
 
-def _row(record: Record) -> list[str]:
-    end = record.parameters["seconds"]
+def _of(records: Sequence[Record], case: str, mode: str) -> list[Record]:
+    return [one for one in records if _place(one) == (case, mode)]
+
+
+def _before(record: Record) -> float:
     at = record.result["at_s"]
-    connect, transfer = record.result["connect"], record.result["transfer"]
+    return ratios_of(record, at - 5, at)
+
+
+def _at_end(record: Record) -> float:
+    end = record.parameters["seconds"]
+    return ratios_of(record, end - 5, end)
+
+
+def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
+    given_up, begun = (sum(one.result["transfer"][what] for one in runs) for what in ("given_up", "begun"))
     return [
-        record.parameters["case"],
-        record.parameters["mode"],
-        f"{ratios_of(record, at - 5, at):.3f}",
-        f"{ratios_of(record, end - 5, end):.3f}",
-        f"{connect['mean_ms']:,.0f}",
-        f"{transfer['mean_ms']:,.0f}",
-        f"{transfer['given_up']} of {transfer['begun']}",
+        case,
+        mode,
+        mean_of([_before(one) for one in runs]).text(3),
+        mean_of([_at_end(one) for one in runs]).text(3),
+        *(mean_of([one.result[kind]["mean_ms"] for one in runs]).text(0) for kind in ("connect", "transfer")),
+        f"{given_up} of {begun}",
     ]
 
 
@@ -91,15 +110,14 @@ def report(records: Sequence[Record]) -> Report:
     """The ratios before and at the end, and what was broken."""
     goals: list[Goal] = []
     for mode, recovers in (("paper", False), ("production", True)):
-        one = _of(records, REPAIRED, mode)
-        if one is not None:
-            end = one.parameters["seconds"]
-            ratio = ratios_of(one, end - 5, end)
+        runs = _of(records, REPAIRED, mode)
+        if runs:
+            ratio = mean_of([_at_end(one) for one in runs])
             goals.append(
                 Goal(
                     f"repaired server, {mode} mode: {'back at its share' if recovers else 'stays starved'}",
-                    (ratio >= 0.28) is recovers,
-                    f"ratio {ratio:.3f} at the end",
+                    (ratio.value >= 0.28) is recovers,
+                    f"ratio {ratio.text(3)} at the end",
                 )
             )
     heading = [
@@ -112,11 +130,12 @@ def report(records: Sequence[Record]) -> Report:
         "given up",
     ]
     return Report(
-        tables=[Table(heading, [_row(one) for one in records])],
+        tables=[Table(heading, [_row(*place_of, runs) for place_of, runs in grouped(records, _place).items()])],
         goals=goals,
         text=[
             f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
-            "requests/s."
+            "requests/s. Means with 95 % intervals where there are several runs.",
+            f"{switch_sentence(records)} {load_sentence(records)}",
         ],
     )
 
@@ -124,11 +143,11 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """The last server's ratio against time."""
     axes = figure.subplots()
-    for number, one in enumerate(records):
-        rows: list[list[Any]] = one.result["ratios"]
-        label = f"{one.parameters['case']}, {one.parameters['mode']} mode"
+    for number, ((case, mode), runs) in enumerate(grouped(records, _place).items()):
+        rows: list[list[Any]] = runs[0].result["ratios"]
+        label = f"{case}, {mode} mode"
         axes.plot([row[0] for row in rows], [row[-1] for row in rows], color=f"C{number}", label=label)
-        axes.axvline(one.result["at_s"], color="black", alpha=0.2, lw=1)
+        axes.axvline(runs[0].result["at_s"], color="black", alpha=0.2, lw=1)
     axes.set_xlabel("time (s)")
     axes.set_ylabel("ratio of s3")
     axes.set_ylim(0, None)

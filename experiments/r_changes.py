@@ -33,7 +33,7 @@ READERS = 6
 READER_BYTES_PER_S = 200_000.0
 """A download takes 15 s."""
 MODES = ("paper", "production")
-LOAD_S, QUICK_LOAD_S = 120.0, 30.0
+LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
 READY_S = 30.0
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import mean_of
+from experiments.simulated import grouped
 from experiments.switchload import switch_sentence
 from experiments.syntimers import SynTimers, timers
 from experiments.webpool import pool, quiet
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 
 SERVER = SERVER_NAMES[0]
 RATES_PER_S = (10.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 34.0, 40.0, 50.0)
-QUICK_RATES_PER_S = (14.0, 20.0, 24.0, 28.0, 36.0)
+QUICK_RATES_PER_S = (20.0, 24.0, 28.0, 36.0)
 REPETITIONS = 3
 LOAD_S = 60.0
-QUICK_LOAD_S = 30.0
+QUICK_LOAD_S = 20.0
 GIVEN_UP_S = 20.0
 """httperf gives a connection up after this: behind most of the SYN timers."""
 
@@ -89,6 +91,18 @@ def predicted_s(record: Record) -> float:
     return SynTimers(**record.result["timers"]).connect_s(r_of(record), record.parameters["given_up_s"])
 
 
+def _row(rate: float, runs: Sequence[Record]) -> list[str]:
+    given_up, begun = (sum(one.result["connect"][what] for one in runs) for what in ("given_up", "begun"))
+    return [
+        f"{rate:g}",
+        mean_of([r_of(one) for one in runs]).text(3),
+        mean_of([r_of(one, every=True) for one in runs]).text(3),
+        mean_of([1000 * connect_s(one) for one in runs]).text(0),
+        mean_of([1000 * predicted_s(one) for one in runs]).text(0),
+        f"{given_up} of {begun}",
+    ]
+
+
 def report(records: Sequence[Record]) -> Report:
     """Hold the connect time against R."""
     rs, connects = [r_of(one) for one in records], [connect_s(one) for one in records]
@@ -98,17 +112,8 @@ def report(records: Sequence[Record]) -> Report:
     spread = len(set(rs)) > 1 and len(set(connects)) > 1
     correlation = statistics.correlation(rs, connects) if spread else None
     slope = statistics.linear_regression(rs, connects).slope if spread else None
-    rows = [
-        [
-            f"{one.parameters['rate_per_s']:g}",
-            f"{r_of(one):.3f}",
-            f"{r_of(one, every=True):.3f}",
-            f"{1000 * connect_s(one):,.0f}",
-            f"{1000 * predicted_s(one):,.0f}",
-            f"{one.result['connect']['given_up']} of {one.result['connect']['begun']}",
-        ]
-        for one in sorted(records, key=lambda one: one.parameters["rate_per_s"])
-    ]
+    by_rate = sorted(grouped(records, lambda one: one.parameters["rate_per_s"]).items())
+    rows = [_row(rate, runs) for rate, runs in by_rate]
     known = SynTimers(**records[0].result["timers"])
     counts = [one.result["servers"][SERVER] for one in records]
     repeated, answered = sum(one["synack_again"] for one in counts), sum(one["synack"] for one in counts)

@@ -40,7 +40,7 @@ HEAVY_SHARE = 0.05
 COMPARED = tuple(one for one in VARIANTS if one != ROUND_ROBIN.name)
 QUICK = (PRODUCTION.name, IPTABLES.name, LEAST.name, NGINX.name)
 REPETITIONS = 3
-LOAD_S, QUICK_LOAD_S = 60.0, 15.0
+LOAD_S, QUICK_LOAD_S = 60.0, 10.0
 GIVEN_UP_S = 5.0
 COST_REQUESTS = 20
 """Requests that are made of a server without load, to see what one costs."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values, anywhere
+from experiments.intervals import mean_of
+from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 
 if TYPE_CHECKING:
@@ -27,21 +29,24 @@ STRESS = 24.0
 LOADED_SHARE = 0.1
 END_S = 180.0
 MODES = ("fixed", "paper", "production")
+SEEDS = (1, 2, 3)
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size in every mode, then several switches."""
+    """Every size in every mode, then several switches; repeated with other arrivals in the full form."""
     sizes = QUICK_SERVERS if quick else SERVERS
-    made = [_point(size, mode, 1) for size in sizes for mode in MODES]
-    made += [_point(SHARED, mode, number) for number in (SWITCHES[1:2] if quick else SWITCHES) for mode in MODES[1:]]
+    made: list[Point] = []
+    for seed in SEEDS[:1] if quick else SEEDS:
+        made += [_point(size, mode, 1, seed) for size in sizes for mode in MODES]
+        numbers = SWITCHES[1:2] if quick else SWITCHES
+        made += [_point(SHARED, mode, number, seed) for number in numbers for mode in MODES[1:]]
     return made
 
 
-def _point(servers: int, mode: str, switches: int) -> Point:
-    parameters = {"servers": servers, "mode": mode, "switches": switches, "end_s": END_S, "seed": 1}
-    return Point(
-        f"{servers} servers, {switches} switches, {mode}", parameters, 5 + servers * RATE_PER_SERVER * END_S / 15e3
-    )
+def _point(servers: int, mode: str, switches: int, seed: int) -> Point:
+    parameters = {"servers": servers, "mode": mode, "switches": switches, "end_s": END_S, "seed": seed}
+    key = f"{servers} servers, {switches} switches, {mode} #{seed}"
+    return Point(key, parameters, 1 + servers * RATE_PER_SERVER * END_S / 15e3)
 
 
 def plan(parameters: Any) -> PoolPlan:
@@ -84,21 +89,24 @@ def values(run: PoolRun) -> Values:
     }
 
 
+def _place(one: Record) -> tuple[int, int, str]:
+    return one.parameters["servers"], one.parameters["switches"], one.parameters["mode"]
+
+
+def _row(runs: Sequence[Record]) -> list[str]:
+    servers, switches, mode = _place(runs[0])
+    figures = {
+        name: mean_of([one.result[name] for one in runs]).text(digits)
+        for name, digits in (("connections", 0), ("mean_ms", 1), ("p99_ms", 0), ("loaded_share", 3), ("decide_ms", 2))
+    }
+    share = f"{figures['loaded_share']} of {runs[0].result['loaded_fair']:.3f}"
+    cells = [figures["connections"], figures["mean_ms"], figures["p99_ms"], share, figures["decide_ms"]]
+    return [f"{servers:,}", str(switches), mode, *cells]
+
+
 def report(records: Sequence[Record]) -> Report:
-    """A row a run."""
-    rows = [
-        [
-            f"{one.parameters['servers']:,}",
-            str(one.parameters["switches"]),
-            one.parameters["mode"],
-            f"{one.result['connections']:,}",
-            f"{one.result['mean_ms']:,.1f}",
-            f"{one.result['p99_ms']:,.0f}",
-            f"{one.result['loaded_share']:.3f} of {one.result['loaded_fair']:.3f}",
-            f"{one.result['decide_ms']:.2f}",
-        ]
-        for one in records
-    ]
+    """A row for each pool; repeated runs are one."""
+    rows = [_row(runs) for runs in grouped(records, _place).values()]
     largest = max(
         (one for one in records if one.parameters["mode"] == "production"),
         key=lambda one: one.parameters["servers"],
@@ -141,7 +149,8 @@ def report(records: Sequence[Record]) -> Report:
             "asks whether a difference is more than chance, and gives ratio back while a pool is quiet.",
             "Switches that share a pool count only what passes through them: each has its part of the evidence, and "
             "needs as much longer for it; they do not need to know of one another.",
-            "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
+            "Means with 95 % intervals where there are several runs. Every connection is simulated one by one; nothing "
+            "is a fluid. Time to decide is CPU time of the algorithm "
             "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
         ],
         summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
@@ -152,7 +161,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """What the loaded servers get, of their fair share, against time; CPU to decide against size."""
     left, right = figure.subplots(1, 2)
     for one in records:
-        if one.parameters["mode"] == "fixed" or one.parameters["switches"] > 1:
+        if one.parameters["mode"] == "fixed" or one.parameters["switches"] > 1 or one.parameters["seed"] != SEEDS[0]:
             continue
         style = "-" if one.parameters["mode"] == "production" else ":"
         shares = one.result["shares"]
@@ -166,13 +175,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     left.set_ylabel("loaded servers' share, in parts of an equal split")
     left.legend(fontsize="xx-small")
     for mode in MODES[1:]:
-        runs = sorted(
-            (one for one in records if one.parameters["mode"] == mode and one.parameters["switches"] == 1),
-            key=lambda one: one.parameters["servers"],
-        )
-        right.loglog(
-            [one.parameters["servers"] for one in runs], [one.result["decide_ms"] for one in runs], "o-", label=mode
-        )
+        runs = [one for one in records if one.parameters["mode"] == mode and one.parameters["switches"] == 1]
+        sizes = sorted(grouped(runs, lambda one: one.parameters["servers"]).items())
+        costs = [mean_of([one.result["decide_ms"] for one in members]).value for _, members in sizes]
+        right.loglog([size for size, _ in sizes], costs, "o-", label=mode)
     right.set_xlabel("servers")
     right.set_ylabel("CPU to decide, ms")
     right.legend(fontsize="small")

@@ -36,7 +36,7 @@ SEEDS = (1, 2, 3)
 
 def points(quick: bool) -> Sequence[Point]:
     """Each way to balance in each case."""
-    end_s = 120.0 if quick else 300.0
+    end_s = 60.0 if quick else 300.0
     return [
         Point(
             f"{case}, {variant}, {end_s:g} s #{seed}",

@@ -124,6 +124,10 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
+def test_the_whole_set_takes_less_than_half_an_hour_in_its_quick_form() -> None:
+    assert sum(point.seconds for one in EXPERIMENTS.values() for point in one.points(True)) <= 30 * 60
+
+
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_run_has_a_name_of_its_own(name: str, quick: bool) -> None:

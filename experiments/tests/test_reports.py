@@ -73,6 +73,8 @@ def test_fig2_holds_connect_times_against_the_timers() -> None:
     good = r_fig2.report([run(10, 0, 1.0), run(20, 10, 101.0), run(30, 40, 399.0)])
     assert [goal.reached for goal in good.goals] == [True, True]
     assert good.tables[0].rows[1][:2] == ["20", "0.100"]
+    repeated = r_fig2.report([run(20, 10, 101.0), run(20, 20, 201.0)])
+    assert [row[:2] for row in repeated.tables[0].rows] == [["20", "0.150 ± 0.635"]]
     bad = r_fig2.report([run(10, 0, 1.0), run(20, 10, 140.0), run(30, 40, 399.0)])
     assert bad.goals[0].reached is False and "40" in bad.goals[0].seen
 
@@ -119,10 +121,12 @@ def test_beyond_tells_who_recovers() -> None:
     records = [
         run(r_beyond.REPAIRED, "paper", 0.1),
         run(r_beyond.REPAIRED, "production", 0.33),
+        run(r_beyond.REPAIRED, "production", 0.33),
     ]
     report = r_beyond.report(records)
     assert [goal.reached for goal in report.goals] == [True, True]
-    assert report.tables[0].rows[1][2:4] == ["0.100", "0.330"]
+    assert [row[2:4] for row in report.tables[0].rows] == [["0.100", "0.100"], ["0.100 ± 0.000", "0.330 ± 0.000"]]
+    r_beyond.EXPERIMENT.draw(records, Figure())
 
 
 def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:

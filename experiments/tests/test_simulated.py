@@ -63,11 +63,13 @@ def test_a_point_has_the_length_of_its_form() -> None:
 
 def test_pools_are_measured_reported_and_drawn() -> None:
     points = [
-        Point(mode, {"servers": 4, "mode": mode, "switches": switches, "end_s": 20.0, "seed": 1}, 1.0)
+        Point(f"{mode} {seed}", {"servers": 4, "mode": mode, "switches": switches, "end_s": 20.0, "seed": seed}, 1.0)
+        for seed in (1, 2)
         for mode, switches in (("fixed", 1), ("paper", 1), ("production", 2))
     ]
     records = measured(sim_scale.EXPERIMENT, points)
-    assert "| 4 | 2 | production |" in said(sim_scale.EXPERIMENT, records)
+    text = said(sim_scale.EXPERIMENT, records)
+    assert "| 4 | 2 | production |" in text and text.count("\n") == 4, "repeated runs are one row"
     assert records[0].result["weight_changes"] == 0
     assert records[0].result["loaded_share"] == pytest.approx(0.25)
 
