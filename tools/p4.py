@@ -46,9 +46,9 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def sources() -> dict[str, str]:
-    """Hashes of all sources of the v1model program, by path from the repository's root."""
-    folders = ("common", "stages", "v1model")
+def sources(target: str = "v1model") -> dict[str, str]:
+    """Hashes of all sources of a target's program, by path from the repository's root."""
+    folders = ("common", "stages", target)
     paths = sorted(path for folder in folders for path in (P4SRC / folder).rglob("*.p4"))
     return {str(path.relative_to(ROOT)): sha256(path) for path in paths}
 
@@ -66,12 +66,10 @@ def compiler() -> str:
 
 def enlarge(root: Path) -> None:
     """Edits a copy of the sources: LARGE in place of the usual sizes. P4Error where a size is not found."""
-    common = root / "p4src/common"
+    sizes, slots = root / "p4src/common/sizes.p4", root / "p4src/v1model/externs/pins.p4"
     slot_bits = (LARGE["CONNECTION_SLOTS"] - 1).bit_length()
-    edits = [
-        (common / "sizes.p4", rf"(const bit<32> {name}\s*= )\d+;", rf"\g<1>{size};") for name, size in LARGE.items()
-    ]
-    edits.append((common / "types.p4", r"typedef bit<\d+> pin_slot_t;", f"typedef bit<{slot_bits}> pin_slot_t;"))
+    edits = [(sizes, rf"(const bit<32> {name}\s*= )\d+;", rf"\g<1>{size};") for name, size in LARGE.items()]
+    edits.append((slots, r"typedef bit<\d+> pin_slot_t;", f"typedef bit<{slot_bits}> pin_slot_t;"))
     for path, pattern, replacement in edits:
         text, count = re.subn(pattern, replacement, path.read_text())
         if count != 1:

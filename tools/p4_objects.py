@@ -55,9 +55,10 @@ SIZE = re.compile(r"const bit<32> (\w+)\s*= (\d+);")
 KEY_FIELD = re.compile(r':\s*(\w+)\s+@name\("(\w+)"\)')
 
 
-def constants(p4src: Path) -> dict[str, int]:
-    """The sizes of common/sizes.p4 by name."""
-    return {name: int(value) for name, value in SIZE.findall((p4src / "common/sizes.p4").read_text())}
+def constants(p4src: Path, target: str) -> dict[str, int]:
+    """The sizes of common/sizes.p4 and of a target's own main files, by name."""
+    paths = [p4src / "common/sizes.p4", *sorted((p4src / target).glob("*.p4"))]
+    return {name: int(value) for path in paths for name, value in SIZE.findall(path.read_text())}
 
 
 def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
@@ -89,10 +90,17 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
     """The objects of a target's program by kind and name: those of the stages and its own."""
-    sizes = constants(p4src)
+    sizes = constants(p4src, target)
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
     found = [each for path in paths for each in in_source(path.read_text(), sizes)]
     return by_name(found)
+
+
+def full_names(path: Path) -> set[str]:
+    """The full names of what a compiled program has, as a controller looks it up."""
+    info = text_format.Parse(path.read_text(), p4i.P4Info())
+    lists = (info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles)
+    return {each.preamble.name for objects in lists for each in objects}
 
 
 def of_p4info(path: Path) -> dict[tuple[str, str], Object]:

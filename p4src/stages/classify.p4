@@ -71,9 +71,15 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        meta.flow.src = hdr.ipv4.src;
-        meta.flow.dst = hdr.ipv4.dst;
-        meta.flow.protocol = hdr.ipv4.protocol;
+        if (meta.icmp_error == 1) {
+            meta.flow.src = hdr.inner_ipv4.dst;
+            meta.flow.dst = hdr.inner_ipv4.src;
+            meta.flow.protocol = hdr.inner_ipv4.protocol;
+        } else {
+            meta.flow.src = hdr.ipv4.src;
+            meta.flow.dst = hdr.ipv4.dst;
+            meta.flow.protocol = hdr.ipv4.protocol;
+        }
         if (hdr.tcp.isValid()) {
             meta.flow.src_port = hdr.tcp.src_port;
             meta.flow.dst_port = hdr.tcp.dst_port;
@@ -82,7 +88,11 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
             } else if (hdr.tcp.fin == 1) {
                 meta.event = Event.fin;
             } else if (hdr.tcp.syn == 1) {
-                meta.event = hdr.tcp.ack == 1 ? Event.syn_ack : Event.syn;
+                if (hdr.tcp.ack == 1) {
+                    meta.event = Event.syn_ack;
+                } else {
+                    meta.event = Event.syn;
+                }
             } else if (meta.payload != 0) {
                 meta.event = Event.payload;
             } else {
@@ -92,9 +102,6 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
             meta.flow.src_port = hdr.udp.src_port;
             meta.flow.dst_port = hdr.udp.dst_port;
         } else if (meta.icmp_error == 1) {
-            meta.flow.src = hdr.inner_ipv4.dst;
-            meta.flow.dst = hdr.inner_ipv4.src;
-            meta.flow.protocol = hdr.inner_ipv4.protocol;
             meta.flow.src_port = hdr.inner_transport.dst_port;
             meta.flow.dst_port = hdr.inner_transport.src_port;
         }

@@ -114,13 +114,33 @@ control Connections(inout metadata_t meta) {
         bit<1> claimed_2 = 0;
         key_1.apply(slot_1, op, fingerprint, oldest, stamp, hit_1, claimed_1);
         if (hit_1 == 0) {
-            KeyOp op_2 = op;
-            if (claimed_1 == 1) {
-                op_2 = KeyOp.look_live;
-            }
             if (claimed_1 == 0 || op == KeyOp.claim) {
-                key_2.apply(slot_2, op_2, fingerprint, oldest, stamp, hit_2, claimed_2);
+                key_2.apply(slot_2, op, claimed_1, fingerprint, oldest, stamp, hit_2, claimed_2);
             }
+        }
+
+        // The state's step: from `expected`, and only from there, to `next`.
+        PinState expected = PinState.closing;
+        PinState next = PinState.closing;
+        bit<1> force = 0;
+        if (meta.event == Event.syn) {
+            next = PinState.pending;
+        } else if (meta.event == Event.fin || meta.event == Event.reset) {
+            force = 1;
+        } else if (meta.path == Path.from_server && meta.event == Event.syn_ack) {
+            expected = PinState.pending;
+            next = PinState.answered;
+        } else if (meta.path == Path.to_service && meta.event != Event.none) {
+            expected = PinState.answered;
+            next = PinState.established;
+        }
+        PinState next_2 = next;
+        bit<1> force_2 = force;
+        if (claimed_1 == 1) {
+            next_2 = PinState.closing;
+            force_2 = 1;
+        } else if (claimed_2 == 1) {
+            force_2 = 1;
         }
 
         // The pin: way 2 first, for way 1 may inherit it.
@@ -142,56 +162,39 @@ control Connections(inout metadata_t meta) {
             meta.pinned = 0;
         }
 
-        // The state's step: from `expected`, and only from there, to `next`.
-        PinState expected = PinState.closing;
-        PinState next = PinState.closing;
-        bit<1> force = 0;
-        if (meta.event == Event.syn) {
-            next = PinState.pending;
-        } else if (meta.event == Event.fin || meta.event == Event.reset) {
-            force = 1;
-        } else if (meta.path == Path.from_server && meta.event == Event.syn_ack) {
-            expected = PinState.pending;
-            next = PinState.answered;
-        } else if (meta.path == Path.to_service && meta.event != Event.none) {
-            expected = PinState.answered;
-            next = PinState.established;
-        }
         if (meta.pinned == 1) {
-            PinState before = PinState.pending;
+            PinState before_1 = PinState.pending;
+            PinState before_2 = PinState.pending;
             if (hit_2 == 1 || claimed_2 == 1) {
-                PinState next_2 = next;
-                bit<1> force_2 = force;
-                if (claimed_1 == 1) {
-                    next_2 = PinState.closing;
-                    force_2 = 1;
-                } else if (claimed_2 == 1) {
-                    force_2 = 1;
-                }
-                state_2.apply(slot_2, expected, next_2, force_2, before);
+                state_2.apply(slot_2, expected, next_2, force_2, before_2);
             }
-            PinState state_before = before;
             if (claimed_1 == 1) {
                 // Claimed by a SYN: a connection that was closing in way 2 begins anew.
                 PinState inherited = PinState.pending;
-                if (before != PinState.closing) {
-                    inherited = before;
+                if (before_2 != PinState.closing) {
+                    inherited = before_2;
                 }
-                state_1.apply(slot_1, expected, inherited, 1, state_before);
-                before = inherited;
+                state_1.apply(slot_1, expected, inherited, 1, before_1);
+                meta.state = inherited;
+                if (before_1 != PinState.closing && meta.second_pass == 0) {
+                    meta.evicted = server_before;
+                }
             } else if (hit_1 == 1) {
-                state_1.apply(slot_1, expected, next, force, before);
-            }
-            if (meta.claimed == 0) {
-                meta.state = before;
-            }
-            if ((claimed_1 == 1 || claimed_2 == 1) && state_before != PinState.closing && meta.second_pass == 0) {
+                state_1.apply(slot_1, expected, next, force, before_1);
+                meta.state = before_1;
+            } else if (hit_2 == 1) {
+                meta.state = before_2;
+            } else if (before_2 != PinState.closing && meta.second_pass == 0) {
                 meta.evicted = server_before;
             }
         }
 
         if (meta.path == Path.to_service) {
-            meta.server = meta.pinned == 1 ? pin : meta.stable_choice;
+            if (meta.pinned == 1) {
+                meta.server = pin;
+            } else {
+                meta.server = meta.stable_choice;
+            }
             if (meta.event == Event.syn && meta.refused == 1 && meta.pinned == 0) {
                 meta.verdict.drop = DropReason.admission_refused;
                 meta.path = Path.done;

@@ -2,9 +2,10 @@
 // service, one server, or a host that is no service at all.
 //
 //   reads  event, path, inside, flow, refused, second_pass
-//   writes request, destination, refused, returning, answer_reset; of a routed SYN, path
+//   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
-//   drops  admission_refused (routed; for a service the connection table decides, a pinned connection's SYN passes)
+//
+// What is refused is dropped later: of a service by connections, for a pinned connection's SYN passes; of others by requests.
 //
 //     destination_limit: green ---------------> admitted, and its client remembered
 //            |
@@ -56,20 +57,18 @@ control Destinations(inout metadata_t meta) {
     apply {
         if (meta.event == Event.syn && meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
             meta.request = 1;
-            if (destinations.apply().hit && meta.refused == 0) {
-                anybody.apply(meta.destination, meta.refused);
-                if (remember != 0) {
-                    bit<1> known;
-                    age();
-                    clients.apply(meta.flow.src, meta.flow.dst, ~meta.refused, oldest, meta.now, known);
-                    if (known == 1) {
-                        known_clients.apply(meta.destination, meta.refused);
-                        meta.returning = ~meta.refused;
+            if (destinations.apply().hit) {
+                if (meta.refused == 0) {
+                    anybody.apply(meta.destination, meta.refused);
+                    if (remember != 0) {
+                        bit<1> known;
+                        age();
+                        clients.apply(meta.flow.src, meta.flow.dst, meta.refused, oldest, meta.now, known);
+                        if (known == 1) {
+                            known_clients.apply(meta.destination, meta.refused);
+                            meta.returning = ~meta.refused;
+                        }
                     }
-                }
-                if (meta.refused == 1 && meta.path == Path.routed) {
-                    meta.verdict.drop = DropReason.admission_refused;
-                    meta.path = Path.done;
                 }
             }
         }

@@ -84,17 +84,19 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (routes.apply().hit && neighbours.apply().hit) {
-            egress_vlan.apply();
-            if (vlan != 0) {
-                if (!hdr.vlan.isValid()) {
-                    hdr.vlan.setValid();
-                    hdr.vlan.priority = 0;
-                    hdr.vlan.drop_eligible = 0;
-                    hdr.vlan.type = ETHERTYPE_IPV4;
-                    hdr.ethernet.type = ETHERTYPE_VLAN;
+        if (routes.apply().hit) {
+            if (neighbours.apply().hit) {
+                egress_vlan.apply();
+                if (vlan != 0) {
+                    if (!hdr.vlan.isValid()) {
+                        hdr.vlan.setValid();
+                        hdr.vlan.priority = 0;
+                        hdr.vlan.drop_eligible = 0;
+                        hdr.vlan.type = ETHERTYPE_IPV4;
+                        hdr.ethernet.type = ETHERTYPE_VLAN;
+                    }
+                    hdr.vlan.id = vlan;
                 }
-                hdr.vlan.id = vlan;
             }
         }
     }

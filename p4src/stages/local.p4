@@ -9,7 +9,7 @@
 #define SLUICE_STAGES_LOCAL_P4
 
 control Local(inout headers_t hdr, inout metadata_t meta) {
-    ipv4_t address = hdr.ipv4.dst;
+    ipv4_t address;
 
     @id(0x01000007)
     action is_owned() { }
@@ -50,8 +50,10 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.path == Path.arp) {
+        if (hdr.arp.isValid()) {
             address = hdr.arp.target;
+        } else {
+            address = hdr.ipv4.dst;
         }
         bool ours = owned.apply().hit;
 
@@ -67,6 +69,8 @@ control Local(inout headers_t hdr, inout metadata_t meta) {
                     meta.verdict.drop = DropReason.arp_ignored;
                 }
             }
+        } else if (meta.path != Path.ipv4) {
+            return;                 // a target may look up beforehand whether it is ours
         } else if (!ours) {
             meta.path = Path.routed;
         } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {

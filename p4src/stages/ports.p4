@@ -1,7 +1,7 @@
 // Ports: is this frame for the router, and which protocol is it?
 //
 //   reads  ethernet, which of arp and ipv4 is valid, ingress_port
-//   writes router_mac, inside, path
+//   writes router_mac, inside; path, of what is dropped
 //   keys   ports: ingress port -> the router's MAC address there, and whether servers or protected hosts are behind it
 //   drops  port_unknown, not_for_us, unsupported
 #ifndef SLUICE_STAGES_PORTS_P4
@@ -16,9 +16,7 @@ control Ports(in headers_t hdr, inout metadata_t meta) {
 
     @defaultonly
     @id(0x01000002)
-    action unknown_port() {
-        meta.verdict.drop = DropReason.port_unknown;
-    }
+    action unknown_port() { }
 
     @id(0x02000001)
     table ports {
@@ -30,16 +28,13 @@ control Ports(in headers_t hdr, inout metadata_t meta) {
 
     apply {
         if (!ports.apply().hit) {
+            meta.verdict.drop = DropReason.port_unknown;
             meta.path = Path.done;
         } else if ((hdr.ethernet.dst[47:16] != meta.router_mac[47:16] || hdr.ethernet.dst[15:0] != meta.router_mac[15:0])
                    && !(hdr.arp.isValid() && hdr.ethernet.dst[47:16] == 0xffffffff && hdr.ethernet.dst[15:0] == 0xffff)) {
             meta.verdict.drop = DropReason.not_for_us;
             meta.path = Path.done;
-        } else if (hdr.arp.isValid()) {
-            meta.path = Path.arp;
-        } else if (hdr.ipv4.isValid()) {
-            meta.path = Path.ipv4;
-        } else {
+        } else if (!hdr.arp.isValid() && !hdr.ipv4.isValid()) {
             meta.verdict.drop = DropReason.unsupported;
             meta.path = Path.done;
         }

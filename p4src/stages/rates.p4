@@ -32,6 +32,8 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
     rate_fingerprint_t in_sample;
     rate_time_t last;
     rate_time_t whole;
+    rate_time_t slot_time;
+    rate_time_t oldest;
     rate_time_t now_whole;
     rate_time_t last_whole;
     rate_time_t passed;
@@ -59,6 +61,12 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
     action sample() {
         in_sample = fingerprint & mask;
         whole = -step;
+        slot_time = step << 5;
+    }
+
+    @hidden
+    action age() {
+        oldest = meta.clock - slot_time;
     }
 
     // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
@@ -101,7 +109,8 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
                 if (in_sample == 0) {
                     bit<1> hit;
                     bit<1> claimed;
-                    flow.apply(slot, fingerprint, meta.clock - (step << 5), meta.clock, hit, claimed, last);
+                    age();
+                    flow.apply(slot, fingerprint, oldest, meta.clock, hit, claimed, last);
 
                     cut();
                     pass();

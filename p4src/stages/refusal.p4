@@ -22,12 +22,25 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
         hdr.ipv4.dst = meta.flow.src;
     }
 
+    bit<32> length;
+
+    // A SYN takes one number itself. (Of three numbers a sum is two steps, and an action does one.)
+    @hidden
+    action count_syn() {
+        hdr.tcp.acknowledgement = hdr.tcp.sequence + 1;
+        length = (bit<32>)meta.payload;
+    }
+
+    @hidden
+    action count_payload() {
+        hdr.tcp.acknowledgement = hdr.tcp.acknowledgement + length;
+    }
+
     // Its checksum is computed anew by the target: nothing of it is as it was.
     @hidden
     action reset() {
         hdr.tcp.src_port = meta.flow.dst_port;
         hdr.tcp.dst_port = meta.flow.src_port;
-        hdr.tcp.acknowledgement = hdr.tcp.sequence + (bit<32>)meta.payload + 1;
         hdr.tcp.sequence = 0;
         hdr.tcp.data_offset = 5;
         hdr.tcp.reserved = 0;
@@ -45,6 +58,8 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.answer_reset == 1 && hdr.ipv4.more_fragments == 0) {
             reflect();
+            count_syn();
+            count_payload();
             reset();
             meta.verdict.egress_port = meta.ingress_port;
             meta.verdict.drop = DropReason.admission_reset;

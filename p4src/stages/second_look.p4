@@ -2,7 +2,7 @@
 // this covers the seconds between.
 //
 //   reads  event, path, pinned, claimed, state, evicted, server, choice, other and their weights, second_pass
-//   writes choose_again, second_pass, preferred, path; the open connections of each server (load_*, load_evicted)
+//   writes choose_again, second_pass, preferred; the open connections of each server (load_*, load_evicted)
 //
 //     first pass                                     second pass
 //     SYN claims a slot for its choice               takes its own slot anew, for the preferred server
@@ -43,6 +43,8 @@ control SecondLook(inout metadata_t meta) {
             bit<32> other_load;
             cells.apply(meta.server, other, change, load, other_load);
             if (look == 1) {
+                meta.choose_again = 1;
+                meta.second_pass = 1;
                 bit<32> stale;
                 bit<32> other_stale;
                 stale_cells.apply(meta.server, other, stale, other_stale);
@@ -57,10 +59,11 @@ control SecondLook(inout metadata_t meta) {
                 }
                 bit<1> other_is;
                 lighter.apply(load, meta.choice_weight, other_load, meta.other_weight, other_is);
-                meta.preferred = other_is == 1 ? other : meta.server;
-                meta.choose_again = 1;
-                meta.second_pass = 1;
-                meta.path = Path.done;
+                if (other_is == 1) {
+                    meta.preferred = other;
+                } else {
+                    meta.preferred = meta.server;
+                }
             }
         }
         if (meta.evicted != 0) {

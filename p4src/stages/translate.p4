@@ -20,10 +20,7 @@ control Translate(inout headers_t hdr, inout metadata_t meta) {
 
     @defaultonly
     @id(0x0100000b)
-    action unknown_server() {
-        meta.verdict.drop = DropReason.server_unknown;
-        meta.path = Path.done;
-    }
+    action unknown_server() { }
 
     @id(0x02000006)
     table servers {
@@ -36,14 +33,12 @@ control Translate(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.path == Path.to_service) {
             if (servers.apply().hit) {
-                if (meta.event != Event.syn || meta.second_pass == 1 || meta.claimed == 1 || meta.pinned == 0
-                        || meta.state != PinState.pending || meta.refused == 1 || meta.choice == 0) {
-                    meta.choose_again = 0;
-                }
-                if (meta.choose_again == 1) {
+                if (meta.choose_again == 1 && meta.event == Event.syn && meta.second_pass == 0 && meta.claimed == 0
+                        && meta.pinned == 1 && meta.state == PinState.pending && meta.refused == 0 && meta.choice != 0) {
                     meta.second_pass = 1;
                     meta.path = Path.done;
                 } else {
+                    meta.choose_again = 0;
                     meta.replaced = meta.connection.service;
                     meta.replaced_port = meta.connection.service_port;
                     hdr.ipv4.dst = meta.endpoint;
@@ -56,6 +51,9 @@ control Translate(inout headers_t hdr, inout metadata_t meta) {
                         hdr.inner_transport.src_port = meta.endpoint_port;
                     }
                 }
+            } else {
+                meta.verdict.drop = DropReason.server_unknown;
+                meta.path = Path.done;
             }
         } else {
             meta.replaced = meta.flow.src;

@@ -13,6 +13,9 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
         meta.path = Path.done;
     }
 
+    Bytes() of_header;
+    Bytes() of_tcp_header;
+
     bit<16> header_length;
     bit<16> tcp_length;
     bit<16> body;
@@ -24,8 +27,6 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
     // Of two fields, |-| says which is larger: hardware compares with constants only, and an action of it does one step.
     @hidden
     action measure() {
-        header_length = (bit<16>)hdr.ipv4.ihl << 2;
-        tcp_length = (bit<16>)hdr.tcp.data_offset << 2;
         frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
     }
 
@@ -47,6 +48,8 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
+        of_header.apply(hdr.ipv4.ihl, header_length);
+        of_tcp_header.apply(hdr.tcp.data_offset, tcp_length);
         measure();
         open_packet();
         open_body();

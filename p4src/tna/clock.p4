@@ -4,6 +4,9 @@
 #ifndef SLUICE_TNA_CLOCK_P4
 #define SLUICE_TNA_CLOCK_P4
 
+// Where the count of turns begins, so that no time is before TICK_BASE: four turns of 2^22 ticks are just that.
+const bit<32> FIRST_TURN = 4;
+
 struct turns_t {
     bit<32> last;                 // the clock at the latest packet, in 2^20 ns: 28 bits
     bit<32> turns;
@@ -13,7 +16,7 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
     bit<32> time;
     bit<32> turns;
 
-    Register<turns_t, bit<1>>(1, { 0, 0 }) clock_turns;
+    Register<turns_t, bit<1>>(1, { 0, FIRST_TURN }) clock_turns;
     RegisterAction<turns_t, bit<1>, bit<32>>(clock_turns) count_turns = {
         // Half a turn behind: the clock has wrapped. Half a turn ahead: this packet was overtaken by one from behind the wrap. What is given
         // is the count before: a unit gives 0 for a word that it might have changed and has not. So the first packet of a turn
@@ -40,17 +43,10 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
         clock = turns[3:0] ++ nanoseconds[47:20];
     }
 
-    @hidden
-    action add_base() {
-        now = now + TICK_BASE;
-        clock = clock + TICK_BASE;
-    }
-
     apply {
         shorten();
         turns = count_turns.execute(0);
         join();
-        add_base();
     }
 }
 

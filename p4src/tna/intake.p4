@@ -14,11 +14,9 @@ control Intake(inout headers_t hdr, inout ingress_metadata_t meta, in ingress_in
         meta.sluice.ingress_port = (bit<16>)intrinsic.ingress_port;
         meta.sluice.ipv4_room = 0xffff;
         clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);
-        meta.sluice.path = Path.ipv4;
         if (hdr.packet_out.isValid()) {
             meta.sluice.verdict.egress_port = hdr.packet_out.egress_port;
             hdr.packet_out.setInvalid();
-            meta.sluice.path = Path.done;
         } else if (intrinsic.ingress_port == TNA_CPU_PORT) {
             meta.sluice.verdict.drop = DropReason.cpu_header;
         } else if (meta.sluice.verdict.drop == DropReason.none) {
@@ -26,10 +24,14 @@ control Intake(inout headers_t hdr, inout ingress_metadata_t meta, in ingress_in
                 meta.sluice.verdict.drop = DropReason.truncated;
             } else if (meta.ipv4_checksum_wrong) {
                 meta.sluice.verdict.drop = DropReason.ipv4_checksum;
+            } else {
+                meta.received = 1;
+                if (hdr.arp.isValid()) {
+                    meta.sluice.path = Path.arp;
+                } else {
+                    meta.sluice.path = Path.ipv4;
+                }
             }
-        }
-        if (meta.sluice.verdict.drop != DropReason.none) {
-            meta.sluice.path = Path.done;
         }
     }
 }

@@ -11,6 +11,7 @@
 #include "target.p4"
 #include "clock.p4"
 
+#include "externs/lengths.p4"
 #include "externs/counters.p4"
 #include "externs/meters.p4"
 #include "externs/choice.p4"
@@ -77,11 +78,14 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     apply {
         intake.apply(hdr, all, intrinsic, from_parser);
 
-        if (meta.path != Path.done)                                         ports.apply(hdr, meta);
-        if (meta.path == Path.ipv4)                                         validate.apply(hdr, meta);
-        if (meta.path == Path.ipv4)                                         classify.apply(hdr, meta);
-        if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
+        // What a frame is for is looked up side by side with whether it is any good. The later verdict holds, so that the order of
+        // reasons to drop is as on every target: ports before validate, validate before the rest.
+        if (all.received == 1 && hdr.ipv4.isValid())                        classify.apply(hdr, meta);
+        if (all.received == 1)                                              local.apply(hdr, meta);
+        if (all.received == 1 && hdr.ipv4.isValid())                        validate.apply(hdr, meta);
+        if (all.received == 1)                                              ports.apply(hdr, meta);
         if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
+        else if (meta.verdict.drop != DropReason.none)                      meta.verdict.punt = PuntReason.none;
 
         if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(hdr, meta);
         if (meta.path == Path.to_service)                                   admission.apply(meta);
@@ -112,7 +116,10 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
                      inout egress_intrinsic_metadata_for_deparser_t for_deparser,
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
     Unbridge() unbridge;
+    // A controller is to find them by the names that they have on every target.
+    @name(".SluiceIngress.ledger")
     Ledger() ledger;
+    @name(".SluiceIngress.rates")
     Rates() rates;
 
     apply {

@@ -5,6 +5,10 @@
 // The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
 const PortId_t TNA_CPU_PORT = 192;
 
+// Slots per way of the connection table, in place of CONNECTION_SLOTS. A register lies in one stage, and a stage has 48 map RAMs: of
+// 64-bit cells, 2^16 take 33 of them, and 2^17 would take 65.
+const bit<32> TNA_CONNECTION_SLOTS = 65536;
+
 // Times that are compared in a stateful unit together with two others: parameters of the register (BF Runtime), not of the stage's
 // table (P4Runtime), whose own must agree with them.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
@@ -50,6 +54,7 @@ struct ingress_metadata_t {
     resubmitted_h resubmitted;    // of a second pass; parser
     bridge_h      bridge;         // valid when egress has something to count; bridge
     bool          ipv4_checksum_wrong; // parser
+    bit<1>        received;       // a frame to look at; intake
     change_t      change;         // of the transport, or of the ICMP message; checksums
     bit<32>       acknowledged;   // one more word of a reset; checksums
     bit<32>       icmp_less;      // the words that an ICMP error's checksum changes by: a complement,

@@ -11,7 +11,11 @@ control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_
             meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
         }
         meta.clock = intrinsic.ingress_global_timestamp[41:10] + TICK_BASE;
-        meta.path = Path.ipv4;
+        if (hdr.arp.isValid()) {
+            meta.path = Path.arp;
+        } else {
+            meta.path = Path.ipv4;
+        }
         if (intrinsic.parser_error == error.UnsupportedHeader) {
             meta.verdict.drop = DropReason.unsupported;
         } else if (intrinsic.parser_error == error.Ipv4Header) {

@@ -8,6 +8,7 @@
 #include "../common/headers.p4"
 #include "../common/metadata.p4"
 
+#include "externs/lengths.p4"
 #include "externs/counters.p4"
 #include "externs/meters.p4"
 #include "externs/choice.p4"
@@ -83,16 +84,17 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
         if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
         if (meta.pinned == 1)                                               second_look.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
-
-        if (meta.path != Path.done)                                         forward.apply(hdr, meta);
-        if (meta.path != Path.done)                                         ledger.apply(meta);
-        if (meta.path == Path.from_server
-            || (meta.path == Path.routed && meta.inside == 1))              rates.apply(hdr, meta);
 
         if (meta.choose_again == 1) {
             resubmit_preserving_field_list(1);
         } else {
+            if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
+
+            if (meta.path != Path.done)                                         forward.apply(hdr, meta);
+            if (meta.path != Path.done)                                         ledger.apply(meta);
+            if (meta.path == Path.from_server
+                || (meta.path == Path.routed && meta.inside == 1))              rates.apply(hdr, meta);
+
             verdict.apply(hdr, meta, intrinsic);
         }
     }

@@ -11,7 +11,8 @@ from tools import p4
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(p4.P4SRC / "common", tmp_path / "p4src/common")
+    for folder in ("common", "v1model"):
+        shutil.copytree(p4.P4SRC / folder, tmp_path / "p4src" / folder)
     return tmp_path
 
 
@@ -22,7 +23,7 @@ def test_sizes_and_slot_type_grow_together(copy: Path) -> None:
         assert re.search(rf"const bit<32> {name}\s*= {size};", sizes)
     assert (
         f"typedef bit<{p4.LARGE['CONNECTION_SLOTS'].bit_length() - 1}> pin_slot_t;"
-        in (copy / "p4src/common/types.p4").read_text()
+        in (copy / "p4src/v1model/externs/pins.p4").read_text()
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from tools import p4_objects, target_contract
 from tools.p4_objects import P4SRC, Object
 
-REGISTER = ("register", "pin_key_1")
+REGISTER = ("register", "ledger_syn")
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def test_sources_say_what_p4info_says(v1model: dict[tuple[str, str], Object]) ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"number": 7}, "register pin_key_1: @id 0x1 on v1model, 0x7 on Tofino"),
-        ({"size": 65536}, "register pin_key_1: size 131072 on v1model, 65536 on Tofino"),
+        ({"number": 7}, "register ledger_syn: @id 0x10 on v1model, 0x7 on Tofino"),
+        ({"size": 65535}, "register ledger_syn: size 1024 on v1model, 65535 on Tofino"),
     ],
 )
 def test_a_difference_is_named(
@@ -63,8 +63,23 @@ def test_what_is_missing_or_new_is_named(
 ) -> None:
     less_tofino = {where: each for where, each in tofino.items() if where != REGISTER}
     less_v1model = {where: each for where, each in v1model.items() if where != REGISTER}
-    assert target_contract.differences(v1model, less_tofino) == ["register pin_key_1: not on Tofino"]
-    assert target_contract.differences(less_v1model, tofino) == ["register pin_key_1: not on v1model"]
+    assert target_contract.differences(v1model, less_tofino) == ["register ledger_syn: not on Tofino"]
+    assert target_contract.differences(less_v1model, tofino) == ["register ledger_syn: not on v1model"]
+
+
+def test_what_only_a_compiled_program_has_is_allowed_where_it_is_needed(
+    v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]
+) -> None:
+    clock = Object("register", 0x123456, "clock_turns", 1)
+    own = {
+        where: replace(each, number=0x200000 + each.number) if each.kind in target_contract.OWN_IDS else each
+        for where, each in tofino.items()
+    }
+    assert target_contract.compiled_differences(v1model, {**own, ("register", "clock_turns"): clock}) == []
+    (said,) = target_contract.compiled_differences(v1model, own)
+    assert said.startswith("register clock_turns: allowed in Tofino's P4Info, and is not there")
+    said_of_all = target_contract.compiled_differences(v1model, {**tofino, ("register", "clock_turns"): clock})
+    assert len(said_of_all) == len(target_contract.OWN_IDS)
 
 
 def test_an_allowance_that_is_not_needed_is_named(
@@ -73,6 +88,9 @@ def test_an_allowance_that_is_not_needed_is_named(
     without = {where: each for where, each in tofino.items() if where != ("register", "rate_last")}
     (said,) = target_contract.differences(v1model, without)
     assert said.startswith("register rate_last: allowed to be on Tofino only, and is not")
+    where = ("register", "pin_key_1")
+    (said,) = target_contract.differences(v1model, {**tofino, where: v1model[where]})
+    assert said.startswith("register pin_key_1: allowed another size on Tofino, and has none")
 
 
 def test_another_parameter_and_a_stage_left_out_are_named(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@
 
 typedef bit<16> client_slot_t;       // ADMITTED_CLIENTS in sizes.p4
 
-// With `admit` the client takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
+// A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
 // before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
 // the client's address, so that no two clients of a destination are taken for each other.
-control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit, in ticks_t oldest, in ticks_t now,
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
     bit<32> key;
@@ -47,7 +47,7 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit
     apply {
         known = 0;
         key = hash.get({ client, destination });
-        if (admit == 1) {
+        if (refused == 0) {
             write_client.execute(key[15:0]);
             write_stamp.execute(key[15:0]);
         } else {

@@ -10,6 +10,7 @@ control Logarithm(in bit<32> number, out bit<16> logarithm) {
         logarithm = value;
     }
 
+    @hidden
     table logarithms {
         key = { number : ternary @name("number"); }
         actions = { is; }

@@ -9,7 +9,10 @@ control AdmissionMeter(in service_id_t service, out bit<1> refused) {
 
     apply {
         bit<8> colour = admission.execute(service);
-        refused = colour == 3 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 3) {
+            refused = 1;
+        }
     }
 }
 
@@ -20,7 +23,10 @@ control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
 
     apply {
         bit<8> colour = destination_limit.execute(destination);
-        refused = colour == 3 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 3) {
+            refused = 1;
+        }
     }
 }
 
@@ -31,7 +37,10 @@ control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
 
     apply {
         bit<8> colour = returning_limit.execute(destination);
-        refused = colour == 3 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 3) {
+            refused = 1;
+        }
     }
 }
 
@@ -42,7 +51,10 @@ control PuntMeter(in PuntReason reason, out bit<1> limited) {
 
     apply {
         bit<8> colour = punt_limit.execute((bit<8>)reason);
-        limited = colour == 3 ? 1w1 : 1w0;
+        limited = 0;
+        if (colour == 3) {
+            limited = 1;
+        }
     }
 }
 

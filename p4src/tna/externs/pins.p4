@@ -3,6 +3,8 @@
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
+typedef bit<16> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
+
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
 // exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
 control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
@@ -34,34 +36,37 @@ const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
 // The first comparison of every operation is that of the fingerprints, the second that of the times.
-void understand(in KeyOp op, in compared_t result, out bit<1> hit, out bit<1> claimed) {
-    hit = 0;
-    claimed = 0;
-    if (op == KeyOp.claim) {
-        if (result == ONLY_SECOND || result == BOTH) {
-            claimed = 1;
-        } else if (result == ONLY_FIRST) {
-            hit = 1;
-        }
-    } else if (op == KeyOp.look_live) {
-        if (result == ONLY_FIRST) {
-            hit = 1;
-        }
-    } else if (result == ONLY_FIRST || result == BOTH) {
-        if (op == KeyOp.renew) {
-            claimed = 1;
-        } else {
-            hit = 1;
+control Understand(in KeyOp op, in compared_t result, out bit<1> hit, out bit<1> claimed) {
+    apply {
+        hit = 0;
+        claimed = 0;
+        if (op == KeyOp.claim) {
+            if (result == ONLY_SECOND || result == BOTH) {
+                claimed = 1;
+            } else if (result == ONLY_FIRST) {
+                hit = 1;
+            }
+        } else if (op == KeyOp.look_live) {
+            if (result == ONLY_FIRST) {
+                hit = 1;
+            }
+        } else if (result == ONLY_FIRST || result == BOTH) {
+            if (op == KeyOp.renew) {
+                claimed = 1;
+            } else {
+                hit = 1;
+            }
         }
     }
 }
 
 control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
                 out bit<1> hit, out bit<1> claimed) {
+    Understand() understand;
     compared_t result = 0;
 
     @id(0x01)
-    Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
+    Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
     // The time of a pending connection: as in the stage's timers, which cannot reach it.
     RegisterParam<bit<32>>(PENDING_TICKS) pending_1;
 
@@ -107,16 +112,18 @@ control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
         } else {
             result = look.execute(slot);
         }
-        understand(op, result, hit, claimed);
+        understand.apply(op, result, hit, claimed);
     }
 }
 
-control PinKey2(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out bit<1> hit, out bit<1> claimed) {
+// `look_only`: way 1 was claimed, and this way may only be looked at.
+control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerprint_t fingerprint, in ticks_t oldest,
+                in ticks_t stamp, out bit<1> hit, out bit<1> claimed) {
+    Understand() understand;
     compared_t result = 0;
 
     @id(0x02)
-    Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
+    Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
     // The time of a pending connection: as in the stage's timers, which cannot reach it.
     RegisterParam<bit<32>>(PENDING_TICKS) pending_2;
 
@@ -153,23 +160,32 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
     };
 
     apply {
-        if (op == KeyOp.claim) {
-            result = claim.execute(slot);
-        } else if (op == KeyOp.touch || op == KeyOp.renew) {
-            result = touch.execute(slot);
-        } else if (op == KeyOp.close) {
-            result = close.execute(slot);
-        } else {
+        hit = 0;
+        claimed = 0;
+        if (look_only == 1) {
             result = look.execute(slot);
+            if (result == ONLY_FIRST) {
+                hit = 1;
+            }
+        } else {
+            if (op == KeyOp.claim) {
+                result = claim.execute(slot);
+            } else if (op == KeyOp.touch || op == KeyOp.renew) {
+                result = touch.execute(slot);
+            } else if (op == KeyOp.close) {
+                result = close.execute(slot);
+            } else {
+                result = look.execute(slot);
+            }
+            understand.apply(op, result, hit, claimed);
         }
-        understand(op, result, hit, claimed);
     }
 }
 
-// A server cell: takes `pin` when the slot was claimed, gives it otherwise. Says what it was before.
-control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
+// A server cell: takes `pin` when the slot was claimed, and says what it was before; gives it otherwise.
+control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
     @id(0x03)
-    Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_1;
+    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_1;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) take = {
         void apply(inout server_id_t cell, out server_id_t result) {
@@ -187,15 +203,14 @@ control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin,
         if (claimed == 1) {
             before = take.execute(slot);
         } else {
-            before = give.execute(slot);
-            pin = before;
+            pin = give.execute(slot);
         }
     }
 }
 
-control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
+control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
     @id(0x04)
-    Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_2;
+    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_2;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) take = {
         void apply(inout server_id_t cell, out server_id_t result) {
@@ -213,18 +228,15 @@ control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin,
         if (claimed == 1) {
             before = take.execute(slot);
         } else {
-            before = give.execute(slot);
-            pin = before;
+            pin = give.execute(slot);
         }
     }
 }
 
 // A state cell: goes to `next` from `expected`, or from anywhere by force; gives the state before.
 control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
-    bit<8> state;
-
     @id(0x05)
-    Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_1;
+    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_1;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) step = {
         void apply(inout bit<8> cell, out bit<8> result) {
@@ -243,19 +255,16 @@ control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in
 
     apply {
         if (force == 1) {
-            state = set.execute(slot);
+            before = (PinState)set.execute(slot);
         } else {
-            state = step.execute(slot);
+            before = (PinState)step.execute(slot);
         }
-        before = (PinState)state;
     }
 }
 
 control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
-    bit<8> state;
-
     @id(0x06)
-    Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_2;
+    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_2;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) step = {
         void apply(inout bit<8> cell, out bit<8> result) {
@@ -274,11 +283,10 @@ control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in
 
     apply {
         if (force == 1) {
-            state = set.execute(slot);
+            before = (PinState)set.execute(slot);
         } else {
-            state = step.execute(slot);
+            before = (PinState)step.execute(slot);
         }
-        before = (PinState)state;
     }
 }
 

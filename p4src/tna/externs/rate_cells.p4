@@ -37,10 +37,10 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
     RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) look = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
             bit<32> time = rate_slot_time.read();
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - now + time) < 0);
-            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(cell.f1 - now + time) < 0) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
+            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(cell.f1 - oldest) < 0) {
                 cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = now;
+                cell.f1 = oldest + time;
             }
         }
     };

@@ -5,10 +5,10 @@
 // A client of a destination: fingerprint above, stamp of its last admitted SYN below.
 typedef bit<48> admitted_client_t;
 
-// With `admit` the client takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
+// A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
 // before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
 // the client's address, so that no two clients of a destination are taken for each other.
-control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit, in ticks_t oldest, in ticks_t now,
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     @id(0x16000020)
     register<admitted_client_t>(ADMITTED_CLIENTS) admitted_clients;
@@ -19,10 +19,10 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> admit
         admitted_client_t cell;
         admitted_clients.read(cell, (bit<32>)key[15:0]);
         known = 0;
-        if (admit == 0 && cell[47:32] == key[31:16] && !later(oldest, cell[31:0])) {
+        if (refused == 1 && cell[47:32] == key[31:16] && !later(oldest, cell[31:0])) {
             known = 1;
         }
-        if (admit == 1 || known == 1) {
+        if (refused == 0 || known == 1) {
             cell = key[31:16] ++ now;
         }
         admitted_clients.write((bit<32>)key[15:0], cell);

@@ -10,7 +10,10 @@ control AdmissionMeter(in service_id_t service, out bit<1> refused) {
     apply {
         bit<2> colour;
         admission.execute_meter((bit<32>)service, colour);
-        refused = colour == 2 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 2) {
+            refused = 1;
+        }
     }
 }
 
@@ -22,7 +25,10 @@ control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
     apply {
         bit<2> colour;
         destination_limit.execute_meter((bit<32>)destination, colour);
-        refused = colour == 2 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 2) {
+            refused = 1;
+        }
     }
 }
 
@@ -34,7 +40,10 @@ control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
     apply {
         bit<2> colour;
         returning_limit.execute_meter((bit<32>)destination, colour);
-        refused = colour == 2 ? 1w1 : 1w0;
+        refused = 0;
+        if (colour == 2) {
+            refused = 1;
+        }
     }
 }
 
@@ -46,7 +55,10 @@ control PuntMeter(in PuntReason reason, out bit<1> limited) {
     apply {
         bit<2> colour;
         punt_limit.execute_meter((bit<32>)(bit<8>)reason, colour);
-        limited = colour == 2 ? 1w1 : 1w0;
+        limited = 0;
+        if (colour == 2) {
+            limited = 1;
+        }
     }
 }
 

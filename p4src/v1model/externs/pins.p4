@@ -3,6 +3,8 @@
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
+typedef bit<17> pin_slot_t;          // CONNECTION_SLOTS in sizes.p4
+
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
 // exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
 control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
@@ -59,44 +61,49 @@ control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
     }
 }
 
-control PinKey2(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out bit<1> hit, out bit<1> claimed) {
+// `look_only`: way 1 was claimed, and this way may only be looked at.
+control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerprint_t fingerprint, in ticks_t oldest,
+                in ticks_t stamp, out bit<1> hit, out bit<1> claimed) {
     @id(0x16000002)
     register<pin_key_t>(CONNECTION_SLOTS) pin_key_2;
 
     apply {
         pin_key_t cell;
         pin_key_2.read(cell, (bit<32>)slot);
-        step_key(op, fingerprint, oldest, stamp, cell, hit, claimed);
+        step_key(look_only == 1 ? KeyOp.look_live : op, fingerprint, oldest, stamp, cell, hit, claimed);
         pin_key_2.write((bit<32>)slot, cell);
     }
 }
 
-// A server cell: takes `pin` when the slot was claimed, gives it otherwise. Says what it was before.
-control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
+// A server cell: takes `pin` when the slot was claimed, and says what it was before; gives it otherwise.
+control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
     @id(0x16000003)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_1;
 
     apply {
-        pin_server_1.read(before, (bit<32>)slot);
+        server_id_t cell;
+        pin_server_1.read(cell, (bit<32>)slot);
         if (claimed == 1) {
+            before = cell;
             pin_server_1.write((bit<32>)slot, pin);
         } else {
-            pin = before;
+            pin = cell;
         }
     }
 }
 
-control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, out server_id_t before) {
+control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
     @id(0x16000004)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
 
     apply {
-        pin_server_2.read(before, (bit<32>)slot);
+        server_id_t cell;
+        pin_server_2.read(cell, (bit<32>)slot);
         if (claimed == 1) {
+            before = cell;
             pin_server_2.write((bit<32>)slot, pin);
         } else {
-            pin = before;
+            pin = cell;
         }
     }
 }
