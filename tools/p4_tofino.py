@@ -1,13 +1,15 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
-`build` needs a `p4c` on PATH that was built with the Tofino back end. It writes the P4Info (with P4Runtime's standard
-externs) and bfrt.json to p4src/build/tofino, and the compiler's report to results/tofino.
+`build` needs a `p4c-barefoot` on PATH. It writes P4Info (with P4Runtime's standard externs), bfrt.json and a manifest
+to p4src/build/tofino, and the compiler's report to results/tofino. P4Info and bfrt.json are what the front end makes:
+they are there, and are kept, when the back end does not come to its end; the manifest says what became of it.
 
-`check` runs p4c's front end over the program: syntax, names, types. That takes any p4c-bm2-ss, which refuses the
-architecture only behind its front end, and TNA's headers. It says nothing of the hardware: whether actions fit stateful
-units and stages is known after `build` only.
+`check` compares the artefacts with the manifest, and says when sources have changed since. Then it runs p4c's front end
+over the program: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its front
+end, and TNA's headers.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,11 +17,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.p4 import BUILD, COMPILER, ROOT, P4Error, run_command
+from tools import p4_resources
+from tools.p4 import BUILD, COMPILER, ROOT, P4Error, differences, run_command, sha256, sources
 
 MAIN = "p4src/tna/main.p4"
-DRIVER = "p4c"
+TARGET = "tna"
+BACK_END = "p4c-barefoot"
+ASSEMBLER = "bfas"
 ARTEFACTS = ("sluice.p4info.txtpb", "bfrt.json")
+ARTEFACT_FOLDER = BUILD / "tofino"
+MANIFEST = ARTEFACT_FOLDER / "manifest.json"
 REPORT = ROOT / "results/tofino"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
@@ -56,7 +63,7 @@ def front_end_errors(said: str) -> list[str]:
     return others
 
 
-def check() -> None:
+def check_front_end() -> None:
     """Runs the front end; P4Error with p4c's own words when it refuses the program."""
     found = headers()
     if not shutil.which(COMPILER) or not found:
@@ -68,38 +75,102 @@ def check() -> None:
     warnings = [line for line in done.stderr.splitlines() if "warning:" in line and OTHER_TARGET not in line]
     if front_end_errors(done.stderr) or warnings:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    print("p4-tofino: p4src/tna passes p4c's front end (it has not been compiled for the hardware by this check)")
+    print("p4-tofino: p4src/tna passes p4c's front end (its back end is `make p4 TARGET=tofino`)")
 
 
 def compile_command(folder: Path) -> Sequence[str]:
-    """The command that compiles into a folder; P4Error where no p4c on PATH has the Tofino back end."""
-    if not shutil.which(DRIVER) or not shutil.which("p4c-barefoot"):
+    """The command that compiles into a folder; P4Error where no Tofino back end is on PATH."""
+    if not shutil.which(BACK_END):
         raise P4Error(
-            "no p4c with the Tofino back end on PATH: build https://github.com/p4lang/p4c with -DENABLE_TOFINO=ON, "
-            "and put its build directory and backends/tofino/bf-p4c on PATH"
+            f"no {BACK_END} on PATH: build https://github.com/p4lang/p4c with -DENABLE_TOFINO=ON, "
+            "and put the folder of it and of bfas on PATH"
         )
     p4info, bfrt = (str(folder / name) for name in ARTEFACTS)
+    found = headers()
+    core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
+    includes = [str(each) for each in (found, core) if each and each.is_dir()]
     return [
-        *(DRIVER, "--target", "tofino", "--arch", "tna", "--std", "p4-16"),
+        *(BACK_END, "--target", "tofino", "--arch", "tna", "--std", "p4-16", "-D__TARGET_TOFINO__=1", "-g"),
+        *("--verbose", "-Ttable_summary:1"),
+        *(word for each in includes for word in ("-I", each)),
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),
-        *("--verbose", "2", "-o", str(folder), MAIN),
+        *(f"--Wdisable={kind}" for kind in NOT_SAID),
+        *("-o", str(folder), MAIN),
     ]
 
 
 def build() -> None:
-    """Compiles and copies what is to be committed; P4Error with p4c's own words when it refuses."""
+    """Compiles, assembles, and keeps what is to be committed; P4Error with p4c's own words when it refuses."""
     shutil.rmtree(REPORT, ignore_errors=True)
     REPORT.mkdir(parents=True)
     command = compile_command(REPORT)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
+    (REPORT / "said.txt").write_text(done.stdout + done.stderr)
+    missing = [name for name in ARTEFACTS if not (REPORT / name).exists()]
+    if missing:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    (BUILD / "tofino").mkdir(exist_ok=True)
+    ARTEFACT_FOLDER.mkdir(exist_ok=True)
     for name in ARTEFACTS:
-        shutil.copy(REPORT / name, BUILD / "tofino" / name)
-    print(
-        f"p4-tofino: {', '.join(ARTEFACTS)} in p4src/build/tofino, the compiler's report in {REPORT.relative_to(ROOT)}"
-    )
+        shutil.copy(REPORT / name, ARTEFACT_FOLDER / name)
+    outcome = p4_resources.outcome(REPORT, done.returncode == 0)
+    manifest = {
+        "p4c": version(),
+        "outcome": outcome,
+        "sources": sources(TARGET),
+        "artefacts": {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS},
+    }
+    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
+    print(f"p4-tofino: {', '.join(ARTEFACTS)} in p4src/build/tofino, the compiler's report in {relative(REPORT)}")
+    if done.returncode:
+        raise P4Error(f"the program does not compile to the end: {relative(REPORT)}/said.txt has p4c's words")
+    assemble()
+
+
+def assemble() -> None:
+    """Makes the binary of what was compiled, where the assembler is on PATH; P4Error with its words when it refuses."""
+    if not shutil.which(ASSEMBLER):
+        print(f"p4-tofino: no {ASSEMBLER} on PATH: not assembled")
+        return
+    for source in sorted(REPORT.glob("*/*.bfa")):
+        command = [ASSEMBLER, "--target", "tofino", "-o", str(source.parent), str(source)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
+        print(f"p4-tofino: assembled {relative(source.parent)}")
+
+
+def version() -> str:
+    """Version of the back end on PATH."""
+    done = subprocess.run([BACK_END, "--version"], check=False, capture_output=True, text=True)
+    found = [line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version")]
+    return found[0] if found else "unknown"
+
+
+def relative(path: Path) -> str:
+    """A path as seen from the repository's root."""
+    return str(path.relative_to(ROOT))
+
+
+def check_artefacts() -> None:
+    """P4Error when an artefact is not what the manifest says; a line when sources have changed since it was made."""
+    if not MANIFEST.exists():
+        print("p4-tofino: nothing compiled in p4src/build/tofino")
+        return
+    manifest = json.loads(MANIFEST.read_text())
+    found = {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS if (ARTEFACT_FOLDER / name).exists()}
+    if changed := differences(manifest["artefacts"], found):
+        raise P4Error(
+            f"edited by hand, or missing: p4src/build/tofino/{', '.join(changed)}: run `make p4 TARGET=tofino`"
+        )
+    changed = differences(manifest["sources"], sources(TARGET))
+    since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"
+    print(f"p4-tofino: artefacts agree with their manifest{since}")
+
+
+def check() -> None:
+    """The artefacts, then the front end."""
+    check_artefacts()
+    check_front_end()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """The Tofino program's check: what counts as an error, and what is said where a tool is missing."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tools import p4_tofino
+from tools import p4_resources, p4_tofino
 from tools.p4 import P4Error
 
 END = "main.p4(9): [--Werror=Target model error] error: package Switch: main package  match the expected model\n"
@@ -44,3 +45,32 @@ def test_without_the_back_end_the_remedy_is_told(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", "")
     with pytest.raises(P4Error, match="ENABLE_TOFINO"):
         p4_tofino.compile_command(tmp_path)
+
+
+def test_an_edited_artefact_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tofino"
+    shutil.copytree(p4_tofino.ARTEFACT_FOLDER, folder)
+    monkeypatch.setattr(p4_tofino, "ARTEFACT_FOLDER", folder)
+    monkeypatch.setattr(p4_tofino, "MANIFEST", folder / "manifest.json")
+    p4_tofino.check_artefacts()
+    (folder / "bfrt.json").write_text("{}")
+    with pytest.raises(P4Error, match=r"edited by hand, or missing: p4src/build/tofino/bfrt\.json"):
+        p4_tofino.check_artefacts()
+
+
+def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
+    log = tmp_path / "pipe/logs/table_summary.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "Number of stages in table allocation: 40\n"
+        "Critical path length through the table dependency graph: 31\n"
+        "Number of stages in table allocation: 38\n"
+        "  Number of stages for ingress table allocation: 38\n"
+        "  Number of stages for egress table allocation: 15\n"
+    )
+    found = p4_resources.outcome(tmp_path, compiled=False)
+    assert found == {"compiled": False, "stages": 38, "ingress_stages": 38, "egress_stages": 15, "critical_path": 31}
+
+
+def test_a_compile_that_came_to_no_placement_says_nothing_of_it(tmp_path: Path) -> None:
+    assert p4_resources.outcome(tmp_path, compiled=False) == {"compiled": False}
