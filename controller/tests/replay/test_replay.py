@@ -124,6 +124,18 @@ def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path:
         assert decision.r == pytest.approx(expected.r)
 
 
+def test_a_reading_is_as_late_as_it_was_live(tmp_path: Path) -> None:
+    file = write(tmp_path / "c.pcap", load(6, lost=0))
+    # The second was 0.3 s late, the third too late to be that reading's; the others are not in the trace.
+    late = [1001.99 + 0.3, 1002.99 + 0.7]
+    moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, late))
+    assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1002.99, 1003.99, 1004.99])
+    seen = [
+        sum(one.syn for one in m.event.decision.differences.values()) for m in moments if isinstance(m.event, Balanced)
+    ]
+    assert seen == [20, 26, 14, 20, 20]
+
+
 def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
     config = parse(web(period_s=1, window_s=5, more="news: {mode: paper, period_s: 4}"))
     inner = [one for one in load(12, lost=4) if VIP not in (one[1], one[3])]
