@@ -68,8 +68,14 @@ impl Cell {
 
     /// The value, cut to the field's width.
     #[inline]
+    pub fn cut(self, v: u64) -> u64 {
+        v & self.mask
+    }
+
+    /// Sets the field to the value, cut to its width.
+    #[inline]
     pub fn set(self, slots: &mut Slots, v: u64) {
-        slots[usize::from(self.slot)] = v & self.mask;
+        slots[usize::from(self.slot)] = self.cut(v);
     }
 }
 

@@ -109,24 +109,46 @@ impl Pass<'_> {
         }
         st.packet_length.set(self.s, frame.len() as u64);
         st.instance_type.set(self.s, kind);
-        restore(self.s, kept);
+        if !kept.is_empty() {
+            restore(self.s, kept);
+        }
         self.m.packet_length = frame.len() as u64;
         self.m.frame_length = frame.len() as u64;
         self.m.limit = usize::MAX;
         self.m.requests = Requests::default();
         let port = self.port;
         self.m.note(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
-        if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_err() {
+        if self.front(frame).is_err() {
             return;
         }
         self.after_ingress(frame, queue, out);
+    }
+
+    /// Parser, checksums, ingress.
+    fn front(&mut self, frame: &[u8]) -> Result<(), ()> {
+        let Some(native) = self.native else {
+            return self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame));
+        };
+        self.m.position = 0;
+        self.m.refuel();
+        match native.front(self.p, self.m, self.s, self.head, frame) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(stop)) => self.broken(stop),
+            Err(stop) => self.parsed(Err(stop), frame).and_then(|()| self.pipeline(Part::Ingress, frame)),
+        }
     }
 
     /// Parser and checksums; leaves what they found in the metadata.
     fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
         self.m.position = 0;
         self.m.refuel();
-        let error = match self.run(Part::Parser, frame) {
+        let ran = self.run(Part::Parser, frame);
+        self.parsed(ran, frame)
+    }
+
+    /// What follows the parser, however it ended.
+    fn parsed(&mut self, ran: Result<(), Stop>, frame: &[u8]) -> Result<(), ()> {
+        let error = match ran {
             Ok(()) => self.p.errors.no_error,
             Err(Stop::Parser(error)) => error,
             Err(Stop::Fuel) => self.p.errors.parser_timeout,

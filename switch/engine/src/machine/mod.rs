@@ -20,7 +20,7 @@ use crate::trace::TraceEvent;
 pub use self::table::{Answer, EntryState, MissState, NONE, TableState};
 
 /// Jumps backwards that one pass may make.
-const FUEL: u32 = 100_000;
+pub const FUEL: u32 = 100_000;
 
 /// Why a run ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,6 +31,8 @@ pub struct Frame {
     pub misses: *const Answer,
     /// The parser's error, when it raised one.
     pub error: u64,
+    /// 0: the parser goes on with checksums and ingress when it ends well.
+    pub alone: u64,
     pub program: *const Program,
 }
 
@@ -39,6 +41,8 @@ pub const DONE: i64 = 0;
 pub const PARSER_ERROR: i64 = 1;
 pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
+/// Added to how ingress ended, when the parser went on to it.
+pub const ENTERED: i64 = 16;
 
 /// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
 pub const CALLS: [(&str, *const u8, usize, usize); 15] = [

@@ -10,7 +10,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::abi::{DONE, Frame, NO_FUEL};
 use super::reach::{Place, Reach};
 use crate::code::Pc;
-use crate::layout::{Slot, Slots};
+use crate::layout::{Slot, Slots, mask64};
 use crate::machine::Machine;
 use crate::program::Program;
 
@@ -23,6 +23,8 @@ pub struct Plan<'a> {
     pub leaders: std::collections::BTreeSet<Pc>,
     /// Slots that never change.
     pub constants: HashMap<Slot, u64>,
+    /// Some action calls `exit`.
+    pub exits: bool,
     /// Functions that machine code may call.
     pub calls: HashMap<&'static str, FuncRef>,
 }
@@ -40,6 +42,8 @@ pub struct Fun<'a, 'b> {
     pub known: Known,
     /// Slots that are loaded from memory.
     loaded: HashSet<Slot>,
+    /// Bits that values can have, of values that were loaded or cut.
+    bits: HashMap<Value, u32>,
     /// What is known at the beginning of places with one way to them.
     entry: HashMap<Place, Known>,
     pub blocks: HashMap<Place, Block>,
@@ -92,6 +96,7 @@ impl<'a, 'b> Fun<'a, 'b> {
             own,
             known: Known::new(),
             loaded: HashSet::new(),
+            bits: HashMap::new(),
             entry: HashMap::new(),
             blocks,
             ways: reach.ways.clone(),
@@ -132,6 +137,9 @@ impl<'a, 'b> Fun<'a, 'b> {
                 self.b.set_cold_block(block);
             }
             self.save_position();
+            if status == DONE && self.position.is_some() {
+                self.enter_ingress();
+            }
             let status = self.number(status as u64);
             self.b.ins().return_(&[status]);
         }
@@ -205,8 +213,16 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
         self.loaded.insert(slot);
         let v = self.b.ins().load(I64, there(), self.slots, i32::from(slot) * 8);
+        self.came_from(slot, v);
         self.known.insert(slot, v);
         v
+    }
+
+    /// A value that was just loaded has no more bits than its slot can have.
+    pub fn came_from(&mut self, slot: Slot, v: Value) {
+        if let Some(&bits) = self.p.world.bits.get(usize::from(slot)) {
+            self.has_bits(v, bits.into());
+        }
     }
 
     pub fn set(&mut self, slot: Slot, v: Value) {
@@ -224,8 +240,36 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
+    fn has_bits(&mut self, v: Value, bits: u32) {
+        if bits < 64 {
+            self.bits.insert(v, bits);
+        }
+    }
+
+    fn bits(&self, v: Value) -> u32 {
+        self.bits.get(&v).copied().unwrap_or(64)
+    }
+
+    /// The bits under a mask.
+    pub fn under(&mut self, v: Value, mask: u64) -> Value {
+        if mask64(self.bits(v)) & !mask == 0 {
+            return v;
+        }
+        self.b.ins().band_imm(v, mask as i64)
+    }
+
     /// The low `64 - m` bits.
     pub fn cut(&mut self, v: Value, m: u8) -> Value {
+        let bits = 64 - u32::from(m);
+        if self.bits(v) <= bits {
+            return v;
+        }
+        let v = self.low(v, m);
+        self.has_bits(v, bits);
+        v
+    }
+
+    fn low(&mut self, v: Value, m: u8) -> Value {
         let narrow: Option<Type> = Type::int(64 - u16::from(m)).filter(|t| t.bits() < 64);
         match narrow {
             Some(t) => {

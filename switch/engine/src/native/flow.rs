@@ -47,11 +47,7 @@ impl Fun<'_, '_> {
                 }
                 Op::Select { index } => return self.choose(on_behalf, index, pc),
                 Op::Return => return self.leave(on_behalf),
-                Op::EndIfExit => {
-                    let exit = self.b.use_var(self.exit);
-                    let end = self.end(DONE);
-                    self.branch_off(exit, end);
-                }
+                Op::EndIfExit => self.end_if_exit(),
                 Op::Exit => {
                     let one = self.number(1);
                     self.b.def_var(self.exit, one);
@@ -95,11 +91,17 @@ impl Fun<'_, '_> {
                 self.jump(after);
             }
             For::Action(table, action) => {
-                let exit = self.b.use_var(self.exit);
-                let end = self.end(DONE);
-                self.branch_off(exit, end);
+                self.end_if_exit();
                 self.go_on(table, Some(action));
             }
+        }
+    }
+
+    fn end_if_exit(&mut self) {
+        if self.plan.exits {
+            let exit = self.b.use_var(self.exit);
+            let end = self.end(DONE);
+            self.branch_off(exit, end);
         }
     }
 
@@ -123,6 +125,7 @@ impl Fun<'_, '_> {
             for i in 0..f.limbs() {
                 let words = self.b.use_var(self.params);
                 let v = self.b.ins().load(I64, there(), words, at);
+                self.came_from(f.slot + i as u16, v);
                 self.set(f.slot + i as u16, v);
                 at += 8;
             }
@@ -187,7 +190,7 @@ impl Fun<'_, '_> {
         let mut out = Vec::new();
         for (v, mask) in key.into_iter().zip(masks) {
             let v = v.unwrap_or_else(|| self.number(0));
-            out.push(if mask == u64::MAX { v } else { self.b.ins().band_imm(v, mask as i64) });
+            out.push(self.under(v, mask));
         }
         out
     }
@@ -213,7 +216,7 @@ impl Fun<'_, '_> {
                 if mask == 0 && value == 0 {
                     continue;
                 }
-                let v = self.b.ins().band_imm(v, mask as i64);
+                let v = self.under(v, mask);
                 let same = self.b.ins().icmp_imm(IntCC::Equal, v, value as i64);
                 test = Some(match test {
                     Some(t) => self.b.ins().band(t, same),

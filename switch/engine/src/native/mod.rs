@@ -30,8 +30,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
 
-use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR};
+use self::abi::{ASSERTION, CALLS, DONE, ENTERED, Frame, PARSER_ERROR};
 use self::emit::{Fun, Plan};
+use self::parts::{INGRESS, VERIFY};
 use self::reach::{For, Place, Reach};
 use crate::code::{Op, Pc};
 use crate::layout::{Slot, Slots};
@@ -128,7 +129,7 @@ impl Native {
             *users.entry(*slot).or_default() += 1;
         }
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
-        let mut ids = Vec::new();
+        let ids = declare(module)?;
         let mut read = outside.clone();
         for (part, reach) in PARTS.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
@@ -138,14 +139,12 @@ impl Native {
                     && !constants.contains_key(slot)
             };
             let own: HashSet<Slot> = reach.inside.iter().filter(own).copied().collect();
-            let (id, loaded) = define(p, module, part, reach, &own, &leaders)?;
-            ids.push(id);
-            read.extend(loaded);
+            read.extend(define(p, module, &ids, part, reach, &own, &leaders)?);
         }
         let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
         let needed: Vec<Slot> = (0..p.phv.fresh.len() as Slot).filter(needed).collect();
         let fresh = fresh::define(module, &needed, &p.phv.fresh)?;
-        Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, fresh))
+        Ok((ids, fresh))
     }
 
     /// Whether there is something to do in a part.
@@ -174,6 +173,46 @@ impl Native {
         head: &mut Head,
         data: &[u8],
     ) -> Result<i64, Stop> {
+        let (result, error) = self.enter(part, true, p, m, s, head, data);
+        match part {
+            Part::Verify | Part::Deparser => Ok(result),
+            _ => outcome(result, error).map(|()| DONE),
+        }
+    }
+
+    /// Runs the parser and, when it ends well, checksums and ingress.
+    ///
+    /// # Errors
+    /// How the parser ended. (How ingress ended is inside.)
+    #[inline]
+    pub fn front(
+        &self,
+        p: &Program,
+        m: &mut Machine,
+        s: &mut Slots,
+        head: &mut Head,
+        data: &[u8],
+    ) -> Result<Result<(), Stop>, Stop> {
+        match self.enter(Part::Parser, false, p, m, s, head, data) {
+            (ENTERED, _) => Ok(Ok(())),
+            (result, error) if result > ENTERED => Ok(outcome(result - ENTERED, error)),
+            (result, error) => outcome(result, error).map(Ok),
+        }
+    }
+
+    /// What a part returns, and the parser's error.
+    #[inline]
+    #[expect(clippy::too_many_arguments)]
+    fn enter(
+        &self,
+        part: Part,
+        alone: bool,
+        p: &Program,
+        m: &mut Machine,
+        s: &mut Slots,
+        head: &mut Head,
+        data: &[u8],
+    ) -> (i64, u64) {
         let mut frame = Frame {
             slots: s,
             arrays: m.arrays.as_ptr(),
@@ -185,17 +224,22 @@ impl Native {
             head: head.start(),
             buffer: head,
             error: 0,
+            alone: alone.into(),
             program: p,
         };
         // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi` demands
         let result = unsafe { self.entries[part as usize](&raw mut frame) };
-        match (part, result) {
-            (Part::Verify | Part::Deparser, value) => Ok(value),
-            (_, DONE) => Ok(DONE),
-            (_, PARSER_ERROR) => Err(Stop::Parser(frame.error)),
-            (_, ASSERTION) => Err(Stop::Assertion),
-            _ => Err(Stop::Fuel),
-        }
+        (result, frame.error)
+    }
+}
+
+/// How a part ended.
+fn outcome(result: i64, error: u64) -> Result<(), Stop> {
+    match result {
+        DONE => Ok(()),
+        PARSER_ERROR => Err(Stop::Parser(error)),
+        ASSERTION => Err(Stop::Assertion),
+        _ => Err(Stop::Fuel),
     }
 }
 
@@ -248,18 +292,26 @@ fn starts(p: &Program, part: Part) -> Vec<Place> {
     }
 }
 
-/// One part's function, and the slots that it loads from memory.
+/// The parts' functions.
+fn declare(module: &mut JITModule) -> Result<[FuncId; 5], String> {
+    let signature = signature(module, 1, 1);
+    let mut declare = |_: &Part| module.declare_anonymous_function(&signature).map_err(|e| e.to_string());
+    let ids = PARTS.iter().map(&mut declare).collect::<Result<Vec<FuncId>, String>>()?;
+    ids.try_into().map_err(|_| "a function is missing".to_string())
+}
+
+/// Makes one part's function; returns the slots that it loads from memory.
 fn define(
     p: &Program,
     module: &mut JITModule,
+    ids: &[FuncId; 5],
     part: Part,
     reach: &Reach,
     own: &HashSet<Slot>,
     leaders: &BTreeSet<Pc>,
-) -> Result<(FuncId, HashSet<Slot>), String> {
+) -> Result<HashSet<Slot>, String> {
     let error = |e: cranelift_module::ModuleError| format!("{part:?}: {e}");
     let signature = signature(module, 1, 1);
-    let id = module.declare_anonymous_function(&signature).map_err(error)?;
     let mut context = Context::new();
     context.func = Function::with_name_signature(UserFuncName::user(0, part as u32), signature);
     let mut calls = HashMap::new();
@@ -268,7 +320,16 @@ fn define(
         let function = module.declare_function(name, Linkage::Import, &signature).map_err(error)?;
         calls.insert(name, module.declare_func_in_func(function, &mut context.func));
     }
-    let plan = Plan { p, leaders: leaders.clone(), constants: p.world.constants.clone(), calls };
+    if part == Part::Parser {
+        for (name, part) in [(VERIFY, Part::Verify), (INGRESS, Part::Ingress)] {
+            let call = module.declare_func_in_func(ids[part as usize], &mut context.func);
+            // anywhere in memory: the code of large programs is not next to each other
+            context.func.dfg.ext_funcs[call].colocated = false;
+            calls.insert(name, call);
+        }
+    }
+    let exits = p.code.ops.iter().any(|op| matches!(op, Op::Exit));
+    let plan = Plan { p, leaders: leaders.clone(), constants: p.world.constants.clone(), exits, calls };
     let mut buffers = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
     let fun = Fun::new(builder, &plan, reach, own);
@@ -277,9 +338,9 @@ fn define(
         Part::Verify => fun.verify(reach),
         Part::Deparser => fun.deparser(reach),
     };
-    module.define_function(id, &mut context).map_err(|e| format!("{part:?}: {e:?}"))?;
+    module.define_function(ids[part as usize], &mut context).map_err(|e| format!("{part:?}: {e:?}"))?;
     module.clear_context(&mut context);
-    Ok((id, loaded))
+    Ok(loaded)
 }
 
 fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {
