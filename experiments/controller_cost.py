@@ -20,7 +20,7 @@ from sluice.configload import parse
 from sluice.loops.balancing import touched
 from sluice.loops.link import Link
 from sluice.loops.world import World
-from sluice.names import REGISTER_SIZES, TICK_BASE, Register
+from sluice.names import TICK_BASE, Register
 from sluice.names import Meter as MeterName
 from sluice.names import Table as TableName
 from sluice.switch.ledger import read_ledger
@@ -187,8 +187,6 @@ class Cost:
 
 async def _measure(directory: Path, servers: int, flows: int, rounds: int) -> Values:
     pipeline = _resized(directory, flows)
-    for register in (Register.RATE_FLOW, Register.RATE_BYTES):
-        REGISTER_SIZES[register] = flows
     world = World.of(parse(yaml.safe_dump(_configuration(servers))))
     async with _switch() as address, Session(address, 1, pipeline) as session:
         await session.push_pipeline()

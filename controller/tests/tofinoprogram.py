@@ -1,4 +1,4 @@
-"""A stand-in for the program compiled for Tofino: the P4Info of the v1model program with what is another's on TNA."""
+"""The program compiled for Tofino, as far as a controller sees it: its P4Info, or one that differs on purpose."""
 
 from __future__ import annotations
 
@@ -7,34 +7,22 @@ from pathlib import Path
 
 from finsy.proto import p4i
 from google.protobuf import text_format
-from sluice.names import Register
 from sluice.switch.pipeline import INFO, artefacts
 
-PAIRS = {
-    Register.PIN_KEY_1: "pin_key_t",
-    Register.PIN_KEY_2: "pin_key_t",
-    Register.ADMITTED_CLIENTS: "client_t",
-    Register.RATE_FLOW: "rate_flow_t",
-}
 STAMP = "f1"
+"""The half of a pair that Stratum reads."""
 
 
-def info(*, stamp: str = STAMP, members: int = 4096, group: int = 256) -> p4i.P4Info:
-    """P4Info with arch "tna", pairs as structs whose second half is named ``stamp``, and selectors of those sizes."""
-    found = text_format.Parse((artefacts() / INFO).read_text(), p4i.P4Info())
-    found.pkg_info.arch = "tna"
-    for register in found.registers:
-        if (name := PAIRS.get(Register(register.preamble.name))) is not None:
-            register.type_spec.Clear()
-            register.type_spec.struct.name = name
-    for name in PAIRS.values():
-        struct = found.type_info.structs[name]
-        struct.ClearField("members")
-        for member in ("fingerprint", stamp):
-            added = struct.members.add(name=member)
-            added.type_spec.bitstring.bit.bitwidth = 32
+def info(*, stamp: str = STAMP, members: int | None = None, group: int | None = None) -> p4i.P4Info:
+    """The program's P4Info, the half that Stratum reads renamed to ``stamp``, and with selectors of those sizes."""
+    found = text_format.Parse((artefacts() / "tofino" / INFO).read_text(), p4i.P4Info())
+    for struct in found.type_info.structs.values():
+        for member in struct.members:
+            if member.name == STAMP:
+                member.name = stamp
     for profile in found.action_profiles:
-        profile.size, profile.max_group_size = members, group
+        profile.size = members or profile.size
+        profile.max_group_size = group or profile.max_group_size
     return found
 
 

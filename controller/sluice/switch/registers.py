@@ -11,7 +11,7 @@ from finsy import P4RegisterEntry
 from finsy.proto import p4d, p4r
 from numpy.typing import NDArray
 
-from ..names import REGISTER_SIZES, Register
+from ..names import Register
 from . import cellwire
 from .errors import SwitchError
 from .session import Session
@@ -71,7 +71,7 @@ class P4RuntimeRegisters:
 
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""
-        size = REGISTER_SIZES[register]
+        size = self._size(register)
         if indices is not None and self._whole(len(indices), size):
             cells_of_all = await self.array(register)
             return [int(cells_of_all[index]) for index in indices]
@@ -93,7 +93,7 @@ class P4RuntimeRegisters:
 
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
         """See Registers. One exchange: of a read of a few cells most is the exchange."""
-        if self._whole(len(indices), min(REGISTER_SIZES[register] for register in registers)):
+        if self._whole(len(indices), min(self._size(register) for register in registers)):
             columns = await asyncio.gather(*(self.array(register) for register in registers))
             wanted = np.array(indices, np.int64)
             return [[int(cell) for cell in column[wanted].tolist()] for column in columns]
@@ -113,7 +113,7 @@ class P4RuntimeRegisters:
 
     async def array(self, register: Register) -> NDArray[np.uint64]:
         """See Registers. 65,536 cells take a few milliseconds, against some 80 as messages."""
-        size = REGISTER_SIZES[register]
+        size = self._size(register)
         cells = np.zeros(size, np.uint64)
         held = np.zeros(size, bool)
         for answer in await self._session.read_bytes([P4RegisterEntry(register)]):
@@ -138,6 +138,10 @@ class P4RuntimeRegisters:
 
     def _number(self, register: Register) -> int:
         return self._session.pipeline.schema.registers[register].id
+
+    def _size(self, register: Register) -> int:
+        """Of the program that runs: targets, and builds of other sizes, differ."""
+        return self._session.pipeline.schema.registers[register].size
 
     def _missing(self, register: Register, index: int) -> SwitchError:
         return SwitchError(f"switch {self._session.address}: register {register}: no cell {index} in the answer")
