@@ -59,6 +59,7 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in target)
 
 
+@pytest.mark.calm
 def test_a_replayed_crowd_decides_as_the_live_controller_did(tmp_path: Path) -> None:
     """The capture shows neither which packets were sampled nor whose client was remembered: NEWS as published, of which
     both decide nothing that the comparison is about."""
@@ -72,4 +73,4 @@ def test_a_replayed_crowd_decides_as_the_live_controller_did(tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert "the same decisions" in done.stdout
-    assert read_records(directory).alarm_s() is not None, "there was nothing to decide"
+    assert any(row.limit_per_s > 0 for row in read_records(directory).rows), "there was nothing to decide"
