@@ -1,4 +1,4 @@
-"""What p4c's Tofino back end says of a program's tables: stages, and the longest chain of those that depend on each other.
+"""What p4c's Tofino back end says of a program's tables: stages, and the longest chain of dependent ones.
 
 The report is a folder as `p4c-barefoot --verbose -Ttable_summary:1` leaves it. Its table_summary.log has the placement
 of every round: the last one counts.

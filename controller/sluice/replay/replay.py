@@ -67,10 +67,11 @@ class Replay:
         return 0.0 if self.world.news is None else self.world.news.wanted().sample_share
 
     def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
-        while (due := self._when(driver)) <= now_s:
-            self._switch.settle(due)
-            for event in driver.step(due):
-                yield Moment(due, event)
+        # Asked for every packet: `due` first, than which no step is earlier.
+        while driver.due <= now_s and (moment_s := self._when(driver)) <= now_s:
+            self._switch.settle(moment_s)
+            for event in driver.step(moment_s):
+                yield Moment(moment_s, event)
 
     def _when(self, driver: Driver) -> float:
         """When the next step was: when it is due, or as late as it was live."""
