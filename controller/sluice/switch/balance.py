@@ -7,8 +7,10 @@ sends packets to port 0. A one-shot MODIFY builds the new group, switches over, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from finsy import P4IndirectAction, P4TableAction, P4TableEntry, P4TableMatch
+from finsy import P4IndirectAction, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4schema import P4Table
 from finsy.proto import p4r
 
 from ..balance import largest_remainder, weight_sum
@@ -23,6 +25,19 @@ SMALL_POOL = 16
 server. In larger ones all have one group, and a connection in so many takes no second look."""
 
 
+class Member(P4TableAction):
+    """An action of a group, encoded once: a decision changes few of a large pool's members, and a group is written whole."""
+
+    def encode_action(self, schema: P4Schema | P4Table) -> p4r.Action:
+        """See P4TableAction. The message is shared: it is not to be changed."""
+        return _encoded(schema, self.name, tuple(self.args.items()))
+
+
+@lru_cache(maxsize=1 << 14)
+def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str, int], ...]) -> p4r.Action:
+    return P4TableAction(name, **dict(parameters)).encode_action(schema)
+
+
 def capacities(service: Service) -> dict[int, int]:
     """Weights of the second choice: by configured capacity, whatever is measured or drained."""
     shares = {server.id: server.capacity for server in service.servers}
@@ -35,7 +50,7 @@ def choose(state: State) -> Iterator[P4TableEntry]:
         weights = state.weights[service.id]
         groups = {server: number for number, (_, servers) in others(state, service).items() for server in servers}
         members = [
-            (weight, P4TableAction(Action.CHOOSE_SERVER, id=server, own_weight=weight, others_id=groups.get(server, 0)))
+            (weight, Member(Action.CHOOSE_SERVER, id=server, own_weight=weight, others_id=groups.get(server, 0)))
             for server, weight in sorted(weights.items())
         ]
         yield _group(Table.CHOOSE, P4TableMatch(service=service.id), members)
@@ -58,7 +73,7 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
             members = [
-                (weight, P4TableAction(Action.CHOOSE_OTHER_SERVER, id=server, own_weight=weight))
+                (weight, Member(Action.CHOOSE_OTHER_SERVER, id=server, own_weight=weight))
                 for server, weight in sorted(weights.items())
             ]
             yield _group(Table.CHOOSE_OTHER, P4TableMatch(others=number), members)
@@ -68,7 +83,7 @@ def choose_stable(state: State) -> Iterator[P4TableEntry]:
     """One group a service; only a change of the configured pool changes it."""
     for service in state.plan.services:
         members = [
-            (weight, P4TableAction(Action.CHOOSE_STABLE_SERVER, id=server))
+            (weight, Member(Action.CHOOSE_STABLE_SERVER, id=server))
             for server, weight in sorted(capacities(service).items())
         ]
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
