@@ -353,8 +353,8 @@ class Memory:
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
         return [await self.read(register, indices) for register in registers]
 
-    async def array(self, register: Register) -> NDArray[np.uint64]:
-        return np.array(await self.read(register), np.uint64)
+    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        return [np.array(await self.read(register), np.uint64) for register in registers]
 
     async def write(self, register: Register, index: int, value: int) -> None:
         self.cells[register][index] = value

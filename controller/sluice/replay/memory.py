@@ -35,9 +35,9 @@ class Memory:
         """See Registers."""
         return [await self.read(register, indices) for register in registers]
 
-    async def array(self, register: Register) -> NDArray[np.uint64]:
+    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
         """See Registers."""
-        return np.array(self.of(register), np.uint64)
+        return [np.array(self.of(register), np.uint64) for register in registers]
 
     async def write(self, register: Register, index: int, value: int) -> None:
         """See Registers."""

@@ -16,6 +16,8 @@ Structure"), so that numpy finds all of them at once:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from finsy.proto import p4d, p4r
 from numpy.typing import NDArray
@@ -29,14 +31,24 @@ class OtherShape(Exception):
     """The answer is encoded in another way, or holds something else: it is to be read as a message."""
 
 
-def decode(answer: bytes, register_id: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Index and value of every cell in a serialised ReadResponse, as they come. Raises OtherShape. O(bytes)."""
+def decode(
+    answer: bytes, register_ids: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    """Register (its place in ``register_ids``), index and value of every cell in a serialised ReadResponse, as they come.
+
+    Raises OtherShape, also for cells of any other register. O(bytes) for each of the registers.
+    """
     if not answer:
-        return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
     # Zeros behind the end: fields are looked at where they would be, and only then is it checked that they are.
     raw = np.frombuffer(answer + bytes(16), np.uint8)
-    head = _head(register_id)
-    starts = _starts(raw, head)
+    heads = [_head(number) for number in register_ids]
+    _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of one length
+    found = [_starts(raw, head) for head in heads]
+    starts = np.concatenate(found)
+    order = np.argsort(starts, kind="stable")
+    starts = starts[order]
+    whose = np.repeat(np.arange(len(found)), [places.size for places in found])[order]
     sizes = raw[starts + 1].astype(np.int64) + 2
     # Each begins where the one before ends, the first at 0 and the last up to the end: nothing was taken for a cell
     # that is none, and nothing was left out.
@@ -44,14 +56,14 @@ def decode(answer: bytes, register_id: int) -> tuple[NDArray[np.int64], NDArray[
     ends = starts + sizes
     _require(bool((ends[:-1] == starts[1:]).all()) and int(ends[-1]) == len(answer))
     _require(bool((raw[starts + 3] == sizes - 4).all()))
-    at = starts + len(head)
+    at = starts + len(heads[0])
     index_size = raw[at].astype(np.int64)
     indices = _indices(raw, at + 1, index_size)
     data = at + 1 + index_size
     length = raw[data + 3].astype(np.int64)
     _require(bool(((raw[data] == 0x1A) & (raw[data + 1] == length + 2) & (raw[data + 2] == 0x0A)).all()))
     _require(bool((data + 4 + length == ends).all()) and int(length.max()) <= 8)
-    return indices, _values(raw, data + 4, length)
+    return whose, indices, _values(raw, data + 4, length)
 
 
 def _require(holds: bool) -> None:

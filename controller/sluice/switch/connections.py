@@ -58,7 +58,7 @@ async def read_pins(registers: Registers, idle_s: float) -> Pins:
     less.
     """
     keys, servers, states = [
-        np.concatenate([await registers.array(register) for register in ways])
+        np.concatenate(await registers.arrays(ways))
         for ways in (
             (Register.PIN_KEY_1, Register.PIN_KEY_2),
             (Register.PIN_SERVER_1, Register.PIN_SERVER_2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator
 
@@ -60,9 +59,7 @@ class FlowReader:
 
     async def read(self, registers: Registers, options: NewsConfig) -> tuple[FlowKeys, FlowRates]:
         """A key and a rate in bit/s for each such flow; none the first time. Raises SwitchError."""
-        flow, octets = await asyncio.gather(
-            registers.array(Register.RATE_FLOW), registers.array(Register.RATE_BYTES)
-        )
+        flow, octets = await registers.arrays([Register.RATE_FLOW, Register.RATE_BYTES])
         before, self._before = self._before, (flow, octets)
         if before is None:
             return np.zeros(0, np.uint64), np.zeros(0)

@@ -35,7 +35,7 @@ async def count_expired(registers: Registers, idle_s: float) -> list[int]:
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1),
         (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2),
     )
-    columns = [[await registers.array(register) for register in way] for way in ways]
+    columns = [await registers.arrays(way) for way in ways]
     stamps = [(keys & np.uint64(_WRAP - 1)).astype(np.int64) for keys, _, _ in columns]
     used = np.concatenate([stamp[keys > 0] for stamp, (keys, _, _) in zip(stamps, columns, strict=True)])
     if used.size == 0:

@@ -55,9 +55,9 @@ class ThriftRegisters:
         """See registers.Registers."""
         return [await self.read(register, indices) for register in registers]
 
-    async def array(self, register: Register) -> NDArray[np.uint64]:
+    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
         """See registers.Registers."""
-        return np.array(await self.read(register), np.uint64)
+        return [np.array(await self.read(register), np.uint64) for register in registers]
 
     async def write(self, register: Register, index: int, value: int) -> None:
         """See registers.Registers."""

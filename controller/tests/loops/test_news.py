@@ -129,9 +129,9 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
 
 def test_slow_readings_do_not_stretch_the_intervals() -> None:
     class Slow(Memory):
-        async def array(self, register: Register) -> NDArray[np.uint64]:
+        async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
             await asyncio.sleep(0.3)
-            return await super().array(register)
+            return await super().arrays(registers)
 
     run = Run("{mode: paper, period_s: 5, poll_s: 0.2}", lambda _: {WEB: 30.0}, switch=Switch(registers=Slow()))
     times = [decision.time_s for decision in run.until(62).decisions]

@@ -22,7 +22,8 @@ def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
 
 
 def as_decoded(content: bytes) -> dict[int, int]:
-    indices, values = decode(content, REGISTER)
+    whose, indices, values = decode(content, [REGISTER])
+    assert not whose.any()
     return dict(zip(indices.tolist(), values.tolist(), strict=True))
 
 
@@ -40,9 +41,21 @@ def test_no_cells() -> None:
     assert as_decoded(b"") == {}
 
 
+def test_cells_of_several_registers_in_any_order() -> None:
+    source = random.Random(3)
+    registers = [REGISTER, REGISTER + 1, REGISTER + 300]
+    cells = [(place, index, source.randrange(1 << 32)) for place in range(3) for index in range(200)]
+    source.shuffle(cells)
+    content = b"".join(answer({index: value.to_bytes(4, "big")}, registers[place]) for place, index, value in cells)
+    whose, indices, values = decode(content, registers)
+    assert list(zip(whose.tolist(), indices.tolist(), values.tolist(), strict=True)) == cells
+    with pytest.raises(OtherShape):
+        decode(content, registers[:2])
+
+
 def test_an_empty_value_is_zero() -> None:
     """No switch should send it (the specification wants one byte at least), but protobuf's own reading is 0."""
-    indices, values = decode(answer({4: b"", 5: b"\1"}), REGISTER)
+    _, indices, values = decode(answer({4: b"", 5: b"\1"}), [REGISTER])
     assert (indices.tolist(), values.tolist()) == ([4, 5], [0, 1])
 
 
@@ -69,7 +82,7 @@ def test_anything_else_is_refused() -> None:
         answer({1: b"\1" * 9}),
     ):
         with pytest.raises(OtherShape):
-            decode(content, REGISTER)
+            decode(content, [REGISTER])
 
 
 def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing() -> None:

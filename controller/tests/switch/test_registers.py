@@ -94,9 +94,18 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
 async def test_an_array_is_what_is_read(registers: Registers) -> None:
     for index, value in enumerate((1, 0xFF, 0x100, 0xFFFF_FFFF)):
         await registers.write(Register.RATE_BYTES, 1000 * index, value)
-    array = await registers.array(Register.RATE_BYTES)
+    (array,) = await registers.arrays([Register.RATE_BYTES])
     assert array.tolist() == await registers.read(Register.RATE_BYTES)
     assert array[3000] == 0xFFFF_FFFF
+
+
+async def test_arrays_of_several_registers_come_each_with_its_own_cells(registers: Registers) -> None:
+    await registers.write(Register.RATE_BYTES, 17, 3)
+    await registers.write(Register.LEDGER_SYN, 17, 4)
+    wanted = [Register.LEDGER_SYN, Register.RATE_BYTES, Register.LEDGER_SYNACK]
+    arrays = await registers.arrays(wanted)
+    assert [array.tolist() for array in arrays] == [await registers.read(one) for one in wanted]
+    assert [int(array[17]) for array in arrays] == [4, 3, 0]
 
 
 @pytest.mark.parametrize("indices", [[], [5], [9, 5], list(range(400))])
@@ -131,14 +140,14 @@ async def test_an_answer_may_come_in_parts_and_in_another_encoding() -> None:
     size = REGISTER_SIZES[Register.RATE_BYTES]
     # An unknown field (number 1000) at the end: valid protobuf, and not the shape that is looked for.
     parts = (_entities(range(100, size)), _entities(range(100)) + bytes.fromhex("c0 3e 01"))
-    cells = await P4RuntimeRegisters(Answering(*parts)).array(Register.RATE_BYTES)
+    (cells,) = await P4RuntimeRegisters(Answering(*parts)).arrays([Register.RATE_BYTES])
     assert cells.tolist() == [index % 256 for index in range(size)]
 
 
 async def test_a_cell_that_is_missing_is_named() -> None:
     registers = P4RuntimeRegisters(Answering(_entities(range(100))))
     with pytest.raises(SwitchError, match="rate_bytes: no cell 100 in the answer"):
-        await registers.array(Register.RATE_BYTES)
+        await registers.arrays([Register.RATE_BYTES])
     with pytest.raises(SwitchError, match="rate_bytes: no cell 100 in the answer"):
         await registers.columns([Register.RATE_BYTES], [5, 100])
 

@@ -199,7 +199,7 @@ async def test_a_half_that_stratum_does_not_read_is_an_error_in_its_words(
         await session.push_pipeline()
         registers = await open_registers(session, None)
         with pytest.raises(SwitchError, match="Could not find register data field id"):
-            await registers.array(Register.PIN_KEY_1)
+            await registers.arrays([Register.PIN_KEY_1])
 
 
 async def test_a_register_has_the_cells_that_the_program_gives_it(session: Session) -> None:
@@ -207,7 +207,7 @@ async def test_a_register_has_the_cells_that_the_program_gives_it(session: Sessi
     registers = await open_registers(session, None)
     cells = session.pipeline.schema.registers[Register.PIN_KEY_1].size
     assert cells < REGISTER_SIZES[Register.PIN_KEY_1], "fewer than on v1model, or this shows nothing"
-    assert len(await registers.array(Register.PIN_KEY_1)) == cells
+    assert len((await registers.arrays([Register.PIN_KEY_1]))[0]) == cells
 
 
 async def test_a_program_for_another_target_is_refused(program: Pipeline, tmp_path: Path) -> None:
