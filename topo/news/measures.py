@@ -110,7 +110,11 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     rejected = sum(one.connect_s is None and one.ending is not Ending.PENDING for one in due)
     finished = [one for one in target if one.ending is Ending.FINISHED and begin <= one.due_s + (one.done_s or 0) < end]
     latencies = [1000 * (one.done_s or 0.0) for one in bystander if one.ending is Ending.FINISHED]
-    rows = [row for row in measured(records.rows) if begin <= row.time_s < end]
+    # A decision comes at the end of the interval that it measured, early or late by some milliseconds, and its limit is
+    # the next one's: an interval is in the window if its middle is.
+    half, decisions = records.period_s / 2, measured(records.rows)
+    observed = [row for row in decisions if begin <= row.time_s - half < end]
+    limited = [row for row in decisions if begin <= row.time_s + half < end]
     first, last = at(records.samples, begin), at(records.samples, end)
     link = last.link.since(first.link)
     sampled = max(1e-9, last.time_s - first.time_s)
@@ -120,7 +124,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         false_alarms=records.false_alarms(),
         rejected_share=rejected / (rejected + connected) if rejected + connected else math.nan,
         response_loss=link.loss(),
-        ar_kbps=mean([row.ar_bps for row in rows]) / 1000,
+        ar_kbps=mean([row.ar_bps for row in observed]) / 1000,
         admitted_per_s=sum(begin <= one.due_s + one.connect_s < end for one in target if one.connect_s is not None)
         / seconds,
         offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
@@ -130,7 +134,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
-        limit_mean_per_s=mean([row.limit_per_s for row in rows]),
+        limit_mean_per_s=mean([row.limit_per_s for row in limited]),
         finished_per_s=len(finished) / seconds,
         goodput_kbps=sum(one.size for one in finished) * 8e-3 / seconds,
         late_p99_ms=_percentile([1000 * one.late_s for one in due], 0.99),

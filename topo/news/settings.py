@@ -44,12 +44,13 @@ class Settings:
     """Requests of the bystander ("less than 20")."""
     rto_min_s: float = 0.2
     """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
-    slow_cpus: float = 0.35
+    slow_cpus: float = 0.4
     slow_cost_us: float = 400.0
-    slow_workers: int = 300
-    slow_backlog: int = 256
-    """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait.
-    It answers some 37 requests per second (before compression by 8), four fifths of what the link has room for."""
+    slow_workers: int = 150
+    slow_backlog: int = 128
+    """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait (those
+    of the paper's time: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN).  It answers some 43 requests per second
+    (before compression by 8), nine tenths of what the link has room for."""
     seed: int = 1
 
     def crowd(self) -> Crowd:

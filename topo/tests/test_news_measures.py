@@ -74,7 +74,7 @@ def test_the_figures_of_the_crowd() -> None:
     assert found.false_alarms == 1
     assert found.rejected_share == pytest.approx(1 / 4)  # one of four; the pending one says nothing yet
     assert found.response_loss == pytest.approx(100 / 400)
-    assert found.ar_kbps == pytest.approx(4.0)
+    assert found.ar_kbps == pytest.approx(5.0)  # the decision at 70 s measured the interval before the window
     assert found.limit_mean_per_s == pytest.approx(60.0)
     assert found.admitted_per_s == pytest.approx(3 / 30)
     assert found.offered_per_s == pytest.approx(7 / 30)
@@ -84,6 +84,14 @@ def test_the_figures_of_the_crowd() -> None:
     assert found.bystander_goodput_kbps == pytest.approx(15_000 * 8 / 30 / 1000)
     assert found.bottleneck_used == pytest.approx(300 * 100 * 8 / 30 / 1e4)
     assert (found.switch_cpu, found.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
+
+
+@pytest.mark.parametrize("late_s", [-0.01, 0.0, 0.01])
+def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: float) -> None:
+    alarm, *rows = (one for one in RECORDS.rows if one.time_s >= 60.0)
+    moved = replace(RECORDS, rows=[alarm, *(replace(one, time_s=one.time_s + late_s) for one in rows)])
+    found = figures(moved, (70.0, 100.0))
+    assert (found.ar_kbps, found.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
 
 
 def test_without_control_the_window_begins_an_interval_after_the_onset() -> None:
