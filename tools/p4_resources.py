@@ -1,11 +1,21 @@
-"""What p4c's Tofino back end says of a program's tables: stages, and the longest chain of dependent ones.
+"""What p4c's Tofino back end says of a program: its chain of dependent tables, stages and resources.
 
-The report is a folder as `p4c-barefoot --verbose -Ttable_summary:1` leaves it. Its table_summary.log has the placement
-of every round: the last one counts.
+The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words (the chain, before any allocation),
+pipe/logs the rest. table_summary.log has the placement of every round: the last one counts. p4c places a program that
+has too many stages, and says nothing of it. Run as a program, this prints the table of docs/targets.md.
 """
 
+import json
 import re
+import sys
 from pathlib import Path
+from typing import Any
+
+STAGES = 12
+"""MAU stages of a pipe of Tofino 1."""
+
+CHAIN = {"ingress_chain": r"^ *INGRESS: (\d+)", "egress_chain": r"^ *EGRESS: (\d+)"}
+"""Of FindDependencyGraph: the number of the last stage, from 0, that the longest chain needs."""
 
 FACTS = {
     "stages": r"Number of stages in table allocation: (\d+)",
@@ -13,6 +23,36 @@ FACTS = {
     "egress_stages": r"Number of stages for egress table allocation: (\d+)",
     "critical_path": r"Critical path length through the table dependency graph: (\d+)",
 }
+
+RESOURCES = {
+    "SRAM blocks": ("rams", "srams", 80),
+    "map RAMs": ("map_rams", "maprams", 48),
+    "TCAM blocks": ("tcams", "tcams", 24),
+    "meter and stateful ALUs": ("meter_alus", "meters", 4),
+    "statistics ALUs": ("statistic_alus", "stats", 4),
+    "hash bits": ("hash_bits", "bits", 416),
+    "hash distribution units": ("hash_distribution_units", "units", 6),
+    "logical tables": ("logical_tables", "ids", 16),
+    "gateways": ("gateways", "gateways", 16),
+    "action instructions": ("vliw", "instructions", 32),
+}
+"""By name: where a stage of resources.json lists what is taken, and how many of it a stage has."""
+
+CONTAINERS = {
+    ("normal", 8): 64,
+    ("normal", 16): 96,
+    ("normal", 32): 64,
+    ("tagalong", 8): 32,
+    ("tagalong", 16): 48,
+    ("tagalong", 32): 32,
+}
+"""PHV containers of a pipe, both gresses together, by type and width in bits."""
+
+
+def chain(said: str) -> dict[str, int]:
+    """Stages that the longest chain of dependent tables needs in each gress, as far as p4c says it."""
+    found = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
+    return {name: int(match[1]) + 1 for name, match in found.items() if match}
 
 
 def placement(text: str) -> dict[str, int]:
@@ -22,6 +62,48 @@ def placement(text: str) -> dict[str, int]:
 
 
 def outcome(report: Path, compiled: bool) -> dict[str, object]:
-    """What became of a compile: whether p4c came to its end, and how far table placement came."""
+    """What became of a compile: whether p4c came to its end, the chain, the stages, and whether they are there."""
+    said = report / "said.txt"
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
-    return {"compiled": compiled, **placement(text)}
+    placed = placement(text)
+    fits = {"fits": compiled and placed["stages"] <= STAGES} if "stages" in placed else {}
+    return {"compiled": compiled, **chain(said.read_text() if said.exists() else ""), **placed, **fits}
+
+
+def usage(report: Path) -> dict[str, tuple[list[int], int]]:
+    """By resource: what each stage takes of it, and what a stage has. FileNotFoundError without a complete report."""
+    paths = sorted(report.rglob("resources.json"))
+    if not paths:
+        raise FileNotFoundError(f"no resources.json in {report}: p4c did not come to table placement")
+    stages: list[dict[str, Any]] = json.loads(paths[0].read_text())["resources"]["mau"]["mau_stages"]
+    return {
+        name: ([len(stage[unit][taken]) for stage in stages], each) for name, (unit, taken, each) in RESOURCES.items()
+    }
+
+
+def containers(report: Path) -> dict[str, tuple[int, int]]:
+    """PHV containers taken, and those there are, by a name. FileNotFoundError without a complete report."""
+    paths = sorted(report.rglob("phv.json"))
+    if not paths:
+        raise FileNotFoundError(f"no phv.json in {report}: p4c did not come to PHV allocation")
+    taken = [(one["container_type"], one["bit_width"]) for one in json.loads(paths[0].read_text())["containers"]]
+    return {
+        f"PHV containers of {width} bits" + (", tagalong" if kind == "tagalong" else ""): (
+            taken.count((kind, width)),
+            there,
+        )
+        for (kind, width), there in CONTAINERS.items()
+    }
+
+
+def table(report: Path) -> str:
+    """The resources as a table in Markdown: what is taken, what twelve stages have, and the fullest stage."""
+    lines = ["| resource | taken | of | most in a stage |", "|---|---|---|---|"]
+    for name, (stages, each) in usage(report).items():
+        lines.append(f"| {name} | {sum(stages)} | {each * STAGES} | {max(stages, default=0)} of {each} |")
+    lines += [f"| {name} | {taken} | {there} | |" for name, (taken, there) in containers(report).items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1] if len(sys.argv) > 1 else "results/tofino")))

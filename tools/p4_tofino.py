@@ -91,7 +91,7 @@ def compile_command(folder: Path) -> Sequence[str]:
     includes = [str(each) for each in (found, core) if each and each.is_dir()]
     return [
         *(BACK_END, "--target", "tofino", "--arch", "tna", "--std", "p4-16", "-D__TARGET_TOFINO__=1", "-g"),
-        *("--verbose", "-Ttable_summary:1"),
+        *("--verbose", "-Ttable_summary:1,table_dependency_graph:3"),
         *(word for each in includes for word in ("-I", each)),
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),
         *(f"--Wdisable={kind}" for kind in NOT_SAID),
@@ -123,6 +123,9 @@ def build() -> None:
     print(f"p4-tofino: {', '.join(ARTEFACTS)} in p4src/build/tofino, the compiler's report in {relative(REPORT)}")
     if done.returncode:
         raise P4Error(f"the program does not compile to the end: {relative(REPORT)}/said.txt has p4c's words")
+    if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
+        raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
+    print(p4_resources.table(REPORT))
     assemble()
 
 

@@ -1,5 +1,6 @@
 """The Tofino program's check: what counts as an error, and what is said where a tool is missing."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -69,7 +70,55 @@ def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
         "  Number of stages for egress table allocation: 15\n"
     )
     found = p4_resources.outcome(tmp_path, compiled=False)
-    assert found == {"compiled": False, "stages": 38, "ingress_stages": 38, "egress_stages": 15, "critical_path": 31}
+    assert found == {
+        "compiled": False,
+        "stages": 38,
+        "ingress_stages": 38,
+        "egress_stages": 15,
+        "critical_path": 31,
+        "fits": False,
+    }
+
+
+def test_a_program_that_is_placed_beyond_the_last_stage_does_not_fit(tmp_path: Path) -> None:
+    log = tmp_path / "table_summary.log"
+    log.write_text("Number of stages in table allocation: 13\n")
+    assert p4_resources.outcome(tmp_path, compiled=True)["fits"] is False
+    log.write_text("Number of stages in table allocation: 12\n")
+    assert p4_resources.outcome(tmp_path, compiled=True)["fits"] is True
+
+
+def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text(
+        "    Maximum stage number according to dependences: \n      INGRESS: 50\n      EGRESS: 12\n"
+        "error: PHV allocation was not successful\n"
+        "      INGRESS: 49\n      EGRESS: 11\n"
+    )
+    found = p4_resources.outcome(tmp_path, compiled=False)
+    assert found == {"compiled": False, "ingress_chain": 51, "egress_chain": 13}
+
+
+def stage(**taken: int) -> dict[str, dict[str, list[object]]]:
+    """A stage of resources.json, in which so many of each unit are taken, and none of the others."""
+    return {unit: {key: [{}] * taken.get(unit, 0)} for unit, key, _each in p4_resources.RESOURCES.values()}
+
+
+def test_a_complete_report_becomes_a_table(tmp_path: Path) -> None:
+    stages = [stage(rams=33, map_rams=33, meter_alus=1), stage(rams=2, hash_bits=51)]
+    (tmp_path / "resources.json").write_text(json.dumps({"resources": {"mau": {"mau_stages": stages}}}))
+    used = [{"container_type": "normal", "bit_width": 32}] * 3 + [{"container_type": "tagalong", "bit_width": 8}]
+    (tmp_path / "phv.json").write_text(json.dumps({"containers": used}))
+    lines = p4_resources.table(tmp_path).splitlines()
+    assert "| SRAM blocks | 35 | 960 | 33 of 80 |" in lines
+    assert "| hash bits | 51 | 4992 | 51 of 416 |" in lines
+    assert "| meter and stateful ALUs | 1 | 48 | 1 of 4 |" in lines
+    assert "| PHV containers of 32 bits | 3 | 64 | |" in lines
+    assert "| PHV containers of 8 bits, tagalong | 1 | 32 | |" in lines
+
+
+def test_a_report_without_placement_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="did not come to table placement"):
+        p4_resources.table(tmp_path)
 
 
 def test_a_compile_that_came_to_no_placement_says_nothing_of_it(tmp_path: Path) -> None:
