@@ -59,11 +59,11 @@ class Table(StrEnum):
     CHOOSE = "SluiceIngress.balance.by_ratio.choose"
     CHOOSE_OTHER = "SluiceIngress.balance.other.choose_other"
     CHOOSE_STABLE = "SluiceIngress.balance.by_capacity.choose_stable"
-    TIMERS = "SluiceIngress.connections.timers"
+    TIMERS = "SluiceIngress.places.timers"
     SERVERS = "SluiceIngress.translate.servers"
     ROUTES = "SluiceIngress.forward.routes"
     NEIGHBOURS = "SluiceIngress.forward.neighbours"
-    EGRESS_VLAN = "SluiceIngress.forward.egress_vlan"
+    EGRESS_VLAN = "SluiceIngress.tag.egress_vlan"
     RATE_SETTINGS = "SluiceIngress.rates.rate_settings"
 
 
@@ -85,7 +85,7 @@ class Action(StrEnum):
     CHOOSE_SERVER = "SluiceIngress.balance.by_ratio.choose_server"
     CHOOSE_OTHER_SERVER = "SluiceIngress.balance.other.choose_other_server"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
-    SET_TIMERS = "SluiceIngress.connections.set_timers"
+    SET_TIMERS = "SluiceIngress.places.set_timers"
     TO_SERVER = "SluiceIngress.translate.to_server"
     UNKNOWN_SERVER = "SluiceIngress.translate.unknown_server"
     CONNECTED = "SluiceIngress.forward.connected"
@@ -93,9 +93,9 @@ class Action(StrEnum):
     UNROUTABLE = "SluiceIngress.forward.unroutable"
     SET_NEIGHBOUR = "SluiceIngress.forward.set_neighbour"
     UNRESOLVED = "SluiceIngress.forward.unresolved"
-    KEEP = "SluiceIngress.forward.keep"
-    SET_VLAN = "SluiceIngress.forward.set_vlan"
-    STRIP = "SluiceIngress.forward.strip"
+    KEEP = "SluiceIngress.tag.keep"
+    SET_VLAN = "SluiceIngress.tag.set_vlan"
+    STRIP = "SluiceIngress.tag.strip"
     SET_RATES = "SluiceIngress.rates.set_rates"
 
 
@@ -125,9 +125,9 @@ class Register(StrEnum):
     REQUESTS_RETURNING = "SluiceIngress.requests.cells.requests_returning"
     LOAD_FIRST = "SluiceIngress.second_look.cells.load_first"
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
-    STALE_FIRST = "SluiceIngress.second_look.stale_cells.stale_first"
-    STALE_OTHER = "SluiceIngress.second_look.stale_cells.stale_other"
     LOAD_EVICTED = "SluiceIngress.second_look.evicted_cells.load_evicted"
+    STALE_FIRST = "SluiceIngress.prefer.stale_cells.stale_first"
+    STALE_OTHER = "SluiceIngress.prefer.stale_cells.stale_other"
     LEDGER_SYN = "SluiceIngress.ledger.cells.ledger_syn"
     LEDGER_SYNACK = "SluiceIngress.ledger.cells.ledger_synack"
     LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.cells.ledger_synack_again"
@@ -195,9 +195,9 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.REQUESTS_RETURNING: 1024,
     Register.LOAD_FIRST: 1024,
     Register.LOAD_OTHER: 1024,
+    Register.LOAD_EVICTED: 1024,
     Register.STALE_FIRST: 1024,
     Register.STALE_OTHER: 1024,
-    Register.LOAD_EVICTED: 1024,
     Register.LEDGER_SYN: 1024,
     Register.LEDGER_SYNACK: 1024,
     Register.LEDGER_SYNACK_AGAIN: 1024,

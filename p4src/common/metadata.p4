@@ -75,6 +75,23 @@ struct connection_t {
     bit<8>    protocol;
 }
 
+// What a packet has not got of the lengths that its headers give; 0: everything is there.
+struct lengths_t {
+    bit<16> body;                 // bytes behind the IPv4 header
+    bit<16> header_missing;
+    bit<16> frame_missing;
+    bit<16> tcp_missing;
+    bit<16> udp_missing;
+}
+
+// What is looked at of a new connection's two servers.
+struct loads_t {
+    bit<1>      look;             // whether at all
+    server_id_t other;
+    bit<32>     load;
+    bit<32>     other_load;
+}
+
 // What happens to the packet. Applied once, by the target's verdict.
 struct verdict_t {
     DropReason drop;
@@ -97,8 +114,9 @@ struct metadata_t {
     Path         path;            // every stage that decides
     verdict_t    verdict;         // every stage that decides
     flow_t       flow;            // classify
-    Event        event;           // classify
-    bit<16>      payload;         // bytes behind the TCP header; validate
+    Event        event;           // events
+    lengths_t    lengths;         // measure
+    bit<16>      payload;         // bytes behind the TCP header; measure
 
     service_id_t service;         // classify
     connection_t connection;      // classify; of a routed response, rates
@@ -124,6 +142,7 @@ struct metadata_t {
     PinState     state;           // of the pin before this packet; connections
     server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections
 
+    loads_t      loads;           // second_look
     bit<1>       choose_again;    // this SYN takes one more pass; translate (its server is ejected), second_look
     @field_list(1)
     bit<1>       second_pass;     // this is that pass; translate, second_look

@@ -1,7 +1,7 @@
 // Classify: is it for a service, from a server, or neither?
 //
-//   reads  ipv4, the transport header, the packet inside an ICMP error, payload
-//   writes flow, event, service, connection, server, endpoint (from a server), path
+//   reads  ipv4, the transport header, the packet inside an ICMP error
+//   writes flow, service, connection, server, endpoint (from a server), path
 //   keys   services: destination address, protocol, port -> service; or a server's own endpoint
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint
 //   drops  direct_to_server
@@ -83,21 +83,6 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
         if (hdr.tcp.isValid()) {
             meta.flow.src_port = hdr.tcp.src_port;
             meta.flow.dst_port = hdr.tcp.dst_port;
-            if (hdr.tcp.rst == 1) {
-                meta.event = Event.reset;
-            } else if (hdr.tcp.fin == 1) {
-                meta.event = Event.fin;
-            } else if (hdr.tcp.syn == 1) {
-                if (hdr.tcp.ack == 1) {
-                    meta.event = Event.syn_ack;
-                } else {
-                    meta.event = Event.syn;
-                }
-            } else if (meta.payload != 0) {
-                meta.event = Event.payload;
-            } else {
-                meta.event = Event.ack;
-            }
         } else if (hdr.udp.isValid()) {
             meta.flow.src_port = hdr.udp.src_port;
             meta.flow.dst_port = hdr.udp.dst_port;

@@ -7,14 +7,9 @@
 //     | state  | pending .. closing   | state             |   3  step, and say what it was before
 //     +-------------------+           +-------------------+
 //
-//   reads  event, connection, refused, choice, stable_choice, second_pass; server (of an answer)
+//   reads  the place, event, refused, choice, stable_choice, second_pass; server (of an answer)
 //   writes pinned, claimed, state, evicted, server (of a request)
-//   keys   timers: none; the times are parameters of its default action
 //   drops  admission_refused, no_server
-//
-// A slot is free when its stamp is older than the idle time. What a packet stamps decides how long the slot lives on:
-// payload idle, a SYN pending, a SYN-ACK answered, FIN and RST linger; an ACK alone stamps nothing. "Closed", "never
-// answered" and "idle" are then one comparison, and the entries of a flood live short.
 //
 // Each register is touched once in a pass, in the order key_1, key_2, server_2, server_1, state_2, state_1: a retransmitted
 // SYN may find way 1 free while its connection lives in way 2. It claims way 1 and carries the pin there; way 2 then holds a
@@ -22,8 +17,7 @@
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
-control Connections(inout metadata_t meta) {
-    PinHash() pin_hash;
+control Connections(inout metadata_t meta, in place_t place) {
     PinKey1() key_1;
     PinKey2() key_2;
     PinServer1() server_1;
@@ -32,90 +26,25 @@ control Connections(inout metadata_t meta) {
     PinState2() state_2;
     ConnectionCounters() counters;
 
-    ticks_t idle;
-    ticks_t pending;
-    ticks_t answered;
-    ticks_t linger;
-    ticks_t oldest;
-    ticks_t stamp;
-
-    // In ticks. Each at most idle, and idle below TICK_BASE.
-    @id(0x01000009)
-    action set_timers(ticks_t idle_time, ticks_t pending_time, ticks_t answered_time, ticks_t linger_time) {
-        idle = idle_time;
-        pending = pending_time;
-        answered = answered_time;
-        linger = linger_time;
-    }
-
-    // 300 s, 10 s, 60 s, 2 s.
-    @id(0x02000005)
-    table timers {
-        actions = { set_timers; }
-        default_action = set_timers(4578, 153, 916, 31);
-        size = 1;
-    }
-
-    // One step an action, so that a stateful unit is given fields, not sums.
-    @hidden
-    action stamp_now() {
-        oldest = meta.now - idle;
-        stamp = meta.now;
-    }
-
-    @hidden
-    action stamp_pending() {
-        stamp = oldest + pending;
-    }
-
-    @hidden
-    action stamp_answered() {
-        stamp = oldest + answered;
-    }
-
-    @hidden
-    action stamp_linger() {
-        stamp = oldest + linger;
-    }
-
     apply {
-        timers.apply();
-
-        pin_slot_t slot_1;
-        pin_slot_t slot_2;
-        fingerprint_t fingerprint;
-        pin_hash.apply(meta.connection, slot_1, slot_2, fingerprint);
-
-        // What this packet does to a key, and the stamp it leaves.
-        stamp_now();
-        KeyOp op = KeyOp.look;
-        if (meta.event == Event.syn) {
-            stamp_pending();
-            if (meta.refused == 1 || meta.choice == 0) {
-                op = KeyOp.look_live;
-            } else if (meta.second_pass == 1) {
-                op = KeyOp.renew;
-            } else {
-                op = KeyOp.claim;
-            }
-        } else if (meta.event == Event.syn_ack) {
-            stamp_answered();
-            op = KeyOp.touch;
-        } else if (meta.event == Event.payload) {
-            op = KeyOp.touch;
-        } else if (meta.event == Event.fin || meta.event == Event.reset) {
-            stamp_linger();
-            op = KeyOp.close;
+        // A SYN claims if it may.
+        KeyOp op;
+        if (meta.event == Event.syn && (meta.refused == 1 || meta.choice == 0)) {
+            op = KeyOp.look_live;
+        } else if (meta.event == Event.syn && meta.second_pass == 1) {
+            op = KeyOp.renew;
+        } else {
+            op = place.op;
         }
 
         bit<1> hit_1 = 0;
         bit<1> hit_2 = 0;
         bit<1> claimed_1 = 0;
         bit<1> claimed_2 = 0;
-        key_1.apply(slot_1, op, fingerprint, oldest, stamp, hit_1, claimed_1);
+        key_1.apply(place.slot_1, op, place.fingerprint, place.oldest, place.stamp, hit_1, claimed_1);
         if (hit_1 == 0) {
             if (claimed_1 == 0 || op == KeyOp.claim) {
-                key_2.apply(slot_2, op, claimed_1, fingerprint, oldest, stamp, hit_2, claimed_2);
+                key_2.apply(place.slot_2, op, claimed_1, place.fingerprint, place.oldest, place.stamp, hit_2, claimed_2);
             }
         }
 
@@ -135,9 +64,11 @@ control Connections(inout metadata_t meta) {
             next = PinState.established;
         }
         PinState next_2 = next;
+        bit<1> force_1 = force;
         bit<1> force_2 = force;
         if (claimed_1 == 1) {
             next_2 = PinState.closing;
+            force_1 = 1;
             force_2 = 1;
         } else if (claimed_2 == 1) {
             force_2 = 1;
@@ -147,40 +78,43 @@ control Connections(inout metadata_t meta) {
         server_id_t pin = meta.choice;
         server_id_t server_before = 0;
         if (hit_2 == 1 || claimed_2 == 1) {
-            server_2.apply(slot_2, claimed_2, pin, server_before);
+            server_2.apply(place.slot_2, claimed_2, pin, server_before);
         }
         if (hit_1 == 1 || claimed_1 == 1) {
-            server_1.apply(slot_1, claimed_1, pin, server_before);
+            server_1.apply(place.slot_1, claimed_1, pin, server_before);
         }
         if (hit_2 == 0 && (claimed_1 == 1 || claimed_2 == 1)) {
             meta.claimed = 1;
         }
-        if (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1) {
+        if ((hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1)
+                && pin != 0 && (meta.path != Path.from_server || pin == meta.server)) {
             meta.pinned = 1;
-        }
-        if (pin == 0 || (meta.path == Path.from_server && pin != meta.server)) {
-            meta.pinned = 0;
         }
 
         if (meta.pinned == 1) {
             PinState before_1 = PinState.pending;
             PinState before_2 = PinState.pending;
             if (hit_2 == 1 || claimed_2 == 1) {
-                state_2.apply(slot_2, expected, next_2, force_2, before_2);
+                state_2.apply(place.slot_2, expected, next_2, force_2, before_2);
+            }
+            // Claimed by a SYN: what lived in way 2 goes on in way 1, and a connection that was closing begins anew.
+            PinState next_1 = next;
+            if (claimed_1 == 1) {
+                if (before_2 != PinState.closing) {
+                    next_1 = before_2;
+                } else {
+                    next_1 = PinState.pending;
+                }
+            }
+            if (claimed_1 == 1 || hit_1 == 1) {
+                state_1.apply(place.slot_1, expected, next_1, force_1, before_1);
             }
             if (claimed_1 == 1) {
-                // Claimed by a SYN: a connection that was closing in way 2 begins anew.
-                PinState inherited = PinState.pending;
-                if (before_2 != PinState.closing) {
-                    inherited = before_2;
-                }
-                state_1.apply(slot_1, expected, inherited, 1, before_1);
-                meta.state = inherited;
+                meta.state = next_1;
                 if (before_1 != PinState.closing && meta.second_pass == 0) {
                     meta.evicted = server_before;
                 }
             } else if (hit_1 == 1) {
-                state_1.apply(slot_1, expected, next, force, before_1);
                 meta.state = before_1;
             } else if (hit_2 == 1) {
                 meta.state = before_2;

@@ -1,18 +1,15 @@
-// Forward: longest-prefix route, neighbour, and the egress port's VLAN tag.
+// Forward: longest-prefix route and neighbour.
 //
 //   reads  ipv4.dst
-//   writes ethernet, vlan, verdict
+//   writes ethernet, verdict
 //   keys   routes: destination, longest prefix -> directly connected, or the next hop's address
 //          neighbours: next hop -> port and MAC addresses
-//          egress_vlan: egress port -> what happens to the tag
 //   drops  no_route, neighbour_unresolved
 //   punts  neighbour: the controller asks for the next hop
 #ifndef SLUICE_STAGES_FORWARD_P4
 #define SLUICE_STAGES_FORWARD_P4
 
 control Forward(inout headers_t hdr, inout metadata_t meta) {
-    vlan_id_t vlan = 0;
-
     @id(0x0100000c)
     action connected() {
         meta.verdict.next_hop = hdr.ipv4.dst;
@@ -61,43 +58,9 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
         size = NEIGHBOURS;
     }
 
-    @id(0x01000011)
-    action keep() { }
-
-    @id(0x01000012)
-    action set_vlan(vlan_id_t id) {
-        vlan = id;
-    }
-
-    @id(0x01000013)
-    action strip() {
-        hdr.ethernet.type = ETHERTYPE_IPV4;
-        hdr.vlan.setInvalid();
-    }
-
-    @id(0x02000009)
-    table egress_vlan {
-        key = { meta.verdict.egress_port : exact @name("port"); }
-        actions = { keep; set_vlan; strip; }
-        const default_action = keep;
-        size = PORTS;
-    }
-
     apply {
         if (routes.apply().hit) {
-            if (neighbours.apply().hit) {
-                egress_vlan.apply();
-                if (vlan != 0) {
-                    if (!hdr.vlan.isValid()) {
-                        hdr.vlan.setValid();
-                        hdr.vlan.priority = 0;
-                        hdr.vlan.drop_eligible = 0;
-                        hdr.vlan.type = ETHERTYPE_IPV4;
-                        hdr.ethernet.type = ETHERTYPE_VLAN;
-                    }
-                    hdr.vlan.id = vlan;
-                }
-            }
+            neighbours.apply();
         }
     }
 }

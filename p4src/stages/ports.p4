@@ -26,14 +26,25 @@ control Ports(in headers_t hdr, inout metadata_t meta) {
         size = PORTS;
     }
 
+    @hidden
+    action not_for_us() {
+        meta.verdict.drop = DropReason.not_for_us;
+        meta.path = Path.done;
+    }
+
+    // One comparison a condition: hardware has room for 44 bits.
     apply {
         if (!ports.apply().hit) {
             meta.verdict.drop = DropReason.port_unknown;
             meta.path = Path.done;
-        } else if ((hdr.ethernet.dst[47:16] != meta.router_mac[47:16] || hdr.ethernet.dst[15:0] != meta.router_mac[15:0])
-                   && !(hdr.arp.isValid() && hdr.ethernet.dst[47:16] == 0xffffffff && hdr.ethernet.dst[15:0] == 0xffff)) {
-            meta.verdict.drop = DropReason.not_for_us;
-            meta.path = Path.done;
+        } else if (hdr.arp.isValid() && hdr.ethernet.dst[47:16] == 0xffffffff) {
+            if (hdr.ethernet.dst[15:0] != 0xffff) {
+                not_for_us();
+            }
+        } else if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
+            not_for_us();
+        } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
+            not_for_us();
         } else if (!hdr.arp.isValid() && !hdr.ipv4.isValid()) {
             meta.verdict.drop = DropReason.unsupported;
             meta.path = Path.done;

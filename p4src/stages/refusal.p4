@@ -22,13 +22,14 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
         hdr.ipv4.dst = meta.flow.src;
     }
 
+    Widened() widened;
+
     bit<32> length;
 
     // A SYN takes one number itself. (Of three numbers a sum is two steps, and an action does one.)
     @hidden
     action count_syn() {
         hdr.tcp.acknowledgement = hdr.tcp.sequence + 1;
-        length = (bit<32>)meta.payload;
     }
 
     @hidden
@@ -58,6 +59,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.answer_reset == 1 && hdr.ipv4.more_fragments == 0) {
             reflect();
+            widened.apply(meta.payload, length);
             count_syn();
             count_payload();
             reset();

@@ -1,7 +1,7 @@
 // Second look: of two servers drawn for a new connection, the one with less to do for its weight. R's weights move once a period;
 // this covers the seconds between.
 //
-//   reads  event, path, pinned, claimed, state, evicted, server, choice, other and their weights, second_pass
+//   reads  event, path, pinned, claimed, state, evicted, server, other, the weights of both
 //   writes choose_again, second_pass, preferred; the open connections of each server (load_*, load_evicted)
 //
 //     first pass                                     second pass
@@ -16,21 +16,19 @@
 
 control SecondLook(inout metadata_t meta) {
     LoadCells() cells;
-    StaleCells() stale_cells;
     EvictedCells() evicted_cells;
-    Lighter() lighter;
 
     apply {
-        bit<1> look = 0;
         bit<32> change = 0;
-        server_id_t other = meta.server;
+        meta.loads.look = 0;
+        meta.loads.other = meta.server;
         if (meta.choose_again == 1) {
             change = 0xffffffff;            // leaves its ejected server
         } else if (meta.path != Path.done) {
             if (meta.event == Event.syn) {
                 if (meta.claimed == 1 && meta.other != 0) {
-                    look = 1;
-                    other = meta.other;
+                    meta.loads.look = 1;
+                    meta.loads.other = meta.other;
                 } else if (meta.claimed == 1 || meta.state == PinState.closing) {
                     change = 1;
                 }
@@ -38,36 +36,38 @@ control SecondLook(inout metadata_t meta) {
                 change = 0xffffffff;
             }
         }
-        if (look == 1 || change != 0) {
-            bit<32> load;
-            bit<32> other_load;
-            cells.apply(meta.server, other, change, load, other_load);
-            if (look == 1) {
+        if (meta.loads.look == 1 || change != 0) {
+            cells.apply(meta.server, meta.loads.other, change, meta.loads.load, meta.loads.other_load);
+            if (meta.loads.look == 1) {
                 meta.choose_again = 1;
                 meta.second_pass = 1;
-                bit<32> stale;
-                bit<32> other_stale;
-                stale_cells.apply(meta.server, other, stale, other_stale);
-                // Both wrap; a difference below zero is for a moment behind the truth.
-                load = load - stale;
-                if (load[31:31] == 1) {
-                    load = 0;
-                }
-                other_load = other_load - other_stale;
-                if (other_load[31:31] == 1) {
-                    other_load = 0;
-                }
-                bit<1> other_is;
-                lighter.apply(load, meta.choice_weight, other_load, meta.other_weight, other_is);
-                if (other_is == 1) {
-                    meta.preferred = other;
-                } else {
-                    meta.preferred = meta.server;
-                }
             }
         }
         if (meta.evicted != 0) {
             evicted_cells.apply(meta.evicted);
+        }
+    }
+}
+
+// The comparison, for nothing but the second pass: no other stage waits for it.
+control Prefer(inout metadata_t meta) {
+    StaleCells() stale_cells;
+    Lighter() lighter;
+
+    apply {
+        if (meta.loads.look == 1) {
+            bit<32> stale;
+            bit<32> other_stale;
+            stale_cells.apply(meta.server, meta.loads.other, stale, other_stale);
+            bit<1> other_is;
+            meta.loads.load = meta.loads.load - stale;                      // both wrap
+            meta.loads.other_load = meta.loads.other_load - other_stale;
+            lighter.apply(meta.loads.load, meta.choice_weight, meta.loads.other_load, meta.other_weight, other_is);
+            if (other_is == 1) {
+                meta.preferred = meta.loads.other;
+            } else {
+                meta.preferred = meta.server;
+            }
         }
     }
 }

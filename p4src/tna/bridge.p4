@@ -27,8 +27,9 @@ control Bridge(in metadata_t meta, out bridge_h bridge) {
     }
 }
 
-control Unbridge(in bridge_h bridge, inout metadata_t meta) {
+control Unbridge(in bridge_h bridge, in egress_intrinsic_metadata_t intrinsic, inout metadata_t meta) {
     apply {
+        meta.verdict.egress_port = (bit<16>)intrinsic.egress_port;
         meta.path = (Path)bridge.path;
         meta.event = (Event)bridge.event;
         meta.state = (PinState)bridge.state;

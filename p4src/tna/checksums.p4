@@ -17,8 +17,8 @@ control AdjustChecksums(in headers_t hdr, inout ingress_metadata_t meta) {
     action inside() {
         meta.change.before = ~hdr.icmp.checksum;
         meta.inner_ipv4_before = ~hdr.inner_ipv4.checksum;
-        meta.icmp_less = (bit<32>)~meta.sluice.replaced_port;
-        meta.icmp_more = (bit<32>)meta.sluice.endpoint_port;
+        meta.icmp_old_port = ~meta.sluice.replaced_port;
+        meta.icmp_new_port = meta.sluice.endpoint_port;
         meta.icmp_changed = 1;
         meta.inner_changed = 1;
     }
@@ -27,6 +27,8 @@ control AdjustChecksums(in headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action inside_udp() {
         meta.inner_udp_before = ~hdr.inner_transport.fourth;
+        meta.icmp_old_port = 0;
+        meta.icmp_new_port = 0;
         meta.icmp_less = ~meta.sluice.endpoint;
         meta.icmp_more = meta.sluice.replaced;
         meta.inner_udp_changed = 1;

@@ -34,13 +34,13 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
 
     @hidden
     action shorten() {
-        time = (bit<32>)nanoseconds[47:20];
+        @in_hash { time = 4w0 ++ nanoseconds[47:20]; }
     }
 
     @hidden
     action join() {
-        now = turns[9:0] ++ nanoseconds[47:26];
-        clock = turns[3:0] ++ nanoseconds[47:20];
+        @in_hash { now = turns[9:0] ++ nanoseconds[47:26]; }
+        @in_hash { clock = turns[3:0] ++ nanoseconds[47:20]; }
     }
 
     apply {

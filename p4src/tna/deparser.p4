@@ -39,7 +39,8 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 meta.change.new_port }, true);
         }
         if (meta.icmp_changed == 1) {
-            hdr.icmp.checksum = icmp.update({ meta.change.before, meta.icmp_less, meta.icmp_more });
+            hdr.icmp.checksum = icmp.update({
+                meta.change.before, meta.icmp_old_port, meta.icmp_new_port, meta.icmp_less, meta.icmp_more });
         }
         if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
             second_pass.emit<resubmitted_h>({ meta.sluice.preferred, 0 });

@@ -1,4 +1,4 @@
-// sluice for Tofino 1 (TNA). Ingress decides; egress counts what it forwarded.
+// sluice for Tofino 1 (TNA). Ingress decides; egress tags and counts what it forwarded.
 #include <core.p4>
 #include <tna.p4>
 
@@ -25,7 +25,9 @@
 #include "externs/rate_cells.p4"
 
 #include "../stages/ports.p4"
+#include "../stages/measure.p4"
 #include "../stages/validate.p4"
+#include "../stages/events.p4"
 #include "../stages/classify.p4"
 #include "../stages/local.p4"
 #include "../stages/hop_limit.p4"
@@ -33,12 +35,14 @@
 #include "../stages/admission.p4"
 #include "../stages/destinations.p4"
 #include "../stages/balance.p4"
+#include "../stages/places.p4"
 #include "../stages/connections.p4"
 #include "../stages/requests.p4"
 #include "../stages/refusal.p4"
 #include "../stages/translate.p4"
 #include "../stages/second_look.p4"
 #include "../stages/forward.p4"
+#include "../stages/tag.p4"
 #include "../stages/ledger.p4"
 #include "../stages/rates.p4"
 
@@ -54,8 +58,11 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
                       inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                       inout ingress_intrinsic_metadata_for_tm_t for_tm) {
     Intake() intake;
+    NotReceived() not_received;
     Ports() ports;
+    Measure() measure;
     Validate() validate;
+    Events() events;
     Classify() classify;
     Local() local;
     HopLimit() hop_limit;
@@ -63,27 +70,42 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Admission() admission;
     Destinations() destinations;
     Balance() balance;
+    Places() places;
     Connections() connections;
+    RefuseRouted() refuse_routed;
     Requests() requests;
     Refusal() refusal;
     ResetChecksum() reset_checksum;
     Translate() translate;
     SecondLook() second_look;
+    Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
     Bridge() bridge;
     Verdict() verdict;
 
+    place_t place;
+
 #define meta all.sluice
     apply {
-        intake.apply(hdr, all, intrinsic, from_parser);
-
         // What a frame is for is looked up side by side with whether it is any good. The later verdict holds, so that the order of
-        // reasons to drop is as on every target: ports before validate, validate before the rest.
-        if (all.received == 1 && hdr.ipv4.isValid())                        classify.apply(hdr, meta);
-        if (all.received == 1)                                              local.apply(hdr, meta);
-        if (all.received == 1 && hdr.ipv4.isValid())                        validate.apply(hdr, meta);
-        if (all.received == 1)                                              ports.apply(hdr, meta);
+        // reasons to drop is as on every target: ports before validate, validate before the rest. Conditions are of what the parser
+        // knows, and a block has nothing in it that waits for what is in front of the block: every table of it would wait.
+        if (!hdr.packet_out.isValid() && meta.verdict.drop == DropReason.none
+                && from_parser.parser_err == PARSER_ERROR_OK && !all.ipv4_checksum_wrong) {
+            intake.apply(all, intrinsic, from_parser);
+            measure.apply(hdr, meta);
+            if (hdr.arp.isValid())                                          meta.path = Path.arp;
+            else                                                            meta.path = Path.ipv4;
+            if (hdr.ipv4.isValid())                                         classify.apply(hdr, meta);
+            local.apply(hdr, meta);
+            if (hdr.ipv4.isValid())                                         validate.apply(hdr, meta);
+            ports.apply(hdr, meta);
+            if (hdr.tcp.isValid())                                          events.apply(hdr, meta);
+            places.apply(meta, place);
+        } else {
+            not_received.apply(hdr, all, intrinsic, from_parser);
+        }
         if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
         else if (meta.verdict.drop != DropReason.none)                      meta.verdict.punt = PuntReason.none;
 
@@ -91,22 +113,26 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         if (meta.path == Path.to_service)                                   admission.apply(meta);
         if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta);
         if (meta.path == Path.to_service)                                   balance.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta, place);
+        else                                                                refuse_routed.apply(meta);
         if (meta.request == 1)                                              requests.apply(meta);
-        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
-        if (meta.verdict.drop == DropReason.admission_reset)                reset_checksum.apply(hdr, all);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
-        if (meta.pinned == 1)                                               second_look.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, all);
 
-        if (meta.path != Path.done)                                         forward.apply(hdr, meta);
-        if (meta.path != Path.done)                                         bridge.apply(meta, all.bridge);
-
-        if (meta.choose_again == 1) {
-            for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
+        if (meta.verdict.drop == DropReason.admission_refused) {
+            refusal.apply(hdr, meta);
+            if (meta.verdict.drop == DropReason.admission_reset)                reset_checksum.apply(hdr, all);
         } else {
-            verdict.apply(hdr, meta, for_deparser, for_tm);
+            if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
+            if (meta.pinned == 1)                                               second_look.apply(meta);
+            if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, all);
+
+            if (meta.path != Path.done)                                         forward.apply(hdr, meta);
+            if (meta.path != Path.done)                                         bridge.apply(meta, all.bridge);
         }
+
+        if (meta.choose_again == 1)                                         for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
+        else                                                                verdict.apply(hdr, meta, for_deparser, for_tm);
+        // Behind the verdict, which does not wait for it.
+        if (meta.choose_again == 1)                                         prefer.apply(meta);
     }
 #undef meta
 }
@@ -117,13 +143,16 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
     Unbridge() unbridge;
     // A controller is to find them by the names that they have on every target.
+    @name(".SluiceIngress.tag")
+    Tag() tag;
     @name(".SluiceIngress.ledger")
     Ledger() ledger;
     @name(".SluiceIngress.rates")
     Rates() rates;
 
     apply {
-        unbridge.apply(all.bridge, all.sluice);
+        unbridge.apply(all.bridge, intrinsic, all.sluice);
+        tag.apply(hdr, all.sluice);
         ledger.apply(all.sluice);
         if (all.sluice.path == Path.from_server || (all.sluice.path == Path.routed && all.sluice.inside == 1)) {
             rates.apply(hdr, all.sluice);

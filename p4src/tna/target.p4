@@ -54,11 +54,12 @@ struct ingress_metadata_t {
     resubmitted_h resubmitted;    // of a second pass; parser
     bridge_h      bridge;         // valid when egress has something to count; bridge
     bool          ipv4_checksum_wrong; // parser
-    bit<1>        received;       // a frame to look at; intake
     change_t      change;         // of the transport, or of the ICMP message; checksums
     bit<32>       acknowledged;   // one more word of a reset; checksums
-    bit<32>       icmp_less;      // the words that an ICMP error's checksum changes by: a complement,
-    bit<32>       icmp_more;      // and what is added; checksums
+    bit<16>       icmp_old_port;  // the words that an ICMP error's checksum changes by: of the ports, a complement,
+    bit<16>       icmp_new_port;  // and what is added;
+    bit<32>       icmp_less;      // of the addresses, a complement, and what is added; checksums
+    bit<32>       icmp_more;
     bit<16>       inner_ipv4_before;  // complements of the checksums inside an ICMP error; checksums
     bit<16>       inner_udp_before;
     bit<1>        tcp_changed;    // which checksums the deparser writes; checksums

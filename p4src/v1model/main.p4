@@ -21,7 +21,9 @@
 #include "externs/rate_cells.p4"
 
 #include "../stages/ports.p4"
+#include "../stages/measure.p4"
 #include "../stages/validate.p4"
+#include "../stages/events.p4"
 #include "../stages/classify.p4"
 #include "../stages/local.p4"
 #include "../stages/hop_limit.p4"
@@ -29,12 +31,14 @@
 #include "../stages/admission.p4"
 #include "../stages/destinations.p4"
 #include "../stages/balance.p4"
+#include "../stages/places.p4"
 #include "../stages/connections.p4"
 #include "../stages/requests.p4"
 #include "../stages/refusal.p4"
 #include "../stages/translate.p4"
 #include "../stages/second_look.p4"
 #include "../stages/forward.p4"
+#include "../stages/tag.p4"
 #include "../stages/ledger.p4"
 #include "../stages/rates.p4"
 
@@ -47,7 +51,9 @@
 control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
     Intake() intake;
     Ports() ports;
+    Measure() measure;
     Validate() validate;
+    Events() events;
     Classify() classify;
     Local() local;
     HopLimit() hop_limit;
@@ -55,23 +61,35 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Admission() admission;
     Destinations() destinations;
     Balance() balance;
+    Places() places;
     Connections() connections;
+    RefuseRouted() refuse_routed;
     Requests() requests;
     Refusal() refusal;
     Translate() translate;
     SecondLook() second_look;
+    Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
+    Tag() tag;
     Ledger() ledger;
     Rates() rates;
     Verdict() verdict;
+
+    place_t place;
 
     apply {
         intake.apply(hdr, meta, intrinsic);
 
         if (meta.path != Path.done)                                         ports.apply(hdr, meta);
-        if (meta.path == Path.ipv4)                                         validate.apply(hdr, meta);
-        if (meta.path == Path.ipv4)                                         classify.apply(hdr, meta);
+        if (meta.path == Path.ipv4) {
+            measure.apply(hdr, meta);
+            validate.apply(hdr, meta);
+        }
+        if (meta.path == Path.ipv4) {
+            if (hdr.tcp.isValid())                                          events.apply(hdr, meta);
+            classify.apply(hdr, meta);
+        }
         if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
         if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
 
@@ -79,19 +97,28 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.path == Path.to_service)                                   admission.apply(meta);
         if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta);
         if (meta.path == Path.to_service)                                   balance.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  connections.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server) {
+            places.apply(meta, place);
+            connections.apply(meta, place);
+        } else {
+            refuse_routed.apply(meta);
+        }
         if (meta.request == 1)                                              requests.apply(meta);
         if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
+        else if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
         if (meta.pinned == 1)                                               second_look.apply(meta);
 
         if (meta.choose_again == 1) {
+            prefer.apply(meta);
             resubmit_preserving_field_list(1);
         } else {
             if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
             if (meta.path != Path.done)                                         forward.apply(hdr, meta);
-            if (meta.path != Path.done)                                         ledger.apply(meta);
+            if (meta.path != Path.done) {
+                tag.apply(hdr, meta);
+                ledger.apply(meta);
+            }
             if (meta.path == Path.from_server
                 || (meta.path == Path.routed && meta.inside == 1))              rates.apply(hdr, meta);
 

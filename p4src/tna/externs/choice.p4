@@ -5,12 +5,14 @@
 
 const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
 
-// The weights that R decides. A second pass draws anew, with the client's address in front of its port. (Its number as one more
-// field would not do: CRCs are linear, and all who drew one server would draw the same other one.)
+// The weights that R decides. A second pass draws anew, with client and service exchanged. (Its number as one more field would not do: CRCs
+// are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
 control WeightedChoice(in service_id_t service, in connection_t connection, in bit<1> second_pass,
                        out server_id_t server, out weight_t weight, out others_id_t others) {
-    l4_port_t client_high = connection.client_port;
-    bit<32> client_low = connection.client;
+    ipv4_t near = connection.client;
+    ipv4_t far = connection.service;
+    l4_port_t near_port = connection.client_port;
+    l4_port_t far_port = connection.service_port;
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x01)
@@ -27,12 +29,12 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     @id(0x0200000a)
     table choose {
         key = {
-            service                 : exact @name("service");
-            client_high             : selector;
-            client_low              : selector;
-            connection.service_port : selector;
-            connection.service      : selector;
-            connection.protocol     : selector;
+            service             : exact @name("service");
+            near_port           : selector;
+            near                : selector;
+            far_port            : selector;
+            far                 : selector;
+            connection.protocol : selector;
         }
         actions = { choose_server; }
         implementation = groups;
@@ -44,8 +46,10 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
         weight = 0;
         others = 0;
         if (second_pass == 1) {
-            client_high = connection.client[31:16];
-            client_low = connection.client[15:0] ++ connection.client_port;
+            near = connection.service;
+            far = connection.client;
+            near_port = connection.service_port;
+            far_port = connection.client_port;
         }
         choose.apply();
     }

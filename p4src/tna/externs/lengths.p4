@@ -14,4 +14,16 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
+// A length as a number of 32 bits. By the hash units as well: what it is added to could not lie in containers of 32 bits otherwise.
+control Widened(in bit<16> bytes, out bit<32> number) {
+    @hidden
+    action widen() {
+        @in_hash { number = 16w0 ++ bytes; }
+    }
+
+    apply {
+        widen();
+    }
+}
+
 #endif

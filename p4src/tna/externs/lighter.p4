@@ -2,7 +2,7 @@
 #ifndef SLUICE_TNA_LIGHTER_P4
 #define SLUICE_TNA_LIGHTER_P4
 
-// 32 times the binary logarithm of a number below 2^17, by its highest four bits; of more, the highest. 0 of 0.
+// 32 times the binary logarithm of a number below 2^17, by its highest four bits; of more, the highest. 0 of 0 and below.
 // tools/tests/test_tna.py has the formula.
 control Logarithm(in bit<32> number, out bit<16> logarithm) {
     @hidden
@@ -15,6 +15,7 @@ control Logarithm(in bit<32> number, out bit<16> logarithm) {
         key = { number : ternary @name("number"); }
         actions = { is; }
         const entries = {
+            32w0x80000000 &&& 32w0x80000000 : is(0);    // below zero
             32w0 : is(0);
             32w0x00001 &&& 32w0xffffffff : is(0);
             32w0x00002 &&& 32w0xffffffff : is(32);
@@ -145,7 +146,8 @@ control Logarithm(in bit<32> number, out bit<16> logarithm) {
 }
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
-// eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide.
+// eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide. A load below
+// zero is for a moment behind the truth: 0.
 control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
     Logarithm() of_load;
     Logarithm() of_weight;
@@ -173,7 +175,7 @@ control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in w
 
     @hidden
     action handicap() {
-        other_work = other_work + 5;
+        other_weighed = other_weighed + 5;
     }
 
     @hidden
@@ -182,13 +184,13 @@ control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in w
     }
 
     apply {
+        of_other_weight.apply((bit<32>)other_weight, weighed);
+        of_weight.apply((bit<32>)weight, other_weighed);
+        handicap();
         one_more();
         of_load.apply(next, work);
-        of_other_weight.apply((bit<32>)other_weight, weighed);
         of_other_load.apply(other_next, other_work);
-        of_weight.apply((bit<32>)weight, other_weighed);
         weigh();
-        handicap();
         compare();
         other_is = other_work[15:15];
     }

@@ -37,25 +37,48 @@ const compared_t BOTH        = 8;
 
 // The first comparison of every operation is that of the fingerprints, the second that of the times.
 control Understand(in KeyOp op, in compared_t result, out bit<1> hit, out bit<1> claimed) {
-    apply {
+    @hidden
+    action neither() {
         hit = 0;
         claimed = 0;
+    }
+
+    @hidden
+    action its_own() {
+        hit = 1;
+        claimed = 0;
+    }
+
+    @hidden
+    action taken() {
+        hit = 0;
+        claimed = 1;
+    }
+
+    // One action of them for each packet: of two in a row, the second costs a stage.
+    apply {
         if (op == KeyOp.claim) {
             if (result == ONLY_SECOND || result == BOTH) {
-                claimed = 1;
+                taken();
             } else if (result == ONLY_FIRST) {
-                hit = 1;
+                its_own();
+            } else {
+                neither();
             }
         } else if (op == KeyOp.look_live) {
             if (result == ONLY_FIRST) {
-                hit = 1;
+                its_own();
+            } else {
+                neither();
             }
         } else if (result == ONLY_FIRST || result == BOTH) {
             if (op == KeyOp.renew) {
-                claimed = 1;
+                taken();
             } else {
-                hit = 1;
+                its_own();
             }
+        } else {
+            neither();
         }
     }
 }
@@ -160,12 +183,14 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerp
     };
 
     apply {
-        hit = 0;
-        claimed = 0;
         if (look_only == 1) {
             result = look.execute(slot);
             if (result == ONLY_FIRST) {
                 hit = 1;
+                claimed = 0;
+            } else {
+                hit = 0;
+                claimed = 0;
             }
         } else {
             if (op == KeyOp.claim) {

@@ -8,4 +8,11 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
+// A length as a number of 32 bits.
+control Widened(in bit<16> bytes, out bit<32> number) {
+    apply {
+        number = (bit<32>)bytes;
+    }
+}
+
 #endif

@@ -48,11 +48,19 @@ control EvictedCells(in server_id_t server) {
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
-// difference of two logarithms from a table does.)
+// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0.
 control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
     apply {
-        bit<48> work = ((bit<48>)load + 1) * (bit<48>)other_weight;
-        bit<48> other_work = ((bit<48>)other_load + 1) * (bit<48>)weight;
+        bit<32> first = load;
+        bit<32> second = other_load;
+        if (first[31:31] == 1) {
+            first = 0;
+        }
+        if (second[31:31] == 1) {
+            second = 0;
+        }
+        bit<48> work = ((bit<48>)first + 1) * (bit<48>)other_weight;
+        bit<48> other_work = ((bit<48>)second + 1) * (bit<48>)weight;
         other_is = other_work + (other_work >> 3) < work ? 1w1 : 1w0;
     }
 }

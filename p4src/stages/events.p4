@@ -1,0 +1,28 @@
+// Events: what a segment does to its connection. Everything that is not TCP does nothing.
+//
+//   reads  tcp, payload
+//   writes event
+#ifndef SLUICE_STAGES_EVENTS_P4
+#define SLUICE_STAGES_EVENTS_P4
+
+control Events(in headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (hdr.tcp.rst == 1) {
+            meta.event = Event.reset;
+        } else if (hdr.tcp.fin == 1) {
+            meta.event = Event.fin;
+        } else if (hdr.tcp.syn == 1) {
+            if (hdr.tcp.ack == 1) {
+                meta.event = Event.syn_ack;
+            } else {
+                meta.event = Event.syn;
+            }
+        } else if (meta.payload != 0) {
+            meta.event = Event.payload;
+        } else {
+            meta.event = Event.ack;
+        }
+    }
+}
+
+#endif

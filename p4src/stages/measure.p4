@@ -1,0 +1,51 @@
+// Measure: how much of what its lengths promise a packet has not got, and how long its payload is. For validate, and for everybody.
+//
+//   reads  ipv4, tcp, udp, ipv4_room
+//   writes lengths, payload
+//
+// Of two lengths, |-| says which is larger: hardware compares with constants only, and an action of it does one step.
+#ifndef SLUICE_STAGES_MEASURE_P4
+#define SLUICE_STAGES_MEASURE_P4
+
+control Measure(in headers_t hdr, inout metadata_t meta) {
+    Bytes() of_header;
+    Bytes() of_tcp_header;
+
+    bit<16> header_length;
+    bit<16> tcp_length;
+
+    @hidden
+    action measure() {
+        meta.lengths.frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
+    }
+
+    @hidden
+    action open_packet() {
+        meta.lengths.header_missing = header_length |-| hdr.ipv4.total_length;
+        meta.lengths.body = hdr.ipv4.total_length - header_length;
+    }
+
+    @hidden
+    action open_body() {
+        meta.lengths.tcp_missing = tcp_length |-| meta.lengths.body;
+        meta.lengths.udp_missing = hdr.udp.length |-| meta.lengths.body;
+    }
+
+    @hidden
+    action open_segment() {
+        meta.payload = meta.lengths.body - tcp_length;
+    }
+
+    apply {
+        of_header.apply(hdr.ipv4.ihl, header_length);
+        of_tcp_header.apply(hdr.tcp.data_offset, tcp_length);
+        measure();
+        open_packet();
+        open_body();
+        if (hdr.tcp.isValid()) {
+            open_segment();
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,49 @@
+// Tag: the VLAN tag that a forwarded packet leaves with.
+//
+//   reads  verdict.egress_port
+//   writes ethernet.type, vlan
+//   keys   egress_vlan: egress port -> what happens to the tag
+#ifndef SLUICE_STAGES_TAG_P4
+#define SLUICE_STAGES_TAG_P4
+
+control Tag(inout headers_t hdr, in metadata_t meta) {
+    vlan_id_t vlan = 0;
+
+    @id(0x01000011)
+    action keep() { }
+
+    @id(0x01000012)
+    action set_vlan(vlan_id_t id) {
+        vlan = id;
+    }
+
+    @id(0x01000013)
+    action strip() {
+        hdr.ethernet.type = ETHERTYPE_IPV4;
+        hdr.vlan.setInvalid();
+    }
+
+    @id(0x02000009)
+    table egress_vlan {
+        key = { meta.verdict.egress_port : exact @name("port"); }
+        actions = { keep; set_vlan; strip; }
+        const default_action = keep;
+        size = PORTS;
+    }
+
+    apply {
+        egress_vlan.apply();
+        if (vlan != 0) {
+            if (!hdr.vlan.isValid()) {
+                hdr.vlan.setValid();
+                hdr.vlan.priority = 0;
+                hdr.vlan.drop_eligible = 0;
+                hdr.vlan.type = ETHERTYPE_IPV4;
+                hdr.ethernet.type = ETHERTYPE_VLAN;
+            }
+            hdr.vlan.id = vlan;
+        }
+    }
+}
+
+#endif
