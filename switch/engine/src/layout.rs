@@ -66,6 +66,11 @@ impl Cell {
         f.map_or(Cell { slot: NOWHERE, mask: 0 }, |f| Cell { slot: f.slot, mask: mask64(f.width) })
     }
 
+    /// The field's bits.
+    pub fn mask(self) -> u64 {
+        self.mask
+    }
+
     /// The value, cut to the field's width.
     #[inline]
     pub fn cut(self, v: u64) -> u64 {

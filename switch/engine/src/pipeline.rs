@@ -10,7 +10,7 @@ use crate::engine::Sink;
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
-use crate::native::{Native, Part};
+use crate::native::{Came, Native, Part};
 use crate::phv::Head;
 use crate::program::{DigestId, Program};
 use crate::trace::TraceEvent;
@@ -101,6 +101,16 @@ impl Pass<'_> {
         queue: &mut VecDeque<Work>,
         out: &mut impl Sink,
     ) {
+        self.m.packet_length = frame.len() as u64;
+        self.m.frame_length = frame.len() as u64;
+        self.m.position = 0;
+        self.m.limit = usize::MAX;
+        self.m.requests = Requests::default();
+        if let Some(native) = self.native
+            && kind == instance::NORMAL
+        {
+            return self.whole(native, frame, queue, out);
+        }
         let st = &self.p.standard;
         self.fresh();
         if kind == instance::NORMAL {
@@ -109,32 +119,34 @@ impl Pass<'_> {
         }
         st.packet_length.set(self.s, frame.len() as u64);
         st.instance_type.set(self.s, kind);
-        if !kept.is_empty() {
-            restore(self.s, kept);
-        }
-        self.m.packet_length = frame.len() as u64;
-        self.m.frame_length = frame.len() as u64;
-        self.m.limit = usize::MAX;
-        self.m.requests = Requests::default();
+        restore(self.s, kept);
         let port = self.port;
         self.m.note(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
-        if self.front(frame).is_err() {
-            return;
+        if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
+            self.after_ingress(frame, queue, out);
         }
-        self.after_ingress(frame, queue, out);
     }
 
-    /// Parser, checksums, ingress.
-    fn front(&mut self, frame: &[u8]) -> Result<(), ()> {
-        let Some(native) = self.native else {
-            return self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame));
-        };
-        self.m.position = 0;
-        self.m.refuel();
-        match native.front(self.p, self.m, self.s, self.head, frame) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(stop)) => self.broken(stop),
-            Err(stop) => self.parsed(Err(stop), frame).and_then(|()| self.pipeline(Part::Ingress, frame)),
+    /// As far as machine code goes by itself, then the rest.
+    fn whole(&mut self, native: &Native, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+        match native.whole(self.p, self.m, self.s, self.head, frame, self.port) {
+            Came::Out { port, parsed } => self.emit(port, &frame[parsed..], None, queue, out),
+            Came::ToEgress { port, parsed, ended } => {
+                if ended.or_else(|stop| self.broken(stop)).is_ok() {
+                    self.after_egress(port, &frame[parsed..], queue, out);
+                }
+            }
+            Came::ToIngress(ended) => {
+                if ended.or_else(|stop| self.broken(stop)).is_ok() {
+                    self.after_ingress(frame, queue, out);
+                }
+            }
+            Came::ToParser(stop) => {
+                let parsed = self.parsed(Err(stop), frame);
+                if parsed.and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
+                    self.after_ingress(frame, queue, out);
+                }
+            }
         }
     }
 
@@ -365,9 +377,13 @@ impl Pass<'_> {
         self.m.note(|| TraceEvent::Egress { port });
         // the payload stands for the whole packet here: nothing is parsed any more
         self.m.position = 0;
-        if self.pipeline(Part::Egress, payload).is_err() {
-            return;
+        if self.pipeline(Part::Egress, payload).is_ok() {
+            self.after_egress(port, payload, queue, out);
         }
+    }
+
+    fn after_egress(&mut self, port: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+        let st = &self.p.standard;
         let mut requests = Requests::default();
         if self.m.requests.any() {
             requests = std::mem::take(&mut self.m.requests);
@@ -442,6 +458,18 @@ impl Pass<'_> {
             }
             None => self.write_head(payload),
         }
+        self.emit(port, payload, recirculate, queue, out);
+    }
+
+    /// The headers and the payload leave, or start again.
+    fn emit(
+        &mut self,
+        port: u32,
+        payload: &[u8],
+        recirculate: Option<u16>,
+        queue: &mut VecDeque<Work>,
+        out: &mut impl Sink,
+    ) {
         let head_length = self.head.bytes().len().min(self.m.limit);
         let head = &self.head.bytes()[..head_length];
         let payload = &payload[..payload.len().min(self.m.limit - head_length)];

@@ -301,6 +301,7 @@ impl Program {
     }
     /// Bytes that the deparser writes at most.
     /// Machine code, if the program can be compiled.
+    #[inline]
     pub(crate) fn native(&self) -> Result<&Native, &str> {
         self.native.get_or_init(|| Native::new(self)).as_ref().map_err(String::as_str)
     }

@@ -45,6 +45,16 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// Slots of fields that digests and other passes take along.
+    pub fn kept(&self) -> impl Iterator<Item = Slot> + '_ {
+        let digested = self.digest_parts.iter().flatten().filter_map(|part| match part {
+            DigestPart::Field(f) => Some(f),
+            DigestPart::Constant(_) => None,
+        });
+        let fields = self.field_lists.iter().flatten().chain(digested);
+        fields.flat_map(|f| (0..f.slots() as Slot).map(|i| f.slot + i))
+    }
+
     pub fn load(root: &J, layout: &Layout) -> Result<Objects> {
         let mut o = Objects::default();
         let scope = Scope { layout, params: &[] };

@@ -139,11 +139,12 @@ impl Machine {
                 self.limit = self.limit.min(usize::try_from(value(s, *length)).unwrap_or(usize::MAX))
             }
             Ext::CloneIngress { session, fields } | Ext::CloneEgress { session, fields } => {
-                self.requests.clone = Some((value(s, *session) as u32, *fields));
+                let session = value(s, *session) as u32;
+                self.ask(|r| r.clone = Some((session, *fields)));
             }
-            Ext::Resubmit { fields } => self.requests.resubmit = Some(*fields),
-            Ext::Recirculate { fields } => self.requests.recirculate = Some(*fields),
-            Ext::Digest { digest } => self.requests.digest = Some(*digest),
+            Ext::Resubmit { fields } => self.ask(|r| r.resubmit = Some(*fields)),
+            Ext::Recirculate { fields } => self.ask(|r| r.recirculate = Some(*fields)),
+            Ext::Digest { digest } => self.ask(|r| r.digest = Some(*digest)),
             Ext::Assert { a } => {
                 if value(s, *a) == 0 {
                     return Err(Stop::Assertion);

@@ -42,12 +42,14 @@ pub struct Requests {
     pub recirculate: Option<u16>,
     pub digest: Option<u16>,
     pub exit: bool,
+    /// Not 0: one of them is there (`exit` apart).
+    pub asked: u64,
 }
 
 impl Requests {
     /// Whether there is something to do at the end of the pipeline.
     pub fn any(&self) -> bool {
-        self.clone.is_some() || self.resubmit.is_some() || self.recirculate.is_some() || self.digest.is_some()
+        self.asked != 0
     }
 }
 
@@ -135,6 +137,11 @@ impl Machine {
         let old = std::mem::replace(&mut ts.default, bound);
         self.misses[table.index()] = ts.on_miss();
         old
+    }
+
+    pub fn ask(&mut self, note: impl FnOnce(&mut Requests)) {
+        note(&mut self.requests);
+        self.requests.asked = 1;
     }
 
     pub fn note(&mut self, event: impl FnOnce() -> TraceEvent) {

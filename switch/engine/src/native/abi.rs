@@ -31,8 +31,12 @@ pub struct Frame {
     pub misses: *const Answer,
     /// The parser's error, when it raised one.
     pub error: u64,
-    /// 0: the parser goes on with checksums and ingress when it ends well.
-    pub alone: u64,
+    /// Of a packet's whole way: the port it came in by, then the one it leaves by; microseconds.
+    pub port: u64,
+    pub micros: u64,
+    /// Of a packet's whole way: bytes parsed, length of the headers written.
+    pub parsed: usize,
+    pub head_length: usize,
     pub program: *const Program,
 }
 
@@ -41,8 +45,11 @@ pub const DONE: i64 = 0;
 pub const PARSER_ERROR: i64 = 1;
 pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
-/// Added to how ingress ended, when the parser went on to it.
-pub const ENTERED: i64 = 16;
+/// Added to how a part ended, by a packet's whole way: it got past the parser, past ingress.
+pub const PAST_INGRESS: i64 = 16;
+pub const PAST_EGRESS: i64 = 32;
+/// A packet's whole way: the headers are written.
+pub const SENT: i64 = 48;
 
 /// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
 pub const CALLS: [(&str, *const u8, usize, usize); 15] = [

@@ -137,9 +137,6 @@ impl<'a, 'b> Fun<'a, 'b> {
                 self.b.set_cold_block(block);
             }
             self.save_position();
-            if status == DONE && self.position.is_some() {
-                self.enter_ingress();
-            }
             let status = self.number(status as u64);
             self.b.ins().return_(&[status]);
         }
@@ -332,6 +329,10 @@ impl<'a, 'b> Fun<'a, 'b> {
 
     pub fn frame_word(&mut self, offset: usize) -> Value {
         self.b.ins().load(I64, there(), self.frame, offset as i32)
+    }
+
+    pub fn set_frame_word(&mut self, offset: usize, v: Value) {
+        self.b.ins().store(there(), v, self.frame, offset as i32);
     }
 
     /// Pays for a jump backwards.

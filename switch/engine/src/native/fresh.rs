@@ -2,7 +2,7 @@
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I64, I64X2};
-use cranelift_codegen::ir::{Function, InstBuilder, MemFlags, UserFuncName};
+use cranelift_codegen::ir::{Function, InstBuilder, MemFlags, UserFuncName, Value};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
@@ -10,7 +10,7 @@ use cranelift_module::{FuncId, Module};
 use crate::layout::Slot;
 
 /// More slots than these are copied.
-const MOST: usize = 512;
+pub const MOST: usize = 512;
 
 /// The function, which takes the slots' address; `None`: there are too many. `values`: those that all slots start with.
 pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result<Option<FuncId>, String> {
@@ -27,6 +27,17 @@ pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result
     b.append_block_params_for_function_params(block);
     b.switch_to_block(block);
     let slots = b.block_params(block)[0];
+    stores(&mut b, slots, needed, values);
+    b.ins().return_(&[]);
+    b.seal_all_blocks();
+    b.finalize();
+    module.define_function(id, &mut context).map_err(|e| format!("start values: {e:?}"))?;
+    module.clear_context(&mut context);
+    Ok(Some(id))
+}
+
+/// The same in the middle of another function.
+pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[u64]) {
     let zero = b.ins().iconst(I64, 0);
     let zeros = b.ins().splat(I64X2, zero);
     let mut done = 0;
@@ -44,10 +55,4 @@ pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result
         b.ins().store(MemFlags::new().with_notrap(), value, slots, 8 * slot as i32);
         done = slot + 1 + usize::from(pair);
     }
-    b.ins().return_(&[]);
-    b.seal_all_blocks();
-    b.finalize();
-    module.define_function(id, &mut context).map_err(|e| format!("start values: {e:?}"))?;
-    module.clear_context(&mut context);
-    Ok(Some(id))
 }

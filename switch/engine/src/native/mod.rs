@@ -1,7 +1,8 @@
 //! Compiles a program's instructions to machine code, once, when an engine starts.
 //!
 //! The optimized instructions ([`crate::code`]) of the parser, of ingress and of egress become one function each, and so do the
-//! checksums to verify and the deparser with the checksums to update; [Cranelift](https://cranelift.dev) makes the machine code. Parameters,
+//! checksums to verify and the deparser with the checksums to update; one more function leads a packet from one to the next
+//! ([`whole`]). [Cranelift](https://cranelift.dev) makes the machine code. Parameters,
 //! metadata and temporaries that only one function uses ([`reach`]) live in processor registers; everything else stays where the
 //! interpreter has it, so that both can take turns. Arithmetic, registers, counters, parsing and deparsing are done in place ([`ops`],
 //! [`state`], [`packet`]); lookups, meters and whatever is rare call Rust ([`abi`]), which is what the interpreter runs.
@@ -19,6 +20,7 @@ mod packet;
 mod parts;
 mod reach;
 mod state;
+mod whole;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -30,10 +32,11 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
 
-use self::abi::{ASSERTION, CALLS, DONE, ENTERED, Frame, PARSER_ERROR};
+use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR, PAST_EGRESS, PAST_INGRESS, SENT};
 use self::emit::{Fun, Plan};
-use self::parts::{INGRESS, VERIFY};
+use self::parts::name;
 use self::reach::{For, Place, Reach};
+use self::whole::Way;
 use crate::code::{Op, Pc};
 use crate::layout::{Slot, Slots};
 use crate::machine::{Machine, Stop};
@@ -60,9 +63,22 @@ const PARTS: [Part; 5] = [Part::Parser, Part::Verify, Part::Ingress, Part::Egres
 type Entry = unsafe extern "C" fn(*mut Frame) -> i64;
 type Fresh = unsafe extern "C" fn(*mut Slots);
 
+/// How far a packet came on its way.
+pub enum Came {
+    /// The parser ended it.
+    ToParser(Stop),
+    /// Ingress ended like this, and what follows it is left to do.
+    ToIngress(Result<(), Stop>),
+    /// Egress ended like this, and what follows it is left to do, for a packet that leaves by `port`; `parsed`: bytes of headers it had.
+    ToEgress { port: u32, parsed: usize, ended: Result<(), Stop> },
+    /// The headers are written.
+    Out { port: u32, parsed: usize },
+}
+
 /// A program's machine code.
 pub struct Native {
     entries: [Entry; 5],
+    whole: Entry,
     /// What there is something to do in.
     has: [bool; 5],
     /// Gives slots their start values; `None`: all of them are to be copied.
@@ -93,23 +109,23 @@ impl Native {
         }
         let mut module = module()?;
         let compiled = Self::compile(p, &mut module);
-        let compiled = compiled.and_then(|(ids, fresh)| {
+        let compiled = compiled.and_then(|(ids, whole, fresh)| {
             module.finalize_definitions().map_err(|e| e.to_string())?;
-            let entries = ids.map(|id| {
+            let entry = |id: FuncId| {
                 let code = module.get_finalized_function(id);
                 // SAFETY: the function was compiled with this very signature
                 unsafe { std::mem::transmute::<*const u8, Entry>(code) }
-            });
+            };
             let fresh = fresh.map(|id| {
                 let code = module.get_finalized_function(id);
                 // SAFETY: as above
                 unsafe { std::mem::transmute::<*const u8, Fresh>(code) }
             });
-            Ok((entries, fresh))
+            Ok((ids.map(entry), entry(whole), fresh))
         });
         match compiled {
-            Ok((entries, fresh)) => {
-                Ok(Native { entries, has: PARTS.map(|part| has(p, part)), fresh, module: Some(module) })
+            Ok((entries, whole, fresh)) => {
+                Ok(Native { entries, whole, has: PARTS.map(|part| has(p, part)), fresh, module: Some(module) })
             }
             Err(e) => {
                 // SAFETY: nothing of it was handed out
@@ -119,8 +135,8 @@ impl Native {
         }
     }
 
-    /// The parts, and the start values.
-    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], Option<FuncId>), String> {
+    /// The parts, the whole way, and the start values.
+    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = PARTS.map(|part| Reach::new(p, &leaders, starts(p, part)));
         let outside: HashSet<Slot> = reaches.iter().flat_map(|r| r.outside.iter().copied()).collect();
@@ -129,7 +145,7 @@ impl Native {
             *users.entry(*slot).or_default() += 1;
         }
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
-        let ids = declare(module)?;
+        let (ids, whole) = declare(module)?;
         let mut read = outside.clone();
         for (part, reach) in PARTS.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
@@ -144,7 +160,22 @@ impl Native {
         let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
         let needed: Vec<Slot> = (0..p.phv.fresh.len() as Slot).filter(needed).collect();
         let fresh = fresh::define(module, &needed, &p.phv.fresh)?;
-        Ok((ids, fresh))
+        let mut touched: HashSet<Slot> = reaches.iter().flat_map(|r| r.inside.iter().chain(&r.outside)).copied().collect();
+        touched.extend(p.objects.kept());
+        touched.extend(p.world.calculations.iter().flatten());
+        touched.extend(p.code.conditions.iter().map(|c| c.1));
+        let way = Way {
+            fresh: fresh.is_some().then_some(&needed),
+            read: &touched,
+            verify: has(p, Part::Verify),
+            egress: has(p, Part::Egress),
+        };
+        let plan = Plan { p, leaders, constants: p.world.constants.clone(), exits: false, calls: HashMap::new() };
+        build(module, &ids, whole, 5, plan, &Reach::default(), &HashSet::new(), |fun| {
+            fun.whole(&way);
+            HashSet::new()
+        })?;
+        Ok((ids, whole, fresh))
     }
 
     /// Whether there is something to do in a part.
@@ -173,63 +204,66 @@ impl Native {
         head: &mut Head,
         data: &[u8],
     ) -> Result<i64, Stop> {
-        let (result, error) = self.enter(part, true, p, m, s, head, data);
+        let (result, frame) = self.enter(self.entries[part as usize], p, m, s, head, data, 0);
         match part {
             Part::Verify | Part::Deparser => Ok(result),
-            _ => outcome(result, error).map(|()| DONE),
+            _ => outcome(result, frame.error).map(|()| DONE),
         }
     }
 
-    /// Runs the parser and, when it ends well, checksums and ingress.
-    ///
-    /// # Errors
-    /// How the parser ended. (How ingress ended is inside.)
+    /// Leads a packet that came in by `port` from its start values to its headers, or as far as is usual.
     #[inline]
-    pub fn front(
-        &self,
-        p: &Program,
-        m: &mut Machine,
-        s: &mut Slots,
-        head: &mut Head,
-        data: &[u8],
-    ) -> Result<Result<(), Stop>, Stop> {
-        match self.enter(Part::Parser, false, p, m, s, head, data) {
-            (ENTERED, _) => Ok(Ok(())),
-            (result, error) if result > ENTERED => Ok(outcome(result - ENTERED, error)),
-            (result, error) => outcome(result, error).map(Ok),
+    pub fn whole(&self, p: &Program, m: &mut Machine, s: &mut Slots, head: &mut Head, data: &[u8], port: u32) -> Came {
+        if self.fresh.is_none() {
+            p.phv.start(s);
+        }
+        let (result, frame) = self.enter(self.whole, p, m, s, head, data, port);
+        let (port, parsed) = (frame.port as u32, frame.parsed);
+        if result == SENT {
+            head.cut(frame.head_length);
+            Came::Out { port, parsed }
+        } else if result >= PAST_EGRESS {
+            Came::ToEgress { port, parsed, ended: outcome(result - PAST_EGRESS, frame.error) }
+        } else if result >= PAST_INGRESS {
+            Came::ToIngress(outcome(result - PAST_INGRESS, frame.error))
+        } else {
+            Came::ToParser(outcome(result, frame.error).err().unwrap_or(Stop::Fuel))
         }
     }
 
-    /// What a part returns, and the parser's error.
-    #[inline]
+    /// What machine code returns, and leaves in its frame.
+    #[inline(always)]
     #[expect(clippy::too_many_arguments)]
     fn enter(
         &self,
-        part: Part,
-        alone: bool,
+        entry: Entry,
         p: &Program,
         m: &mut Machine,
         s: &mut Slots,
         head: &mut Head,
         data: &[u8],
-    ) -> (i64, u64) {
+        port: u32,
+    ) -> (i64, Frame) {
         let mut frame = Frame {
             slots: s,
             arrays: m.arrays.as_ptr(),
             tables: m.tables.as_ptr(),
             misses: m.misses.as_ptr(),
+            micros: m.now / 1000,
             machine: m,
             data: data.as_ptr(),
             length: data.len(),
             head: head.start(),
             buffer: head,
             error: 0,
-            alone: alone.into(),
+            port: port.into(),
+            parsed: 0,
+            head_length: 0,
             program: p,
         };
         // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi` demands
-        let result = unsafe { self.entries[part as usize](&raw mut frame) };
-        (result, frame.error)
+        let result = unsafe { entry(&raw mut frame) };
+        (result, frame)
     }
 }
 
@@ -292,12 +326,12 @@ fn starts(p: &Program, part: Part) -> Vec<Place> {
     }
 }
 
-/// The parts' functions.
-fn declare(module: &mut JITModule) -> Result<[FuncId; 5], String> {
+/// The parts' functions, and that of the whole way.
+fn declare(module: &mut JITModule) -> Result<([FuncId; 5], FuncId), String> {
     let signature = signature(module, 1, 1);
-    let mut declare = |_: &Part| module.declare_anonymous_function(&signature).map_err(|e| e.to_string());
-    let ids = PARTS.iter().map(&mut declare).collect::<Result<Vec<FuncId>, String>>()?;
-    ids.try_into().map_err(|_| "a function is missing".to_string())
+    let mut declare = || module.declare_anonymous_function(&signature).map_err(|e| e.to_string());
+    let ids = PARTS.iter().map(|_| declare()).collect::<Result<Vec<FuncId>, String>>()?;
+    Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, declare()?))
 }
 
 /// Makes one part's function; returns the slots that it loads from memory.
@@ -310,35 +344,47 @@ fn define(
     own: &HashSet<Slot>,
     leaders: &BTreeSet<Pc>,
 ) -> Result<HashSet<Slot>, String> {
-    let error = |e: cranelift_module::ModuleError| format!("{part:?}: {e}");
-    let signature = signature(module, 1, 1);
-    let mut context = Context::new();
-    context.func = Function::with_name_signature(UserFuncName::user(0, part as u32), signature);
-    let mut calls = HashMap::new();
-    for (name, _, takes, gives) in CALLS {
-        let signature = self::signature(module, takes, gives);
-        let function = module.declare_function(name, Linkage::Import, &signature).map_err(error)?;
-        calls.insert(name, module.declare_func_in_func(function, &mut context.func));
-    }
-    if part == Part::Parser {
-        for (name, part) in [(VERIFY, Part::Verify), (INGRESS, Part::Ingress)] {
-            let call = module.declare_func_in_func(ids[part as usize], &mut context.func);
-            // anywhere in memory: the code of large programs is not next to each other
-            context.func.dfg.ext_funcs[call].colocated = false;
-            calls.insert(name, call);
-        }
-    }
     let exits = p.code.ops.iter().any(|op| matches!(op, Op::Exit));
-    let plan = Plan { p, leaders: leaders.clone(), constants: p.world.constants.clone(), exits, calls };
-    let mut buffers = FunctionBuilderContext::new();
-    let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
-    let fun = Fun::new(builder, &plan, reach, own);
-    let loaded = match part {
+    let plan =
+        Plan { p, leaders: leaders.clone(), constants: p.world.constants.clone(), exits, calls: HashMap::new() };
+    build(module, ids, ids[part as usize], part as u32, plan, reach, own, |fun| match part {
         Part::Parser | Part::Ingress | Part::Egress => fun.main(part == Part::Parser, reach),
         Part::Verify => fun.verify(reach),
         Part::Deparser => fun.deparser(reach),
-    };
-    module.define_function(ids[part as usize], &mut context).map_err(|e| format!("{part:?}: {e:?}"))?;
+    })
+}
+
+/// Makes a function out of what `emit` writes; returns the slots that it loads from memory.
+#[expect(clippy::too_many_arguments)]
+fn build(
+    module: &mut JITModule,
+    ids: &[FuncId; 5],
+    id: FuncId,
+    number: u32,
+    mut plan: Plan,
+    reach: &Reach,
+    own: &HashSet<Slot>,
+    emit: impl FnOnce(Fun) -> HashSet<Slot>,
+) -> Result<HashSet<Slot>, String> {
+    let error = |e: cranelift_module::ModuleError| format!("function {number}: {e}");
+    let signature = signature(module, 1, 1);
+    let mut context = Context::new();
+    context.func = Function::with_name_signature(UserFuncName::user(0, number), signature);
+    for (name, _, takes, gives) in CALLS {
+        let signature = self::signature(module, takes, gives);
+        let function = module.declare_function(name, Linkage::Import, &signature).map_err(error)?;
+        plan.calls.insert(name, module.declare_func_in_func(function, &mut context.func));
+    }
+    for part in PARTS {
+        let call = module.declare_func_in_func(ids[part as usize], &mut context.func);
+        // anywhere in memory: the code of large programs is not next to each other
+        context.func.dfg.ext_funcs[call].colocated = false;
+        plan.calls.insert(name(part), call);
+    }
+    let mut buffers = FunctionBuilderContext::new();
+    let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
+    let loaded = emit(Fun::new(builder, &plan, reach, own));
+    module.define_function(id, &mut context).map_err(|e| format!("function {number}: {e:?}"))?;
     module.clear_context(&mut context);
     Ok(loaded)
 }

@@ -6,15 +6,22 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-use super::abi::{ENTERED, Frame};
-use super::emit::{Fun, there};
+use super::Part;
+use super::emit::Fun;
 use super::reach::{For, Place, Reach};
 use crate::layout::{Slot, mask64};
-use crate::machine::{FUEL, Machine};
+use crate::machine::Machine;
 
-/// Parts that the parser calls, among [`super::emit::Plan::calls`].
-pub const VERIFY: &str = "verify, a part";
-pub const INGRESS: &str = "ingress, a part";
+/// A part's name among [`super::emit::Plan::calls`].
+pub fn name(part: Part) -> &'static str {
+    match part {
+        Part::Parser => "parser, a part",
+        Part::Verify => "verify, a part",
+        Part::Ingress => "ingress, a part",
+        Part::Egress => "egress, a part",
+        Part::Deparser => "deparser, a part",
+    }
+}
 
 impl Fun<'_, '_> {
     /// Parser, ingress or egress.
@@ -31,25 +38,6 @@ impl Fun<'_, '_> {
         }
         self.places(reach);
         self.finish()
-    }
-
-    /// Behind the parser: checksums and ingress, unless the parser was wanted alone.
-    pub fn enter_ingress(&mut self) {
-        let st = &self.p.standard;
-        let alone = self.frame_word(std::mem::offset_of!(Frame, alone));
-        let (on, end) = (self.b.create_block(), self.b.create_block());
-        self.branch(alone, end, on);
-        self.b.switch_to_block(on);
-        let no_error = self.number(st.parser_error.cut(self.p.errors.no_error));
-        self.set(st.parser_error.slot, no_error);
-        let wrong = if self.p.verify.is_empty() { self.number(0) } else { self.call(VERIFY, &[self.frame])[0] };
-        self.set(st.checksum_error.slot, wrong);
-        let fuel = self.number(FUEL.into());
-        self.b.ins().istore32(there(), fuel, self.machine, std::mem::offset_of!(Machine, fuel) as i32);
-        let status = self.call(INGRESS, &[self.frame])[0];
-        let status = self.b.ins().iadd_imm(status, ENTERED);
-        self.b.ins().return_(&[status]);
-        self.b.switch_to_block(end);
     }
 
     /// Returns whether a checksum is wrong.
