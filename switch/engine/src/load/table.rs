@@ -49,6 +49,15 @@ pub struct Table {
     pub inline: bool,
 }
 
+/// Tables that machine code looks up by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    /// See [`crate::table::answers`].
+    Exact,
+    /// See [`crate::table::prefixes`].
+    Prefix,
+}
+
 impl Table {
     /// Entries have a counter, a meter or an idle time.
     pub fn attended(&self) -> bool {
@@ -65,9 +74,22 @@ impl Table {
         self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
     }
 
-    /// Machine code finds the answers by itself.
-    pub fn direct(&self) -> bool {
-        self.plain() && self.exact() && (1..=MOST_WORDS).contains(&self.key.words)
+    /// The longest prefix decides, and nothing else.
+    fn prefixed(&self) -> bool {
+        let mut kinds = self.info.keys.iter().map(|k| k.kind).filter(|&kind| kind != MatchKind::Exact);
+        // under a mask of the program's, prefixes of several lengths may be the same
+        !self.info.needs_priority && !self.key.masked && kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none()
+    }
+
+    /// How machine code finds the answers by itself, if it does.
+    pub fn direct(&self) -> Option<Direct> {
+        if !self.plain() || !(1..=MOST_WORDS).contains(&self.key.words) {
+            None
+        } else if self.exact() {
+            Some(Direct::Exact)
+        } else {
+            self.prefixed().then_some(Direct::Prefix)
+        }
     }
 }
 

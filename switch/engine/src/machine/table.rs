@@ -1,10 +1,11 @@
 //! A table at run time.
 
 use crate::control::{CounterData, Entry};
-use crate::load::table::Table;
+use crate::load::table::{Direct, Table};
 use crate::meter::Meter;
 use crate::profile::{Bound, Call};
 use crate::table::answers::Answers;
+use crate::table::prefixes::Prefixes;
 use crate::table::store::{EntryId, Store};
 
 /// No action, in [`Answer::action`].
@@ -66,9 +67,12 @@ pub struct TableState {
     pub(super) entries: Vec<Option<EntryState>>,
     /// What entries do, in a plain table that is not direct.
     by_entry: Vec<Answer>,
-    /// What a direct table answers.
+    /// What a direct table answers: an exact one, one of prefixes.
     pub answers: Answers,
-    direct: bool,
+    pub prefixes: Prefixes,
+    /// What the prefixes know the entries' masks by.
+    ones: Vec<u32>,
+    direct: Option<Direct>,
     /// Changed by [`super::Machine::set_default`].
     pub default: Option<Bound>,
     /// What else the default entry holds.
@@ -87,6 +91,8 @@ impl TableState {
             entries: Vec::new(),
             by_entry: Vec::new(),
             answers: Answers::new(t.key.words),
+            prefixes: Prefixes::new(t.key.words),
+            ones: Vec::new(),
             direct: t.direct(),
             default: t.default.as_ref().map(|d| call(d.action, &d.params)),
             miss: MissState::default(),
@@ -129,23 +135,33 @@ impl TableState {
         let at = id as usize;
         if self.entries.len() <= at {
             self.entries.resize(at + 1, None);
-            self.by_entry.resize(if self.direct { 0 } else { at + 1 }, Answer::new(None, true));
+            match self.direct {
+                None => self.by_entry.resize(at + 1, Answer::new(None, true)),
+                Some(Direct::Prefix) => self.ones.resize(at + 1, 0),
+                Some(Direct::Exact) => {}
+            }
         }
         let answer = Answer::of(Some(&state.bound), true);
-        if self.direct {
-            self.answers.set(self.store.value(id), answer);
-        } else {
-            self.by_entry[at] = answer;
+        let value = self.store.value(id);
+        match self.direct {
+            None => self.by_entry[at] = answer,
+            Some(Direct::Exact) => self.answers.set(value, answer),
+            Some(Direct::Prefix) => {
+                if let Some(mask) = self.store.mask(id) {
+                    self.ones[at] = self.prefixes.set(mask, value, answer);
+                }
+            }
         }
         self.entries[at].replace(state)
     }
 
     /// Takes an entry out that has left the store.
     pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
-        if self.direct {
-            self.answers.remove(self.store.value(id));
-        } else {
-            self.by_entry[id as usize] = Answer::new(None, true);
+        let value = self.store.value(id);
+        match self.direct {
+            None => self.by_entry[id as usize] = Answer::new(None, true),
+            Some(Direct::Prefix) => self.prefixes.remove(self.ones[id as usize], value),
+            Some(Direct::Exact) => self.answers.remove(value),
         }
         self.entries[id as usize].take()
     }

@@ -9,6 +9,7 @@ use super::emit::{Fun, there};
 use super::reach::{For, Place, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::mask64;
+use crate::load::table::Direct;
 use crate::machine::NONE;
 use crate::table::key::KeyTerm;
 
@@ -140,7 +141,8 @@ impl Fun<'_, '_> {
         self.save_position();
         let found = match key.as_slice() {
             [] if t.plain() => self.miss(table),
-            words if t.direct() => self.answer(table, words),
+            words if t.direct() == Some(Direct::Exact) => self.exact(table, words),
+            words if t.direct() == Some(Direct::Prefix) => self.longest(table, words),
             [] => {
                 let zero = self.number(0);
                 self.call("find_row", &[self.frame, id, self.frame, zero])

@@ -24,7 +24,8 @@ pub struct KeyLayout {
     pub words: usize,
     /// Static masks of the program; all ones where there are fields otherwise.
     mask: Vec<u64>,
-    masked: bool,
+    /// The program has masks.
+    pub masked: bool,
 }
 
 /// A slot's part in a word of a packed key: `(slot & mask) << shift`; the whole word is under `word_mask`.

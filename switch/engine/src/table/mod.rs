@@ -2,4 +2,5 @@
 
 pub mod answers;
 pub mod key;
+pub mod prefixes;
 pub mod store;

@@ -96,6 +96,13 @@ impl Store {
         &self.values[id as usize * self.words..(id as usize + 1) * self.words]
     }
 
+    /// The mask of an entry that is there.
+    pub fn mask(&self, id: EntryId) -> Option<&[u64]> {
+        let tuple = self.records[id as usize].tuple;
+        let at = self.tuple_ids.iter().position(|&t| t == tuple)?;
+        Some(&self.tuples[at].mask)
+    }
+
     /// The matching entry.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {

@@ -124,7 +124,9 @@ impl Both {
                     let v = value(rng, k.width);
                     match k.kind {
                         MatchKind::Exact => KeyField::Exact(v),
-                        MatchKind::Lpm => KeyField::Lpm { value: v, prefix_len: k.width },
+                        MatchKind::Lpm => {
+                            KeyField::Lpm { value: v, prefix_len: k.width.saturating_sub(rng.random_range(0..4)) }
+                        }
                         MatchKind::Ternary => KeyField::Ternary { mask: v.clone(), value: v },
                         MatchKind::Range => KeyField::Range { low: vec![0; v.len()], high: v },
                         MatchKind::Optional => KeyField::Optional(Some(v)),
