@@ -23,6 +23,8 @@ pub struct Plan<'a> {
     pub leaders: std::collections::BTreeSet<Pc>,
     /// Slots that never change.
     pub constants: HashMap<Slot, u64>,
+    /// Bits that each slot's value can have.
+    pub widths: Vec<u8>,
     /// Some action calls `exit`.
     pub exits: bool,
     /// Functions that machine code may call.
@@ -203,7 +205,9 @@ impl<'a, 'b> Fun<'a, 'b> {
             return self.number(v);
         }
         if let Some(&v) = self.own.get(&slot) {
-            return self.b.use_var(v);
+            let v = self.b.use_var(v);
+            self.came_from(slot, v);
+            return v;
         }
         if let Some(&v) = self.known.get(&slot) {
             return v;
@@ -215,14 +219,15 @@ impl<'a, 'b> Fun<'a, 'b> {
         v
     }
 
-    /// A value that was just loaded has no more bits than its slot can have.
+    /// A slot's value has no more bits than the slot can have.
     pub fn came_from(&mut self, slot: Slot, v: Value) {
-        if let Some(&bits) = self.p.world.bits.get(usize::from(slot)) {
+        if let Some(&bits) = self.plan.widths.get(usize::from(slot)) {
             self.has_bits(v, bits.into());
         }
     }
 
     pub fn set(&mut self, slot: Slot, v: Value) {
+        self.came_from(slot, v);
         if let Some(&own) = self.own.get(&slot) {
             self.b.def_var(own, v);
             return;
@@ -238,12 +243,12 @@ impl<'a, 'b> Fun<'a, 'b> {
     }
 
     fn has_bits(&mut self, v: Value, bits: u32) {
-        if bits < 64 {
+        if bits < self.bits(v) {
             self.bits.insert(v, bits);
         }
     }
 
-    fn bits(&self, v: Value) -> u32 {
+    pub fn bits(&self, v: Value) -> u32 {
         self.bits.get(&v).copied().unwrap_or(64)
     }
 

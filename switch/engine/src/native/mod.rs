@@ -21,6 +21,7 @@ mod parts;
 mod reach;
 mod state;
 mod whole;
+mod widths;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -144,18 +145,22 @@ impl Native {
         for slot in reaches.iter().flat_map(|r| &r.inside) {
             *users.entry(*slot).or_default() += 1;
         }
+        let exposed = |slot: Slot| reaches.iter().any(|r| r.exposes(slot));
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
+        let widths = widths::widths(p, &outside);
         let (ids, whole) = declare(module)?;
         let mut read = outside.clone();
         for (part, reach) in PARTS.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
-                users[slot] == 1
+                // what no other part uses, or what no part expects anything in
+                (users[slot] == 1 || !exposed(**slot))
                     && p.world.private.has(**slot)
                     && !outside.contains(slot)
                     && !constants.contains_key(slot)
             };
             let own: HashSet<Slot> = reach.inside.iter().filter(own).copied().collect();
-            read.extend(define(p, module, &ids, part, reach, &own, &leaders)?);
+            let loaded = define(p, module, &ids, part, reach, &own, &leaders, &widths)?;
+            read.extend(loaded.into_iter().filter(|&slot| exposed(slot)));
         }
         let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
         let needed: Vec<Slot> = (0..p.phv.fresh.len() as Slot).filter(needed).collect();
@@ -170,7 +175,8 @@ impl Native {
             verify: has(p, Part::Verify),
             egress: has(p, Part::Egress),
         };
-        let plan = Plan { p, leaders, constants: p.world.constants.clone(), exits: false, calls: HashMap::new() };
+        let constants = p.world.constants.clone();
+        let plan = Plan { p, leaders, constants, widths, exits: false, calls: HashMap::new() };
         build(module, &ids, whole, 5, plan, &Reach::default(), &HashSet::new(), |fun| {
             fun.whole(&way);
             HashSet::new()
@@ -334,6 +340,7 @@ fn declare(module: &mut JITModule) -> Result<([FuncId; 5], FuncId), String> {
     Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, declare()?))
 }
 
+#[expect(clippy::too_many_arguments)]
 /// Makes one part's function; returns the slots that it loads from memory.
 fn define(
     p: &Program,
@@ -343,10 +350,17 @@ fn define(
     reach: &Reach,
     own: &HashSet<Slot>,
     leaders: &BTreeSet<Pc>,
+    widths: &[u8],
 ) -> Result<HashSet<Slot>, String> {
     let exits = p.code.ops.iter().any(|op| matches!(op, Op::Exit));
-    let plan =
-        Plan { p, leaders: leaders.clone(), constants: p.world.constants.clone(), exits, calls: HashMap::new() };
+    let plan = Plan {
+        p,
+        leaders: leaders.clone(),
+        constants: p.world.constants.clone(),
+        widths: widths.to_vec(),
+        exits,
+        calls: HashMap::new(),
+    };
     build(module, ids, ids[part as usize], part as u32, plan, reach, own, |fun| match part {
         Part::Parser | Part::Ingress | Part::Egress => fun.main(part == Part::Parser, reach),
         Part::Verify => fun.verify(reach),

@@ -6,7 +6,7 @@ use crate::calc::Steps;
 use crate::code::{Case, Code, Element, Ext, HeaderAt, KeyPart, Op, Pc, Select};
 use crate::expr::{Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
-use crate::optimize::effects;
+use crate::optimize::{Slots, effects};
 use crate::program::{ActionId, Program};
 
 /// On whose behalf code runs: where it goes on at its end depends on it.
@@ -27,6 +27,14 @@ pub enum Place {
     Apply(u16),
 }
 
+/// What machine code of a place does to slots, and where it leads.
+struct Uses {
+    /// Read before they are written.
+    reads: Slots,
+    writes: Slots,
+    to: Vec<Place>,
+}
+
 /// All places that can be reached.
 #[derive(Default)]
 pub struct Reach {
@@ -38,6 +46,8 @@ pub struct Reach {
     pub inside: HashSet<Slot>,
     /// Slots that the functions it calls read and write.
     pub outside: HashSet<Slot>,
+    /// Slots that machine code may read before it writes them.
+    exposed: Option<Slots>,
 }
 
 /// Places where a jump may lead, anywhere in the code.
@@ -76,32 +86,74 @@ pub fn next(p: &Program, table: u16, action: Option<u32>, hit: bool) -> Place {
 impl Reach {
     pub fn new(p: &Program, leaders: &BTreeSet<Pc>, starts: Vec<Place>) -> Reach {
         let mut reach = Reach::default();
+        let mut all: HashMap<Place, Uses> = HashMap::new();
         let mut waiting = Vec::new();
-        for start in starts.into_iter().rev() {
+        for &start in starts.iter().rev() {
             // from outside
             *reach.ways.entry(start).or_default() += 2;
             waiting.push(start);
         }
-        let mut seen = HashSet::new();
         while let Some(place) = waiting.pop() {
-            if !seen.insert(place) {
+            if all.contains_key(&place) {
                 continue;
             }
             reach.order.push(place);
-            for to in reach.follow(p, leaders, place) {
+            let uses = reach.follow(p, leaders, place);
+            for &to in &uses.to {
                 *reach.ways.entry(to).or_default() += 1;
                 waiting.push(to);
             }
+            all.insert(place, uses);
         }
+        reach.exposed = Some(reach.expose(p, &all, &starts));
         reach
     }
 
-    fn follow(&mut self, p: &Program, leaders: &BTreeSet<Pc>, place: Place) -> Vec<Place> {
-        let code = &p.code;
-        let (on_behalf, start) = match place {
-            Place::Code(on_behalf, pc) => (on_behalf, pc),
-            Place::Apply(table) => return self.table(p, table),
+    /// Whether machine code may read the slot before it writes it.
+    pub fn exposes(&self, slot: Slot) -> bool {
+        self.exposed.as_ref().is_some_and(|e| e.has(slot))
+    }
+
+    fn expose(&self, p: &Program, all: &HashMap<Place, Uses>, starts: &[Place]) -> Slots {
+        let mut live: HashMap<Place, Slots> = all.iter().map(|(&place, uses)| (place, uses.reads.clone())).collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for place in self.order.iter().rev() {
+                let uses = &all[place];
+                let mut now = Slots::none(p.world.used);
+                uses.to.iter().for_each(|to| now.add_all(&live[to]));
+                now.remove_all(&uses.writes);
+                now.add_all(&uses.reads);
+                if now != live[place] {
+                    live.insert(*place, now);
+                    changed = true;
+                }
+            }
+        }
+        let mut exposed = Slots::none(p.world.used);
+        starts.iter().for_each(|start| exposed.add_all(&live[start]));
+        exposed
+    }
+
+    fn follow(&mut self, p: &Program, leaders: &BTreeSet<Pc>, place: Place) -> Uses {
+        let none = || Slots::none(p.world.used);
+        let mut uses = Uses { reads: none(), writes: none(), to: Vec::new() };
+        uses.to = match place {
+            Place::Code(on_behalf, pc) => self.code(p, leaders, &mut uses, on_behalf, pc),
+            Place::Apply(table) => self.table(p, &mut uses, table),
         };
+        uses
+    }
+
+    fn code(&mut self, p: &Program, leaders: &BTreeSet<Pc>, uses: &mut Uses, on_behalf: For, start: Pc) -> Vec<Place> {
+        let code = &p.code;
+        if let For::Action(_, action) = on_behalf
+            && start == code.actions[action as usize]
+        {
+            let params: Vec<Slot> = p.actions[action as usize].params.iter().flat_map(slots).collect();
+            self.write(uses, &params);
+        }
         let at = |pc: Pc| Place::Code(on_behalf, pc);
         let mut pc = start;
         loop {
@@ -110,7 +162,7 @@ impl Reach {
             }
             let op = code.ops[pc as usize];
             pc += 1;
-            self.note(p, op);
+            self.note(p, uses, op);
             match op {
                 Op::Jump { to } | Op::JumpBack { to } => return vec![at(to)],
                 Op::Apply { table } => return vec![Place::Apply(table)],
@@ -129,20 +181,27 @@ impl Reach {
         }
     }
 
-    fn table(&mut self, p: &Program, table: u16) -> Vec<Place> {
+    fn read(&mut self, uses: &mut Uses, slots: &[Slot]) {
+        self.inside.extend(slots);
+        slots.iter().filter(|&&s| !uses.writes.has(s)).for_each(|&s| uses.reads.add(s));
+    }
+
+    fn write(&mut self, uses: &mut Uses, slots: &[Slot]) {
+        self.inside.extend(slots);
+        slots.iter().for_each(|&s| uses.writes.add(s));
+    }
+
+    fn table(&mut self, p: &Program, uses: &mut Uses, table: u16) -> Vec<Place> {
         let t = &p.tables[usize::from(table)];
-        self.inside.extend(t.key.slots());
+        self.read(uses, &t.key.slots());
         if let Some(selector) = t.info.profile.and_then(|i| p.profiles[i.index()].selector.as_ref()) {
             self.outside.extend(selector.slots(&p.world.headers));
         }
         if let Some(target) = t.info.direct_meter.and_then(|m| p.objects.meter_targets[m.index()]) {
             self.outside.insert(target.slot);
         }
-        let mut to: Vec<Place> = Vec::new();
-        for &a in &p.world.tables[usize::from(table)].actions {
-            self.inside.extend(p.actions[a].params.iter().flat_map(slots));
-            to.push(Place::Code(For::Action(table, a as u32), p.code.actions[a]));
-        }
+        let action = |&a: &usize| Place::Code(For::Action(table, a as u32), p.code.actions[a]);
+        let mut to: Vec<Place> = p.world.tables[usize::from(table)].actions.iter().map(action).collect();
         let (hit, miss) = (next(p, table, None, true), next(p, table, None, false));
         to.push(hit);
         if miss != hit {
@@ -151,22 +210,25 @@ impl Reach {
         to
     }
 
-    fn note(&mut self, p: &Program, op: Op) {
+    fn note(&mut self, p: &Program, uses: &mut Uses, op: Op) {
         match op {
             Op::Ext { index } => match &p.code.ext[index as usize] {
                 Ext::Hash { calculation, d, base, max } => {
-                    let inputs = p.world.calculations[usize::from(*calculation)].iter().copied();
-                    self.inside.extend([*d, *base, *max]);
+                    let inputs = &p.world.calculations[usize::from(*calculation)];
                     if matches!(p.objects.calculations[usize::from(*calculation)].steps(), Steps::Words(..)) {
-                        self.inside.extend(inputs);
+                        self.read(uses, inputs);
                     } else {
                         self.outside.extend(inputs);
                     }
+                    self.read(uses, &[*base, *max]);
+                    self.write(uses, &[*d]);
                 }
-                Ext::Verify { condition: a, error: b } | Ext::LastIndex { d: a, next: b } => {
-                    self.inside.extend([*a, *b])
+                Ext::Verify { condition, error } => self.read(uses, &[*condition, *error]),
+                Ext::LastIndex { d, next } => {
+                    self.read(uses, &[*next]);
+                    self.write(uses, &[*d]);
                 }
-                Ext::Assert { a } => self.inside.extend([*a]),
+                Ext::Assert { a } => self.read(uses, &[*a]),
                 Ext::Log { .. } => {}
                 other => self.outside.extend(touched(p, other)),
             },
@@ -179,17 +241,18 @@ impl Reach {
                     KeyPart::Field(f) => slots(f).collect(),
                     _ => Vec::new(),
                 };
-                let fields = select.parts.iter().flat_map(part);
-                if is_plain(select) { self.inside.extend(fields) } else { self.outside.extend(fields) }
+                let fields: Vec<Slot> = select.parts.iter().flat_map(part).collect();
+                if is_plain(select) { self.read(uses, &fields) } else { self.outside.extend(fields) }
             }
             op => {
                 let mut copy = op;
                 if let Some((&mut a, b)) = effects::tested(&mut copy) {
-                    self.inside.insert(a);
-                    self.inside.extend(b.map(|b| *b));
+                    self.read(uses, &[a]);
+                    b.iter().for_each(|b| self.read(uses, &[**b]));
                 } else if target(op).is_none() {
                     let e = effects::of(op, &p.code, &p.world);
-                    self.inside.extend(e.reads.into_iter().chain(e.writes));
+                    self.read(uses, &e.reads);
+                    self.write(uses, &e.writes);
                 }
             }
         }

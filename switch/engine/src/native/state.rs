@@ -9,7 +9,7 @@ use super::emit::{Fun, there};
 use crate::calc::Steps;
 use crate::control::CounterData;
 use crate::hash::Hash;
-use crate::layout::Slot;
+use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
 use crate::phv::Word;
 use crate::state::cell_shift;
@@ -28,74 +28,88 @@ impl Fun<'_, '_> {
         self.b.ins().iadd(cells, offset)
     }
 
-    fn inside(&mut self, index: Value, size: u64) -> Value {
+    /// Whether an index is inside an array; `None`: it always is.
+    fn inside(&mut self, index: Value, size: u64) -> Option<Value> {
+        if mask64(self.bits(index)) < size {
+            return None;
+        }
         let size = self.number(size);
-        self.b.ins().icmp(IntCC::UnsignedLessThan, index, size)
+        Some(self.b.ins().icmp(IntCC::UnsignedLessThan, index, size))
+    }
+
+    /// Does something unless the index is outside of an array of this size.
+    fn if_inside(&mut self, index: Value, size: u64, then: impl FnOnce(&mut Self)) {
+        let Some(ok) = self.inside(index, size) else { return then(self) };
+        let (yes, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(ok, yes, on);
+        self.b.switch_to_block(yes);
+        then(self);
+        self.jump(on);
+        self.b.switch_to_block(on);
     }
 
     /// Out of range, the destination keeps its value.
     pub fn register_read(&mut self, register: u16, d: Slot, index: Slot) {
-        let info = &self.p.objects.registers[usize::from(register)];
-        let (index, old) = (self.get(index), self.get(d));
-        let ok = self.inside(index, info.size);
+        let size = self.p.objects.registers[usize::from(register)].size;
+        let index = self.get(index);
+        let Some(ok) = self.inside(index, size) else {
+            let v = self.load_cell(register, index);
+            return self.set(d, v);
+        };
+        let old = self.get(d);
         let (read, on) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(on, I64);
         let none: &[cranelift_codegen::ir::BlockArg] = &[];
         self.b.ins().brif(ok, read, none, on, &[old.into()]);
         self.b.switch_to_block(read);
-        let cell = self.cell(register, index);
-        let v = match cell_shift(info.width) {
-            0 => self.b.ins().uload8(I64, there(), cell, 0),
-            1 => self.b.ins().uload16(I64, there(), cell, 0),
-            2 => self.b.ins().uload32(there(), cell, 0),
-            _ => self.b.ins().load(I64, there(), cell, 0),
-        };
+        let v = self.load_cell(register, index);
         self.b.ins().jump(on, &[v.into()]);
         self.b.switch_to_block(on);
         let v = self.b.block_params(on)[0];
         self.set(d, v);
     }
 
+    fn load_cell(&mut self, register: u16, index: Value) -> Value {
+        let cell = self.cell(register, index);
+        match cell_shift(self.p.objects.registers[usize::from(register)].width) {
+            0 => self.b.ins().uload8(I64, there(), cell, 0),
+            1 => self.b.ins().uload16(I64, there(), cell, 0),
+            2 => self.b.ins().uload32(there(), cell, 0),
+            _ => self.b.ins().load(I64, there(), cell, 0),
+        }
+    }
+
     pub fn register_write(&mut self, register: u16, index: Slot, a: Slot) {
         let info = &self.p.objects.registers[usize::from(register)];
         let (index, v) = (self.get(index), self.get(a));
-        let ok = self.inside(index, info.size);
-        let (write, on) = (self.b.create_block(), self.b.create_block());
-        self.branch(ok, write, on);
-        self.b.switch_to_block(write);
-        let cell = self.cell(register, index);
-        match cell_shift(info.width) {
-            0 => self.b.ins().istore8(there(), v, cell, 0),
-            1 => self.b.ins().istore16(there(), v, cell, 0),
-            2 => self.b.ins().istore32(there(), v, cell, 0),
-            _ => self.b.ins().store(there(), v, cell, 0),
-        };
-        self.jump(on);
-        self.b.switch_to_block(on);
+        self.if_inside(index, info.size, |f| {
+            let cell = f.cell(register, index);
+            match cell_shift(info.width) {
+                0 => f.b.ins().istore8(there(), v, cell, 0),
+                1 => f.b.ins().istore16(there(), v, cell, 0),
+                2 => f.b.ins().istore32(there(), v, cell, 0),
+                _ => f.b.ins().store(there(), v, cell, 0),
+            };
+        });
     }
 
     pub fn count(&mut self, counter: u16, index: Slot) {
         let counter = usize::from(counter);
-        let size = self.p.objects.counters[counter].size;
         let index = self.get(index);
-        let ok = self.inside(index, size);
-        let (write, on) = (self.b.create_block(), self.b.create_block());
-        self.branch(ok, write, on);
-        self.b.switch_to_block(write);
-        let cells = self.array(self.p.objects.registers.len() + counter);
-        let offset = self.b.ins().imul_imm(index, size_of::<CounterData>() as i64);
-        let cell = self.b.ins().iadd(cells, offset);
-        let length = self.machine_word(std::mem::offset_of!(Machine, frame_length));
-        let one = self.number(1);
-        for (field, more) in
-            [(std::mem::offset_of!(CounterData, packets), one), (std::mem::offset_of!(CounterData, bytes), length)]
-        {
-            let v = self.b.ins().load(I64, there(), cell, field as i32);
-            let v = self.b.ins().iadd(v, more);
-            self.b.ins().store(there(), v, cell, field as i32);
-        }
-        self.jump(on);
-        self.b.switch_to_block(on);
+        self.if_inside(index, self.p.objects.counters[counter].size, |f| {
+            let cells = f.array(f.p.objects.registers.len() + counter);
+            let offset = f.b.ins().imul_imm(index, size_of::<CounterData>() as i64);
+            let cell = f.b.ins().iadd(cells, offset);
+            let length = f.machine_word(std::mem::offset_of!(Machine, frame_length));
+            let one = f.number(1);
+            for (field, more) in
+                [(std::mem::offset_of!(CounterData, packets), one), (std::mem::offset_of!(CounterData, bytes), length)]
+            {
+                let v = f.b.ins().load(I64, there(), cell, field as i32);
+                let v = f.b.ins().iadd(v, more);
+                f.b.ins().store(there(), v, cell, field as i32);
+            }
+        });
     }
 
     /// `d = base + hash % max`; a maximum of 0 counts as 1.

@@ -31,7 +31,13 @@ impl Slots {
         self.0.get(usize::from(slot) / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    fn add_all(&mut self, other: &Slots) {
+    pub fn remove_all(&mut self, other: &Slots) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a &= !b;
+        }
+    }
+
+    pub fn add_all(&mut self, other: &Slots) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a |= b;
         }

@@ -77,7 +77,7 @@ fn bits(p: &Parts) -> Vec<u8> {
     bits
 }
 
-/// Metadata that the architecture does not know, and temporaries.
+/// Metadata that the architecture does not know, temporaries, and parameters of actions.
 fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
     let st = p.standard;
     let mut seen: HashSet<Slot> = HashSet::new();
@@ -112,7 +112,8 @@ fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
             occupied.iter().filter(|&&s| s != h.valid && !seen.contains(&s)).for_each(|&s| private.add(s));
         }
     }
-    p.pool.temps.iter().filter(|s| !seen.contains(s)).for_each(|&s| private.add(s));
+    let params: Vec<Slot> = p.actions.iter().flat_map(|a| &a.params).flat_map(slots).collect();
+    p.pool.temps.iter().chain(&params).filter(|s| !seen.contains(s)).for_each(|&s| private.add(s));
     private
 }
 
