@@ -3,9 +3,9 @@
 //! A field of up to 64 bits is one slot; a wider one is a row of slots, least significant first; a variable-length one is a slot
 //! with its present width in bits, then the row. Unsigned values are zero-extended, signed ones of up to 64 bits sign-extended.
 //! The fields of a header are next to each other, then comes its validity (0 or 1), so that a header is copied as one run
-//! of slots. Behind the headers come each stack's next index, then what outlives no packet (temporaries, action parameters),
-//! then constants. A slot number is 16 bits wide and the array has 65,536 slots, so an access needs no bounds check; the last one
-//! is [`NOWHERE`].
+//! of slots. Behind the headers come each stack's next index, the words of headers as they came in ([`crate::native`]), then
+//! what outlives no packet (temporaries, action parameters), then constants. A slot number is 16 bits wide and the array has
+//! 65,536 slots, so an access needs no bounds check; the last one is [`NOWHERE`].
 
 use std::collections::HashMap;
 
@@ -125,6 +125,8 @@ pub struct Header {
     pub valid: Slot,
     /// The other headers of the same union: valid together they are never.
     pub union_others: Vec<usize>,
+    /// First slot of the header's words as they came in, for machine code.
+    pub raw: Option<Slot>,
 }
 
 #[derive(Debug, Clone)]

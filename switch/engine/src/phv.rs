@@ -112,6 +112,8 @@ pub struct HeaderAtRun {
     pub slots: u16,
     pub plan: u16,
     pub union_others: Vec<Slot>,
+    /// See [`Header::raw`].
+    pub raw: Option<Slot>,
 }
 
 /// A stack: the first slots of its headers.
@@ -160,6 +162,7 @@ impl Phv {
             slots: layout.types[h.header_type].slots as u16,
             plan: h.header_type as u16,
             union_others: h.union_others.iter().map(|&o| layout.headers[o].valid).collect(),
+            raw: h.raw,
         };
         Phv {
             plans: layout.types.iter().map(HeaderPlan::new).collect(),

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use super::json::{J, Result};
 use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, NOWHERE, Slot, Stack, Union, UnionStack, limbs};
+use crate::phv::words;
 
 /// Slots that headers, temporaries, parameters and constants may use together.
 pub const MAX_SLOTS: usize = NOWHERE as usize;
+
+/// Words of headers that are kept as they come in.
+const MAX_RAW_WORDS: usize = 1024;
 
 /// Takes `count` slots.
 pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
@@ -47,7 +51,14 @@ pub fn load(root: &J) -> Result<Layout> {
         if layout.header_by_name.insert(name, index).is_some() || by_id.insert(j.u32("id")?, index).is_some() {
             return Err(j.error("the name or id of this header is taken"));
         }
-        layout.headers.push(Header { header_type, metadata, base, valid: base + valid, union_others: Vec::new() });
+        layout.headers.push(Header {
+            header_type,
+            metadata,
+            base,
+            valid: base + valid,
+            union_others: Vec::new(),
+            raw: None,
+        });
     }
     stacks(root, &mut layout, &type_by_name, &by_id)?;
     unions(root, &mut layout, &type_by_name, &by_id)?;
@@ -55,6 +66,7 @@ pub fn load(root: &J) -> Result<Layout> {
         let (name, target) = (j.at(0)?.as_str()?.to_string(), j.at(1)?.as_pair()?);
         layout.aliases.insert(name, (target.0.to_string(), target.1.to_string()));
     }
+    raw_words(&mut layout, root)?;
     layout.fresh = vec![0; layout.used];
     for h in &layout.headers {
         if h.metadata {
@@ -62,6 +74,21 @@ pub fn load(root: &J) -> Result<Layout> {
         }
     }
     Ok(layout)
+}
+
+/// Slots for the words of headers as they come in; for the first headers only, when there are very many.
+fn raw_words(layout: &mut Layout, root: &J) -> Result<()> {
+    let mut left = MAX_RAW_WORDS;
+    for h in 0..layout.headers.len() {
+        let t = &layout.types[layout.headers[h].header_type];
+        let fields: Vec<FieldRef> = t.fields.iter().map(|f| f.field).collect();
+        let n = words(&fields).map_or(0, |words| words.len());
+        if !layout.headers[h].metadata && (1..=left).contains(&n) {
+            layout.headers[h].raw = Some(take(layout, n, root)?);
+            left -= n;
+        }
+    }
+    Ok(())
 }
 
 fn header_type(j: &J) -> Result<HeaderType> {

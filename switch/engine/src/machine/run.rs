@@ -207,7 +207,7 @@ impl Machine {
         let t = &p.tables[table];
         let mut key = std::mem::take(&mut self.tables[table].key);
         t.key.build(s, &mut key);
-        let (call, hit) = self.find(p, s, table, &key, data);
+        let (call, hit) = self.find(p, s, table, &key, data, None);
         let action = call.map(|c| c.action);
         if let Some(call) = call
             && let Some(first) = p.actions[call.action.index()].params.first()
@@ -225,7 +225,8 @@ impl Machine {
         (action.map(|a| code.actions[a.index()]), next)
     }
 
-    /// What the table says to a key, and whether an entry matched; its direct counter and meter see the packet.
+    /// What the table says to a key, and whether an entry matched; its direct counter and meter see the packet. `hash`: what chooses a
+    /// member, if it has been computed.
     #[inline]
     pub fn find(
         &mut self,
@@ -234,6 +235,7 @@ impl Machine {
         table: usize,
         key: &[u64],
         data: &[u8],
+        hash: Option<u64>,
     ) -> (Option<&Call>, bool) {
         let found = self.tables[table].store.lookup(key);
         if self.tables[table].attended {
@@ -249,9 +251,10 @@ impl Machine {
                 let scratch = &mut self.scratch;
                 let position = self.position;
                 self.profiles[profile.index()].resolve(bound, &mut self.rng, || {
-                    match &p.profiles[profile.index()].selector {
-                        Some(c) => c.output(s, &p.phv, data.get(position..).unwrap_or(&[]), scratch),
-                        None => 0,
+                    match (hash, &p.profiles[profile.index()].selector) {
+                        (Some(hash), _) => hash,
+                        (None, Some(c)) => c.output(s, &p.phv, data.get(position..).unwrap_or(&[]), scratch),
+                        (None, None) => 0,
                     }
                 })
             }

@@ -37,6 +37,9 @@ pub struct Frame {
     /// Of a packet's whole way: bytes parsed, length of the headers written.
     pub parsed: usize,
     pub head_length: usize,
+    /// What chooses a member of the table that is about to be looked up, if `hashed` is not 0.
+    pub hash: u64,
+    pub hashed: u64,
     pub program: *const Program,
 }
 
@@ -129,7 +132,9 @@ unsafe fn ended(frame: *mut Frame, result: Result<(), Stop>) -> i64 {
 unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     // SAFETY: machine code waits
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
-    let (call, hit) = machine.find(program, slots, table as usize, key, data);
+    // SAFETY: as above
+    let (hashed, hash) = unsafe { ((*frame).hashed != 0, (*frame).hash) };
+    let (call, hit) = machine.find(program, slots, table as usize, key, data, hashed.then_some(hash));
     Answer::new(call, hit)
 }
 

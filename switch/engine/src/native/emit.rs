@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlags, Typ
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::abi::{DONE, Frame, NO_FUEL};
+use super::raw::Raw;
 use super::reach::{Place, Reach};
 use crate::code::Pc;
 use crate::layout::{Slot, Slots, mask64};
@@ -25,6 +26,7 @@ pub struct Plan<'a> {
     pub constants: HashMap<Slot, u64>,
     /// Bits that each slot's value can have.
     pub widths: Vec<u8>,
+    pub raw: &'a Raw,
     /// Some action calls `exit`.
     pub exits: bool,
     /// Functions that machine code may call.
@@ -212,6 +214,9 @@ impl<'a, 'b> Fun<'a, 'b> {
         if let Some(&v) = self.known.get(&slot) {
             return v;
         }
+        if let Some(v) = self.take_out(slot) {
+            return v;
+        }
         self.loaded.insert(slot);
         let v = self.b.ins().load(I64, there(), self.slots, i32::from(slot) * 8);
         self.came_from(slot, v);
@@ -242,7 +247,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    fn has_bits(&mut self, v: Value, bits: u32) {
+    pub fn has_bits(&mut self, v: Value, bits: u32) {
         if bits < self.bits(v) {
             self.bits.insert(v, bits);
         }

@@ -139,6 +139,9 @@ impl Fun<'_, '_> {
         let key = self.key(&t.key.terms(), t.key.words);
         let id = self.number(table.into());
         self.save_position();
+        if !t.plain() {
+            self.choice(table);
+        }
         let found = match key.as_slice() {
             [] if t.plain() => self.miss(table),
             words if t.direct() == Some(Direct::Exact) => self.exact(table, words),
@@ -173,6 +176,18 @@ impl Fun<'_, '_> {
             self.branch_off(this, to);
         }
         self.go_on(table, None);
+    }
+
+    /// Leaves what chooses a member of the table's profile to the lookup.
+    fn choice(&mut self, table: u16) {
+        let profile = self.p.tables[usize::from(table)].info.profile;
+        let selector = profile.and_then(|i| self.p.profiles[i.index()].selector.as_ref());
+        let hash = selector.and_then(|c| self.hash_of(c));
+        let hashed = self.number(hash.is_some().into());
+        self.set_frame_word(std::mem::offset_of!(Frame, hashed), hashed);
+        if let Some(hash) = hash {
+            self.set_frame_word(std::mem::offset_of!(Frame, hash), hash);
+        }
     }
 
     /// A table's key as words.

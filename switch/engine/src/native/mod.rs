@@ -2,10 +2,11 @@
 //!
 //! The optimized instructions ([`crate::code`]) of the parser, of ingress and of egress become one function each, and so do the
 //! checksums to verify and the deparser with the checksums to update; one more function leads a packet from one to the next
-//! ([`whole`]). [Cranelift](https://cranelift.dev) makes the machine code. Parameters,
-//! metadata and temporaries that only one function uses ([`reach`]) live in processor registers; everything else stays where the
-//! interpreter has it, so that both can take turns. Arithmetic, registers, counters, parsing and deparsing are done in place ([`ops`],
-//! [`state`], [`packet`]); lookups, meters and whatever is rare call Rust ([`abi`]), which is what the interpreter runs.
+//! ([`whole`]). [Cranelift](https://cranelift.dev) makes the machine code. Parameters, metadata and temporaries that no other
+//! function expects anything in ([`reach`]) live in processor registers; everything else stays where the interpreter has it, but
+//! for headers, which are kept as they came in as far as nobody else reads them ([`raw`]). Arithmetic, registers, counters,
+//! parsing, deparsing and the usual lookups are done in place ([`ops`], [`state`], [`packet`], [`lookup`]); other lookups, meters
+//! and whatever is rare call Rust ([`abi`]), which is what the interpreter runs.
 //!
 //! The interpreter ([`crate::machine`]) is the reference. It runs when a trace is wanted, on processors that Cranelift does not
 //! know, and for programs beyond [`MOST`]; `tests/native.rs` holds both against each other.
@@ -18,6 +19,7 @@ mod lookup;
 mod ops;
 mod packet;
 mod parts;
+mod raw;
 mod reach;
 mod state;
 mod whole;
@@ -36,6 +38,7 @@ use cranelift_module::{FuncId, Linkage, Module};
 use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR, PAST_EGRESS, PAST_INGRESS, SENT};
 use self::emit::{Fun, Plan};
 use self::parts::name;
+use self::raw::Raw;
 use self::reach::{For, Place, Reach};
 use self::whole::Way;
 use crate::code::{Op, Pc};
@@ -147,7 +150,11 @@ impl Native {
         }
         let exposed = |slot: Slot| reaches.iter().any(|r| r.exposes(slot));
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
-        let widths = widths::widths(p, &outside);
+        let mut widths = widths::widths(p, &outside);
+        let raw = Raw::new(p);
+        for (slot, width) in raw.widths(p) {
+            widths[usize::from(slot)] = width;
+        }
         let (ids, whole) = declare(module)?;
         let mut read = outside.clone();
         for (part, reach) in PARTS.into_iter().zip(&reaches) {
@@ -159,13 +166,14 @@ impl Native {
                     && !constants.contains_key(slot)
             };
             let own: HashSet<Slot> = reach.inside.iter().filter(own).copied().collect();
-            let loaded = define(p, module, &ids, part, reach, &own, &leaders, &widths)?;
+            let loaded = define(p, module, &ids, part, reach, &own, &leaders, &widths, &raw)?;
             read.extend(loaded.into_iter().filter(|&slot| exposed(slot)));
         }
-        let needed = |slot: &Slot| !p.world.private.has(*slot) || read.contains(slot);
+        let needed = |slot: &Slot| (!p.world.private.has(*slot) || read.contains(slot)) && !raw.unused(*slot);
         let needed: Vec<Slot> = (0..p.phv.fresh.len() as Slot).filter(needed).collect();
         let fresh = fresh::define(module, &needed, &p.phv.fresh)?;
-        let mut touched: HashSet<Slot> = reaches.iter().flat_map(|r| r.inside.iter().chain(&r.outside)).copied().collect();
+        let mut touched: HashSet<Slot> =
+            reaches.iter().flat_map(|r| r.inside.iter().chain(&r.outside)).copied().collect();
         touched.extend(p.objects.kept());
         touched.extend(p.world.calculations.iter().flatten());
         touched.extend(p.code.conditions.iter().map(|c| c.1));
@@ -176,7 +184,7 @@ impl Native {
             egress: has(p, Part::Egress),
         };
         let constants = p.world.constants.clone();
-        let plan = Plan { p, leaders, constants, widths, exits: false, calls: HashMap::new() };
+        let plan = Plan { p, leaders, constants, widths, raw: &raw, exits: false, calls: HashMap::new() };
         build(module, &ids, whole, 5, plan, &Reach::default(), &HashSet::new(), |fun| {
             fun.whole(&way);
             HashSet::new()
@@ -265,6 +273,8 @@ impl Native {
             port: port.into(),
             parsed: 0,
             head_length: 0,
+            hash: 0,
+            hashed: 0,
             program: p,
         };
         // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi` demands
@@ -351,6 +361,7 @@ fn define(
     own: &HashSet<Slot>,
     leaders: &BTreeSet<Pc>,
     widths: &[u8],
+    raw: &Raw,
 ) -> Result<HashSet<Slot>, String> {
     let exits = p.code.ops.iter().any(|op| matches!(op, Op::Exit));
     let plan = Plan {
@@ -358,6 +369,7 @@ fn define(
         leaders: leaders.clone(),
         constants: p.world.constants.clone(),
         widths: widths.to_vec(),
+        raw,
         exits,
         calls: HashMap::new(),
     };

@@ -58,9 +58,13 @@ impl Fun<'_, '_> {
         let data = self.frame_word(std::mem::offset_of!(Frame, data));
         let base = self.b.ins().iadd(data, at);
         let mut offset = 0;
-        for word in words {
+        let raw = self.plan.raw.words(header);
+        for (i, word) in words.iter().enumerate() {
             let v = self.load(base, offset, word.bytes.into(), plan.fixed_bytes);
             offset += usize::from(word.bytes);
+            if let Some(raw) = raw.get(i).filter(|raw| raw.kept != 0) {
+                self.set(raw.slot, v);
+            }
             self.split(h.base, word, v);
         }
         if let Some(v) = plan.varbit {
@@ -79,6 +83,9 @@ impl Fun<'_, '_> {
     /// The fields of a word of the packet.
     fn split(&mut self, base: Slot, word: &Word, v: Value) {
         for p in word.parts() {
+            if self.is_taken(base.wrapping_add(p.slot)) {
+                continue;
+            }
             let mut field = if p.shift == 0 { v } else { self.b.ins().ushr_imm(v, i64::from(p.shift)) };
             let top = u32::from(p.shift) + u32::from(64 - p.m) == 8 * u32::from(word.bytes);
             if !top {
@@ -119,7 +126,12 @@ impl Fun<'_, '_> {
         let length = if valid {
             let zero = self.number(0);
             for slot in h.base..h.valid {
-                self.set(slot, zero);
+                if !self.is_taken(slot) {
+                    self.set(slot, zero);
+                }
+            }
+            for raw in self.plan.raw.words(header).iter().filter(|raw| raw.kept != 0) {
+                self.set(raw.slot, zero);
             }
             self.valid(header);
             self.b.ins().iadd(length, bytes)
@@ -139,6 +151,9 @@ impl Fun<'_, '_> {
         self.known = before;
         let touched = self.p.world.headers[usize::from(header)].clone();
         self.forget(&touched);
+        for raw in self.plan.raw.words(header) {
+            self.forget(&[raw.slot]);
+        }
     }
 
     /// Writes the valid headers into the header buffer; returns their length.
@@ -160,8 +175,10 @@ impl Fun<'_, '_> {
                 Some(words) if plan.varbit.is_none() => {
                     let to = self.b.ins().iadd(head, at);
                     let mut offset = 0;
-                    for word in words {
-                        self.store(to, offset, h.base, word);
+                    let raw = self.plan.raw.words(header);
+                    for (i, word) in words.iter().enumerate() {
+                        let v = self.header_word(h.base, word, raw.get(i).copied());
+                        self.store(to, offset, word, v);
                         offset += i32::from(word.bytes);
                     }
                     let at = self.b.ins().iadd_imm(at, plan.fixed_bytes as i64);
@@ -196,8 +213,7 @@ impl Fun<'_, '_> {
     }
 
     /// Writes a word at `to + offset`; bytes behind it may be overwritten too, as they are written later or not part of the head.
-    pub fn store(&mut self, to: Value, offset: i32, base: Slot, word: &Word) {
-        let v = self.word(base, word);
+    pub fn store(&mut self, to: Value, offset: i32, word: &Word, v: Value) {
         let v = match word.bytes {
             1 => return self.put(I8, v, to, offset),
             2 => {
@@ -249,7 +265,17 @@ impl Fun<'_, '_> {
 
     fn group(&mut self, group: &Group) -> Value {
         let mut sum = self.number(0);
-        for &Term { slot, m, shift } in &group.terms {
+        let (words, terms) = self.summed(&group.terms);
+        for (slot, bits) in words {
+            // the halves of the word, whose sum needs no carry
+            let v = self.get(slot);
+            let v = self.under(v, bits);
+            let (high, low) = (self.b.ins().ushr_imm(v, 32), self.b.ins().band_imm(v, 0xffff_ffff));
+            for v in [high, low] {
+                sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_around(sum, v) };
+            }
+        }
+        for &Term { slot, m, shift } in &terms {
             let v = self.get(slot);
             let v = self.cut(v, m);
             let v = if shift == 0 { v } else { self.b.ins().rotl_imm(v, i64::from(shift)) };

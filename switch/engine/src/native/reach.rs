@@ -195,7 +195,12 @@ impl Reach {
         let t = &p.tables[usize::from(table)];
         self.read(uses, &t.key.slots());
         if let Some(selector) = t.info.profile.and_then(|i| p.profiles[i.index()].selector.as_ref()) {
-            self.outside.extend(selector.slots(&p.world.headers));
+            let slots = selector.slots(&p.world.headers);
+            if matches!(selector.steps(), Steps::Words(..)) {
+                self.read(uses, &slots);
+            } else {
+                self.outside.extend(slots);
+            }
         }
         if let Some(target) = t.info.direct_meter.and_then(|m| p.objects.meter_targets[m.index()]) {
             self.outside.insert(target.slot);
@@ -265,7 +270,7 @@ fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
 }
 
 /// Metadata and temporaries that an instruction names which Rust carries out. (Headers and stacks stay in memory anyway.)
-fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
+pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     let at = |h: &HeaderAt| match h {
         HeaderAt::Fixed(h) => p.world.headers[usize::from(*h)].clone(),
         HeaderAt::Indexed(_, index) => vec![*index],
@@ -278,7 +283,7 @@ fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     match ext {
         Ext::Wide { expr, d } => {
             let mut all: Vec<Slot> = slots(d).collect();
-            read_by(expr, &mut all);
+            read_by(p, expr, &mut all);
             all
         }
         Ext::RowEq { d, a, b, n } => (0..*n).flat_map(|i| [a.wrapping_add(i), b.wrapping_add(i)]).chain([*d]).collect(),
@@ -313,22 +318,23 @@ fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     }
 }
 
-fn read_by(e: &Expr, all: &mut Vec<Slot>) {
+fn read_by(p: &Program, e: &Expr, all: &mut Vec<Slot>) {
     match e {
         Expr::Field(f) | Expr::LastIndex(f) => all.extend(slots(f)),
-        Expr::StackIndexed(_, a, _) => read_by(a, all),
+        Expr::StackIndexed(_, a, _) => read_by(p, a, all),
         Expr::Const(_) | Expr::Bool(_) | Expr::StackLast(..) | Expr::UnionEq(..) | Expr::UnionValid(_) => {}
         Expr::Bin(_, a, b) | Expr::Cmp(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
-            read_by(a, all);
-            read_by(b, all);
+            read_by(p, a, all);
+            read_by(p, b, all);
         }
-        Expr::BitNot(a) | Expr::Not(a) | Expr::ToBool(a) => read_by(a, all),
-        Expr::Wrap(a, _) | Expr::SatSigned(a, _) | Expr::SatUnsigned(a, _) => read_by(a, all),
-        Expr::Select(c, a, b) => [c, a, b].iter().for_each(|e| read_by(e, all)),
+        Expr::BitNot(a) | Expr::Not(a) | Expr::ToBool(a) => read_by(p, a, all),
+        Expr::Wrap(a, _) | Expr::SatSigned(a, _) | Expr::SatUnsigned(a, _) => read_by(p, a, all),
+        Expr::Select(c, a, b) => [c, a, b].iter().for_each(|e| read_by(p, e, all)),
         Expr::HeaderEq(a, b) => {
             for h in [a, b] {
-                if let HeaderRef::Indexed(_, index) = h {
-                    read_by(index, all);
+                match h {
+                    HeaderRef::Fixed(h) => all.extend(&p.world.headers[*h]),
+                    HeaderRef::Indexed(_, index) => read_by(p, index, all),
                 }
             }
         }

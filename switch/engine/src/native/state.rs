@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value};
 
 use super::abi::{Frame, HASHES};
 use super::emit::{Fun, there};
-use crate::calc::Steps;
+use crate::calc::{Calculation, Steps};
 use crate::control::CounterData;
 use crate::hash::Hash;
 use crate::layout::{Slot, mask64};
@@ -115,17 +115,7 @@ impl Fun<'_, '_> {
     /// `d = base + hash % max`; a maximum of 0 counts as 1.
     pub fn hash(&mut self, calculation: u16, d: Slot, base: Slot, max: Slot, ext: u32) {
         let c = &self.p.objects.calculations[usize::from(calculation)];
-        let Steps::Words(algorithm, words) = c.steps() else { return self.outside("extension", ext) };
-        let Some(number) = HASHES.iter().position(|&h| h == algorithm) else { return self.outside("extension", ext) };
-        let length: usize = words.iter().map(|w| usize::from(w.bytes)).sum();
-        let hash = if algorithm == Hash::Crc32 && length <= 16 {
-            let (high, low) = self.big_number(words);
-            let of_zeros = Hash::Crc32.of(&vec![0; length]);
-            let v = self.call("crc32_short", &[high, low])[0];
-            self.b.ins().bxor_imm(v, of_zeros as i64)
-        } else {
-            self.hash_bytes(number, words, length)
-        };
+        let Some(hash) = self.hash_of(c) else { return self.outside("extension", ext) };
         let rest = match self.constant(max) {
             Some(max) if max.max(1).is_power_of_two() => self.b.ins().band_imm(hash, max.max(1) as i64 - 1),
             Some(max) => self.b.ins().urem_imm(hash, max as i64),
@@ -138,6 +128,21 @@ impl Fun<'_, '_> {
         let base = self.get(base);
         let v = self.b.ins().iadd(base, rest);
         self.set(d, v);
+    }
+
+    /// A hash; `None`: machine code cannot compute it.
+    pub fn hash_of(&mut self, c: &Calculation) -> Option<Value> {
+        let Steps::Words(algorithm, words) = c.steps() else { return None };
+        let number = HASHES.iter().position(|&h| h == algorithm)?;
+        let length: usize = words.iter().map(|w| usize::from(w.bytes)).sum();
+        Some(if algorithm == Hash::Crc32 && length <= 16 {
+            let (high, low) = self.big_number(words);
+            let of_zeros = Hash::Crc32.of(&vec![0; length]);
+            let v = self.call("crc32_short", &[high, low])[0];
+            self.b.ins().bxor_imm(v, of_zeros as i64)
+        } else {
+            self.hash_bytes(number, words, length)
+        })
     }
 
     /// Up to 16 bytes as a number of 128 bits.
@@ -169,7 +174,8 @@ impl Fun<'_, '_> {
         let bytes = self.b.ins().stack_addr(I64, row, 0);
         let mut offset = 0;
         for word in words {
-            self.store(bytes, offset, 0, word);
+            let v = self.word(0, word);
+            self.store(bytes, offset, word, v);
             offset += i32::from(word.bytes);
         }
         let (number, length) = (self.number(number as u64), self.number(length as u64));

@@ -245,6 +245,26 @@ fn mutated_programs_do_the_same_compiled_and_interpreted() {
     }
 }
 
+#[test]
+fn a_length_can_come_straight_from_a_header() {
+    let mut rng = rng();
+    let mut program: Value = serde_json::from_slice(&json("arrays")).unwrap();
+    let ops = program["parsers"][0]["parse_states"][0]["parser_ops"].as_array_mut().unwrap();
+    let extract = ops.iter_mut().find(|op| op["op"] == "extract_VL").unwrap();
+    extract["parameters"][1] = serde_json::json!(
+        {"type": "expression", "value": {"type": "field", "value": ["request", "length"]}}
+    );
+    let mut both = Both::new(&serde_json::to_vec(&program).unwrap()).unwrap();
+    both.configure(&mut rng);
+    for now in 0..200 {
+        let mut frame: Vec<u8> = (0..rng.random_range(20..80)).map(|_| rng.random_range(0..14)).collect();
+        // the length: none, or a byte
+        frame[5] = frame[5] / 4 % 2 * 8;
+        both.send(now * 300_000, rng.random_range(0..8), &frame);
+    }
+    both.compare();
+}
+
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// An Ethernet frame with TCP, UDP or ICMP over IPv4 between few addresses, sometimes with options or a bad checksum.
