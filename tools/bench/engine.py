@@ -18,6 +18,8 @@ PHASES = 4
 """The example runs so many packets of each: data, answers, both in turn, new connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
+COUNTED = "sluice_engine::engine::Engine::receive*"
+"""Instructions of this function and all that it calls: not those that make the frames."""
 
 
 def packets_per_second(seconds: float) -> float:
@@ -42,7 +44,7 @@ def instructions_per_packet() -> float | None:
 
 def _instructions(packets: int) -> int:
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
+        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", f"--toggle-collect={COUNTED}"]
         text = _run([*tool, str(EXAMPLE), str(PROGRAM), "--packets", str(packets)])
     found = re.search(r"Collected : (\d+)", text)
     if found is None:
