@@ -21,6 +21,9 @@ from .thriftregisters import ThriftRegisters
 
 _SLICE = 8192
 
+_TOGETHER = 8192
+"""Registers of no more cells than that in all are read in one exchange, of more each in its own."""
+
 _CHEAPER_WHOLE = 4
 """When more than one cell in so many is wanted, the whole register is asked for: one entity instead of hundreds."""
 
@@ -111,7 +114,14 @@ class P4RuntimeRegisters:
         return result
 
     async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
-        """See Registers. One exchange; 65,536 cells take a few milliseconds, against some 80 as messages."""
+        """See Registers. 65,536 cells take a few milliseconds, against some 80 as messages."""
+        if sum(map(self._size, registers)) <= _TOGETHER:
+            return await self._exchange(registers)
+        whole = await asyncio.gather(*(self._exchange([register]) for register in registers))
+        return [column for (column,) in whole]
+
+    async def _exchange(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        """All cells of several registers at once: of small ones, the exchange costs more than the cells."""
         cells = [np.zeros(self._size(register), np.uint64) for register in registers]
         held = [np.zeros(column.size, bool) for column in cells]
         numbers = [self._number(register) for register in registers]
