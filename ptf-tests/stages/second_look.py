@@ -139,6 +139,7 @@ class PortsUsedAgain(Looking):
     """A SYN that finds its old connection at its end is a new connection of the same server."""
 
     def runTest(self) -> None:
+        self.set_timers(linger=900)  # a minute: a busy machine takes longer than two seconds to the next SYN
         flow = Flow(WEB, S1)
         self.opens(flow)
         self.ends(flow, "R")
