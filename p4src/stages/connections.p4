@@ -64,11 +64,9 @@ control Connections(inout metadata_t meta, in place_t place) {
             next = PinState.established;
         }
         PinState next_2 = next;
-        bit<1> force_1 = force;
         bit<1> force_2 = force;
         if (claimed_1 == 1) {
             next_2 = PinState.closing;
-            force_1 = 1;
             force_2 = 1;
         } else if (claimed_2 == 1) {
             force_2 = 1;
@@ -86,9 +84,11 @@ control Connections(inout metadata_t meta, in place_t place) {
         if (hit_2 == 0 && (claimed_1 == 1 || claimed_2 == 1)) {
             meta.claimed = 1;
         }
-        if ((hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1)
-                && pin != 0 && (meta.path != Path.from_server || pin == meta.server)) {
+        if (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1) {
             meta.pinned = 1;
+        }
+        if (pin == 0 || (meta.path == Path.from_server && pin != meta.server)) {
+            meta.pinned = 0;
         }
 
         if (meta.pinned == 1) {
@@ -97,24 +97,19 @@ control Connections(inout metadata_t meta, in place_t place) {
             if (hit_2 == 1 || claimed_2 == 1) {
                 state_2.apply(place.slot_2, expected, next_2, force_2, before_2);
             }
-            // Claimed by a SYN: what lived in way 2 goes on in way 1, and a connection that was closing begins anew.
-            PinState next_1 = next;
             if (claimed_1 == 1) {
+                // Claimed by a SYN: a connection that was closing in way 2 begins anew.
+                PinState inherited = PinState.pending;
                 if (before_2 != PinState.closing) {
-                    next_1 = before_2;
-                } else {
-                    next_1 = PinState.pending;
+                    inherited = before_2;
                 }
-            }
-            if (claimed_1 == 1 || hit_1 == 1) {
-                state_1.apply(place.slot_1, expected, next_1, force_1, before_1);
-            }
-            if (claimed_1 == 1) {
-                meta.state = next_1;
+                state_1.apply(place.slot_1, expected, inherited, 1, before_1);
+                meta.state = inherited;
                 if (before_1 != PinState.closing && meta.second_pass == 0) {
                     meta.evicted = server_before;
                 }
             } else if (hit_1 == 1) {
+                state_1.apply(place.slot_1, expected, next, force, before_1);
                 meta.state = before_1;
             } else if (hit_2 == 1) {
                 meta.state = before_2;

@@ -185,13 +185,7 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerp
     apply {
         if (look_only == 1) {
             result = look.execute(slot);
-            if (result == ONLY_FIRST) {
-                hit = 1;
-                claimed = 0;
-            } else {
-                hit = 0;
-                claimed = 0;
-            }
+            understand.apply(KeyOp.look_live, result, hit, claimed);
         } else {
             if (op == KeyOp.claim) {
                 result = claim.execute(slot);

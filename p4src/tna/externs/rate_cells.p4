@@ -11,19 +11,12 @@ typedef bit<20> rate_fingerprint_t;
 // taken by the fingerprint, so that all slots are used whatever the share.
 control RateHash(in connection_t connection, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
-    bit<32> key;
-
-    // By the hash units: a stateful unit takes fields from their first bit on.
-    @hidden
-    action cut() {
-        @in_hash { slot = key[11:0]; }
-        @in_hash { fingerprint = key[31:12]; }
-    }
 
     apply {
-        key = hash.get({ connection.service, connection.service_port, connection.client_port, connection.client,
-                         connection.protocol });
-        cut();
+        bit<32> key = hash.get({ connection.service, connection.service_port, connection.client_port, connection.client,
+                                 connection.protocol });
+        slot = key[11:0];
+        fingerprint = key[31:12];
     }
 }
 
