@@ -1,8 +1,9 @@
 """What p4c's Tofino back end says of a program: its chain of dependent tables, stages and resources.
 
-The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words (the chain, before any allocation),
-pipe/logs the rest. table_summary.log has the placement of every round: the last one counts. p4c places a program that
-has too many stages, and says nothing of it. Run as a program, this prints the table of docs/targets.md.
+The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words, pipe/logs the rest. The chain, counted
+before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
+one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program, this prints the
+table of docs/targets.md.
 """
 
 import json
@@ -63,11 +64,12 @@ def placement(text: str) -> dict[str, int]:
 
 def outcome(report: Path, compiled: bool) -> dict[str, object]:
     """What became of a compile: whether p4c came to its end, the chain, the stages, and whether they are there."""
-    said = report / "said.txt"
+    logs = [report / "said.txt", *sorted(report.rglob("table_dependency_graph.log"))]
+    said = "".join(path.read_text(errors="replace") for path in logs if path.exists())
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
     placed = placement(text)
     fits = {"fits": compiled and placed["stages"] <= STAGES} if "stages" in placed else {}
-    return {"compiled": compiled, **chain(said.read_text() if said.exists() else ""), **placed, **fits}
+    return {"compiled": compiled, **chain(said), **placed, **fits}
 
 
 def usage(report: Path) -> dict[str, tuple[list[int], int]]:
