@@ -51,15 +51,15 @@ pub mod trace;
 mod wide;
 
 pub use control::{
-    ActionCall, CloneSession, CountedIn, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction,
-    EntryPlace, EntryView, Group, GroupMember, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
+    ActionCall, Array, CloneSession, CountedIn, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction,
+    EntryPlace, EntryView, Group, GroupMember, Heir, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
     OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedMeter, Selection,
 };
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};
 pub use program::{
-    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, KeyInfo, MatchKind, MeterId,
-    MeterInfo, ParamInfo, ProfileId, ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId,
-    ValueSetInfo,
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, KeyInfo, MatchKind,
+    MeterId, MeterInfo, ParamInfo, ProfileId, ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo,
+    ValueSetId, ValueSetInfo,
 };
 pub use trace::TraceEvent;

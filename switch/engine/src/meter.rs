@@ -84,6 +84,13 @@ impl Meter {
         self.counts = <[CounterData; 3]>::default();
     }
 
+    /// Adds what another one has counted.
+    pub fn add_counts(&mut self, other: &Meter) {
+        for (own, other) in self.counts.iter_mut().zip(other.counts) {
+            own.add(other);
+        }
+    }
+
     /// The colour of a packet of so many bytes, which costs its bytes or (`by_bytes` unset) one token.
     pub fn execute(&mut self, now: u64, bytes: u64, by_bytes: bool) -> u64 {
         let colour = self.colour(now, if by_bytes { bytes } else { 1 });

@@ -1,6 +1,7 @@
 //! `random()`: a small generator of our own, because the same seed must give the same packets for ever.
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
+#[derive(Clone)]
 pub struct Rng(u64);
 
 impl Rng {

@@ -138,4 +138,10 @@ impl CounterData {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
+
+    /// What another one has counted.
+    pub(crate) fn add(&mut self, other: CounterData) {
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+    }
 }

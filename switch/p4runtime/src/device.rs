@@ -46,7 +46,7 @@ pub(crate) struct Programs {
     /// The ports of the switch.
     pub ports: Ports,
     /// Counts of the engines that ran before this one.
-    past: Drops,
+    pub past: Drops,
 }
 
 impl Programs {
@@ -391,7 +391,7 @@ impl Device {
     }
 }
 
-fn follow(program: &mut Running, ports: &Ports) {
+pub(crate) fn follow(program: &mut Running, ports: &Ports) {
     if let Err(error) = program.follow(ports) {
         tracing::error!(%error, "a group could not follow its ports");
     }

@@ -117,6 +117,12 @@ impl Digests {
         }
     }
 
+    /// Another program goes on with these digests, which have other ids there; all others are forgotten.
+    pub fn rename(&mut self, ids: &[(DigestId, DigestId)]) {
+        let mut old = std::mem::take(&mut self.buffers);
+        self.buffers = ids.iter().filter_map(|(from, to)| Some((*to, old.remove(from)?))).collect();
+    }
+
     /// Forgets everything, because another program begins.
     pub fn clear(&mut self) {
         self.buffers.clear();
@@ -201,6 +207,23 @@ mod tests {
         let message = |number: u32| Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] };
         let sent = (0..REMEMBERED as u32).find_map(|number| digests.add(5, patient, message(number)));
         assert_eq!(sent.unwrap().messages.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn what_waits_and_what_was_sent_outlive_a_change_of_program() {
+        let (mut digests, other) = (Digests::default(), DigestId(5));
+        let (patient, at_once) = (config(100, 3, 0), config(0, 1, 1000));
+        assert_eq!(digests.add(5, patient, digest(1)), None);
+        let list = digests.add(5, at_once, Digest { digest: DigestId(1), ..digest(2) }).unwrap();
+        assert_eq!(digests.add(5, patient, Digest { digest: DigestId(2), ..digest(3) }), None);
+        digests.rename(&[(ID, other), (DigestId(1), ID)]);
+        assert_eq!(digests.add(6, at_once, digest(2)), None, "not acknowledged yet");
+        digests.acknowledge(ID, list.id);
+        assert!(digests.add(7, at_once, digest(2)).is_some());
+        assert_eq!(
+            digests.due(200).iter().map(|list| (list.digest, values(list))).collect::<Vec<_>>(),
+            [(other, vec![1])]
+        );
     }
 
     #[test]

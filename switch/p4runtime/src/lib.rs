@@ -29,6 +29,7 @@ mod looks;
 mod matches;
 mod ports;
 mod reconcile;
+mod succession;
 mod timers;
 mod undo;
 mod write;

@@ -6,7 +6,7 @@ use crate::bits;
 use crate::fault::{Fault, Outcome};
 
 /// The ports there are. A port that nobody has spoken of does not exist.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(BTreeMap<u32, bool>);
 
 impl Ports {

@@ -1,67 +1,73 @@
-//! RECONCILE_AND_COMMIT: the state of one program carried over to the next.
+//! RECONCILE_AND_COMMIT: what controllers have written to one program, written to the next.
 //!
-//! Entities are read from the old program and written to the new one by the same code that serves clients, so what a
-//! client could not write to the new program cannot be preserved.
+//! Entities are read from the old program and written to the new one by the same code that serves clients, so what a client
+//! could not write to the new program cannot be preserved. The old program goes on with its packets meanwhile, because it is read
+//! piece by piece; what packets change is handed over at the end ([`crate::succession`]).
 
-use crate::entity::{Operation, Source, Target, table};
+use sluice_engine::{EntryPlace, EntryView, Heir};
+
+use crate::binding::TableBinding;
+use crate::entity::{Look, Operation, Source, Target, digest, profile, replication, table, value_set};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Running;
 use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
-use crate::read::{Responses, snapshot};
+use crate::succession::Kept;
 use crate::write;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 
-/// Everything that has state, in an order in which it can be written; each pattern stands for all of its kind.
-fn patterns() -> Vec<Entity> {
-    let replication =
-        |kind| Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: Some(kind) });
-    vec![
-        Entity::ActionProfileMember(p4::ActionProfileMember::default()),
-        Entity::ActionProfileGroup(p4::ActionProfileGroup::default()),
-        Entity::TableEntry(p4::TableEntry {
-            counter_data: Some(p4::CounterData::default()),
-            meter_config: Some(p4::MeterConfig::default()),
-            ..Default::default()
-        }),
-        Entity::TableEntry(p4::TableEntry {
-            is_default_action: true,
-            counter_data: Some(p4::CounterData::default()),
-            meter_config: Some(p4::MeterConfig::default()),
-            ..Default::default()
-        }),
-        Entity::CounterEntry(p4::CounterEntry::default()),
-        Entity::MeterEntry(p4::MeterEntry::default()),
-        Entity::RegisterEntry(p4::RegisterEntry::default()),
-        Entity::ValueSetEntry(p4::ValueSetEntry::default()),
-        Entity::DigestEntry(p4::DigestEntry::default()),
-        replication(Replication::MulticastGroupEntry(p4::MulticastGroupEntry::default())),
-        replication(Replication::CloneSessionEntry(p4::CloneSessionEntry::default())),
-    ]
-}
-
-/// Copies the state of `old` into `new`, which has been started afresh.
+/// Copies what was written to the program looked at into `new`, which has been started afresh; the result is what there is to
+/// hand over.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` naming the first piece of state that the new program cannot take.
-pub fn carry_over(old: &Running, new: &mut Running, ports: &Ports, now: u64) -> Outcome {
-    let binding = old.pipeline.binding.as_ref().ok_or_else(crate::read::no_pipeline)?;
-    let source = Source { engine: &old.engine, binding, replication: &old.replication, now };
+pub fn carry_over(look: &impl Look, new: &mut Running, ports: &Ports, now: u64) -> Outcome<Kept> {
     let pipeline = std::sync::Arc::clone(&new.pipeline);
     let binding = pipeline.binding.as_ref().ok_or_else(|| Fault::invalid("P4Info is missing from the config"))?;
     let mut target = Target { engine: &mut new.engine, binding, replication: &mut new.replication, ports, now };
     clear_initial_entries(&mut target)?;
-    for pattern in patterns() {
-        let parts = snapshot(&source, &p4::Entity { entity: Some(pattern) })?;
-        for entity in Responses::new(parts).flat_map(|response| response.entities) {
-            write_one(&mut target, entity).map_err(|fault| {
-                Fault::invalid(format!("the new program cannot keep the state of the old one: {}", fault.message))
-            })?;
-        }
+    let mut kept = Kept::arrays(look.binding(), binding);
+    for entity in look.look(members_and_groups)?? {
+        write_one(&mut target, Type::Insert, entity)?;
     }
-    Ok(())
+    for table in look.binding().tables.iter() {
+        carry_entries(look, table, &mut target, &mut kept)?;
+        carry_default(look, table, &mut target, &mut kept)?;
+    }
+    for entity in look.look(others)?? {
+        let update_type = match &entity {
+            Entity::ValueSetEntry(set) if set.members.is_empty() => continue,
+            Entity::ValueSetEntry(_) => Type::Modify,
+            _ => Type::Insert,
+        };
+        write_one(&mut target, update_type, entity)?;
+    }
+    Ok(kept)
+}
+
+/// What entries may refer to.
+fn members_and_groups(source: &Source<'_>) -> Outcome<Vec<Entity>> {
+    let members = profile::read_members(source, &p4::ActionProfileMember::default())?;
+    let groups = profile::read_groups(source, &p4::ActionProfileGroup::default())?;
+    let members = members.into_iter().map(Entity::ActionProfileMember);
+    Ok(members.chain(groups.into_iter().map(Entity::ActionProfileGroup)).collect())
+}
+
+/// What is neither in tables nor in action profiles nor changed by packets.
+fn others(source: &Source<'_>) -> Outcome<Vec<Entity>> {
+    let sets = value_set::read(source, &p4::ValueSetEntry::default())?.into_iter().map(Entity::ValueSetEntry);
+    let digests = digest::read(source, &p4::DigestEntry::default())?.into_iter().map(Entity::DigestEntry);
+    let mut found: Vec<_> = sets.chain(digests).collect();
+    for kind in [
+        Replication::MulticastGroupEntry(p4::MulticastGroupEntry::default()),
+        Replication::CloneSessionEntry(p4::CloneSessionEntry::default()),
+    ] {
+        let all = p4::PacketReplicationEngineEntry { r#type: Some(kind) };
+        found.extend(replication::read(source, &all)?.into_iter().map(Entity::PacketReplicationEngineEntry));
+    }
+    Ok(found)
 }
 
 /// The old program's initial entries come with its state; those of the new one would be in their way.
@@ -77,40 +83,86 @@ fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     Ok(())
 }
 
-fn write_one(target: &mut Target<'_>, entity: p4::Entity) -> Outcome {
-    let Some(mut kind) = entity.entity else { return Ok(()) };
-    let update_type = match &mut kind {
-        Entity::TableEntry(entry) if entry.is_default_action => {
-            let constant = target.binding.tables.get(entry.table_id).is_some_and(|table| table.const_default);
-            if entry.is_const || constant || entry.action.is_none() {
-                return Ok(());
+/// Copies the entries of a table, some at a time.
+fn carry_entries(look: &impl Look, table: &TableBinding, target: &mut Target<'_>, kept: &mut Kept) -> Outcome {
+    let mut places = look.look(|source| source.engine.table_places(table.engine))?;
+    places.sort_unstable();
+    let pattern = everything(table);
+    for places in places.chunks(table::ENTRIES_AT_ONCE) {
+        let views: Vec<EntryView> =
+            look.look(|source| source.engine.table_entries_at(table.engine, places).collect())?;
+        for (place, view) in places.iter().zip(views) {
+            let metered = view.meter.is_some_and(|meter| meter.config.is_some());
+            let mut entry = table::encode_entry(look.binding(), table, &view, &pattern, 0);
+            // What has been counted is added later.
+            entry.counter_data = view.counter.map(|_| p4::CounterData::default());
+            if let Some(new) = carry_entry(entry, target)? {
+                kept.entry(Heir { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
             }
-            Type::Modify
         }
-        Entity::TableEntry(entry) if entry.is_const => {
-            // The entry comes with the program; what belongs to it is kept where the new program has it too.
-            entry.is_const = false;
-            entry.action = None;
-            Type::Modify
-        }
-        // What is as it was at the start needs no room in the new program.
-        Entity::CounterEntry(entry) if entry.data == Some(p4::CounterData::default()) => return Ok(()),
-        Entity::MeterEntry(entry) if entry.config.is_none() => return Ok(()),
-        Entity::ValueSetEntry(entry) if entry.members.is_empty() => return Ok(()),
-        Entity::RegisterEntry(entry) if is_zero(entry) => return Ok(()),
-        Entity::CounterEntry(_) | Entity::MeterEntry(_) | Entity::ValueSetEntry(_) | Entity::RegisterEntry(_) => {
-            Type::Modify
-        }
-        _ => Type::Insert,
-    };
-    write::apply(target, &p4::Update { r#type: update_type as i32, entity: Some(p4::Entity { entity: Some(kind) }) })
+    }
+    Ok(())
 }
 
-fn is_zero(entry: &p4::RegisterEntry) -> bool {
-    use p4::p4_data::Data;
-    match entry.data.as_ref().and_then(|data| data.data.as_ref()) {
-        Some(Data::Bitstring(value) | Data::EnumValue(value)) => value.iter().all(|byte| *byte == 0),
-        Some(Data::Bool(value)) => !value,
-        _ => false,
+/// Writes one entry; the result is where it is, if the new program has it.
+fn carry_entry(
+    mut entry: p4::TableEntry,
+    target: &mut Target<'_>,
+) -> Outcome<Option<(sluice_engine::TableId, EntryPlace)>> {
+    let identity = p4::TableEntry {
+        table_id: entry.table_id,
+        r#match: entry.r#match.clone(),
+        priority: entry.priority,
+        ..Default::default()
+    };
+    let find = |target: &Target<'_>| {
+        let (table, key, priority) = table::locate(target.binding, &identity).ok()?;
+        Some((table.engine, target.engine.table_place(table.engine, &key, priority).ok()?))
+    };
+    let mut update_type = Type::Insert;
+    if entry.is_const {
+        // The entry comes with the program; what belongs to it is kept where the new program has it too.
+        if find(target).is_none() {
+            return Ok(None);
+        }
+        (entry.is_const, entry.action, update_type) = (false, None, Type::Modify);
     }
+    write_one(target, update_type, Entity::TableEntry(entry))?;
+    Ok(find(target))
+}
+
+/// Copies a default entry; one that is the program's own is left to the new program.
+fn carry_default(look: &impl Look, table: &TableBinding, target: &mut Target<'_>, kept: &mut Kept) -> Outcome {
+    let pattern = p4::TableEntry { is_default_action: true, ..everything(table) };
+    let (own, metered, entry) = look.look(|source| {
+        let engine = source.engine;
+        let metered = engine.table_default(table.engine).meter.is_some_and(|meter| meter.config.is_some());
+        Ok::<_, Fault>((engine.default_is_own(table.engine), metered, table::read_default(source, table, &pattern)?))
+    })??;
+    let same = target.binding.tables.get(table.id);
+    if metered && same.is_some_and(|same| same.meter.is_none()) {
+        return Err(cannot_keep(Fault::invalid("the table has no direct meter").within(&table::place(table))));
+    }
+    if !own && !entry.is_const && entry.action.is_some() && !same.is_some_and(|table| table.const_default) {
+        write_one(target, Type::Modify, Entity::TableEntry(entry))?;
+    }
+    if let Some(same) = same {
+        kept.entry(Heir { old: (table.engine, None), new: (same.engine, None) }, metered);
+    }
+    Ok(())
+}
+
+/// A pattern that also asks for the configurations of meters.
+fn everything(table: &TableBinding) -> p4::TableEntry {
+    p4::TableEntry { table_id: table.id, meter_config: Some(p4::MeterConfig::default()), ..Default::default() }
+}
+
+fn write_one(target: &mut Target<'_>, update_type: Type, entity: Entity) -> Outcome {
+    let update = p4::Update { r#type: update_type as i32, entity: Some(p4::Entity { entity: Some(entity) }) };
+    write::apply(target, &update).map_err(cannot_keep)
+}
+
+/// What a client is told when state would be lost.
+pub fn cannot_keep(fault: Fault) -> Fault {
+    Fault::invalid(format!("the new program cannot keep the state of the old one: {}", fault.message))
 }

@@ -17,7 +17,6 @@ use crate::looks::Looks;
 use crate::pipeline::Pipeline;
 use crate::proto::p4::v1 as p4;
 use crate::read::{Responses, no_pipeline, snapshot};
-use crate::reconcile::carry_over;
 use crate::{streams, write};
 use p4::p4_runtime_server::P4Runtime;
 use p4::set_forwarding_pipeline_config_request::Action;
@@ -110,31 +109,12 @@ impl Service {
                 device.save(device.fresh(pipeline));
             }
             Action::VerifyAndCommit => device.start(pipeline),
-            Action::ReconcileAndCommit => self.reconcile(pipeline)?,
+            Action::ReconcileAndCommit => device.reconcile(pipeline)?,
             Action::Commit | Action::Unspecified => {
                 return Err(Status::invalid_argument("the action is not specified"));
             }
         }
         tracing::info!(?action, "pipeline accepted");
-        Ok(())
-    }
-
-    fn reconcile(&self, pipeline: Arc<Pipeline>) -> Result<(), Status> {
-        let mut next = self.device.fresh(Arc::clone(&pipeline));
-        let mut programs = self.device.programs.lock();
-        let ports = programs.ports.clone();
-        if let Some(old) = programs.addressed() {
-            let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
-                && old.pipeline.config.p4info == pipeline.config.p4info;
-            if same {
-                // Nothing but the cookie can differ, and the state stays where it is.
-                old.pipeline = pipeline;
-                return Ok(());
-            }
-            carry_over(old, &mut next, &ports, self.device.now())?;
-        }
-        drop(programs);
-        self.device.replace(next);
         Ok(())
     }
 

@@ -42,15 +42,13 @@ fn has_idle_timeouts(device: &Device) -> bool {
 }
 
 fn send_due_lists(device: &Device) {
+    // The lists are those of the program that is at work, at one moment.
+    let programs = device.programs.lock();
     let lists = device.digests.lock().due(device.now());
-    if lists.is_empty() {
-        return;
-    }
-    let pipeline = device.programs.lock().running.as_ref().map(|running| Arc::clone(&running.pipeline));
-    if let Some(pipeline) = pipeline {
-        for list in lists {
-            device.send_list(&pipeline, list);
-        }
+    let Some(pipeline) = programs.running.as_ref().map(|running| Arc::clone(&running.pipeline)) else { return };
+    drop(programs);
+    for list in lists {
+        device.send_list(&pipeline, list);
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod others;
 mod ports;
 mod profiles;
+mod succession;
 mod tables;
 mod undo;
 
@@ -28,6 +29,7 @@ use crate::table::store::EntryId;
 use crate::wide::limbs_to_bytes;
 
 pub use limits::{ProfileLimit, ProfileSize};
+pub use succession::{Array, Heir};
 pub use undo::{SavedDefault, SavedEntry, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;

@@ -61,7 +61,8 @@ pub struct Machine {
     pub profiles: Vec<ProfileState>,
     pub ports_down: BTreeSet<u32>,
     pub state: State,
-    /// Addresses of the first cells of the registers, then of the counters, for machine code. The arrays never move.
+    /// Addresses of the first cells of the registers, then of the counters, for machine code. The arrays move only
+    /// between packets, in `Engine::succeed`.
     pub arrays: Vec<usize>,
     pub value_sets: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     pub multicast: BTreeMap<u32, Vec<Replica>>,

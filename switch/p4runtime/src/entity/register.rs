@@ -52,6 +52,16 @@ impl Cells {
     }
 }
 
+/// Whether a cell is as at the start.
+pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
+    use p4::p4_data::Data;
+    match cell.data.as_ref().and_then(|data| data.data.as_ref()) {
+        Some(Data::Bitstring(value) | Data::EnumValue(value)) => value.iter().all(|byte| *byte == 0),
+        Some(Data::Bool(value)) => !value,
+        _ => false,
+    }
+}
+
 /// Reads one cell, one array or all arrays.
 pub fn read(look: &impl Look, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
     let read = |register: &RegisterBinding| {

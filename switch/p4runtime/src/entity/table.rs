@@ -12,7 +12,7 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 
 /// Entries that are read in one look: about half a millisecond.
-const ENTRIES_AT_ONCE: usize = 256;
+pub const ENTRIES_AT_ONCE: usize = 256;
 
 /// The table with this id.
 ///
@@ -228,7 +228,7 @@ fn read_from(
 }
 
 /// The default entry; counter and meter only when the pattern asks for them.
-fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
+pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout"));
     }
@@ -300,7 +300,7 @@ pub fn select(
 }
 
 /// The message for an entry; counter, meter and idle time only when the pattern asks for them.
-fn encode_entry(
+pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,
     view: &EntryView,

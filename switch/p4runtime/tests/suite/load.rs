@@ -13,7 +13,7 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 
 /// Counts what leaves by ports 1 and 2, and what by others.
 #[derive(Default)]
-struct Tally([u64; 3]);
+pub struct Tally(pub [u64; 3]);
 
 impl Sink for Tally {
     fn emit(&mut self, port: u32, _head: &[u8], _payload: &[u8]) {
@@ -26,7 +26,7 @@ impl Sink for Tally {
 }
 
 /// Sends frames that leave by ports 1 and 2 until it is told to stop; what left, and how many were sent.
-fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
+pub fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
     let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
     std::thread::spawn(move || {
         let frames = vec![frame(9, 7, 0x800); 64];
@@ -39,7 +39,7 @@ fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u6
     })
 }
 
-fn forwarding(source: u32, priority: i32, port: u8) -> Entity {
+pub fn forwarding(source: u32, priority: i32, port: u8) -> Entity {
     let fields = vec![ternary(1, &source.to_be_bytes(), &[0xff; 6])];
     TableEntry(p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) })
 }

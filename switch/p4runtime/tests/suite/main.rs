@@ -8,6 +8,7 @@ mod malformed;
 mod objects;
 mod pipelines;
 mod ports;
+mod reconcile;
 mod roles;
 mod streams;
 mod tables;

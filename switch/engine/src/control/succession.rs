@@ -1,0 +1,201 @@
+//! What an engine takes over from the one whose place it takes: the state that packets change.
+//!
+//! What packets read has to change hands at one moment, while they wait: arrays, and the tokens of entries' meters. Arrays of
+//! the same shape are moved and not copied, however large they are. What packets only add to, counts and idle times of entries,
+//! is added later and piece by piece, while packets run on the new engine.
+
+use super::{CounterData, EntryPlace, KeyField, Result};
+use crate::engine::Engine;
+use crate::error::ControlError;
+use crate::meter::Meter;
+use crate::program::{CounterId, MeterId, RegisterId, TableId};
+use crate::state::Register;
+
+/// An array, and what it is in the new engine: none, if its program does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Array {
+    /// A register; the cells of both have the same width.
+    Register(RegisterId, Option<RegisterId>),
+    /// A counter.
+    Counter(CounterId, Option<CounterId>),
+    /// A meter.
+    Meter(MeterId, Option<MeterId>),
+}
+
+/// An entry, and the same one in the new engine. Good until one of the two tables is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heir {
+    /// The table and the entry's place; none for the default entry.
+    pub old: (TableId, Option<EntryPlace>),
+    /// The same in the new engine.
+    pub new: (TableId, Option<EntryPlace>),
+}
+
+impl Engine {
+    /// Where an entry is.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn table_place(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryPlace> {
+        let id = self.locate(table, key, priority)?;
+        Ok(EntryPlace { age: self.machine.tables[table.index()].store.age(id), id })
+    }
+
+    /// Whether a table's default action is the program's own, and has nothing that a client gave it.
+    pub fn default_is_own(&self, table: TableId) -> bool {
+        let ts = &self.machine.tables[table.index()];
+        let own = self.program.tables[table.index()].default.as_ref();
+        let same = match (&ts.default, own) {
+            (None, None) => true,
+            (Some(crate::profile::Bound::Call(call)), Some(own)) => {
+                call.action == own.action && *call.params == *own.params
+            }
+            _ => false,
+        };
+        same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
+    }
+
+    /// Takes over arrays from `old`, the tokens and configurations of the meters of `metered` entries, and where `random()` is.
+    /// An array of another size is copied, at about a nanosecond a cell.
+    ///
+    /// # Errors
+    /// `OutOfRange` when a cell that is not as at the start has no place; nothing is taken then.
+    pub fn succeed(&mut self, old: &mut Engine, arrays: &[Array], metered: &[Heir]) -> Result<()> {
+        for array in arrays {
+            self.has_place(old, *array)?;
+        }
+        let (state, from) = (&mut self.machine.state, &mut old.machine.state);
+        for array in arrays {
+            match *array {
+                Array::Register(from_id, Some(id)) => {
+                    state.registers[id.index()].take(&mut from.registers[from_id.index()]);
+                }
+                Array::Counter(from_id, Some(id)) => {
+                    take(&mut state.counters[id.index()], &mut from.counters[from_id.index()]);
+                }
+                Array::Meter(from_id, Some(id)) => {
+                    take(&mut state.meters[id.index()], &mut from.meters[from_id.index()]);
+                }
+                Array::Register(_, None) | Array::Counter(_, None) | Array::Meter(_, None) => {}
+            }
+        }
+        for engine in [&mut *self, &mut *old] {
+            engine.machine.arrays = engine.machine.state.addresses();
+        }
+        for heir in metered {
+            if let (Some((_, meter)), Some((_, own))) = (old.direct_at(heir.old), self.direct_at(heir.new)) {
+                *own = *meter;
+            }
+        }
+        self.machine.rng = old.machine.rng.clone();
+        Ok(())
+    }
+
+    /// Adds what entries of `old` have counted, and has their idle time go on, unless packets have hit them here since `succeeded`.
+    /// To be called once for every entry; meters of `metered` ones have their counts already.
+    pub fn add_counts(&mut self, old: &Engine, heirs: &[Heir], succeeded: u64) {
+        for heir in heirs {
+            let Some((counter, meter)) = old.direct_at_ref(heir.old) else { continue };
+            if let Some((own, own_meter)) = self.direct_at(heir.new) {
+                own.add(*counter);
+                if meter.config().is_none() {
+                    own_meter.add_counts(meter);
+                }
+            }
+            let ((from, Some(from_place)), (table, Some(place))) = (heir.old, heir.new) else { continue };
+            let entry = self.machine.tables[table.index()].entry_mut(place.id);
+            let from = old.machine.tables[from.index()].entry(from_place.id);
+            if let (Some(entry), Some(from)) = (entry, from)
+                && entry.last_hit < succeeded
+            {
+                (entry.last_hit, entry.reported) = (from.last_hit, entry.reported || from.reported);
+            }
+        }
+    }
+
+    fn direct_at(&mut self, (table, place): (TableId, Option<EntryPlace>)) -> Option<(&mut CounterData, &mut Meter)> {
+        let ts = &mut self.machine.tables[table.index()];
+        match place {
+            None => Some((&mut ts.miss.counter, &mut ts.miss.meter)),
+            Some(place) => ts.entry_mut(place.id).map(|entry| (&mut entry.counter, &mut entry.meter)),
+        }
+    }
+
+    fn direct_at_ref(&self, (table, place): (TableId, Option<EntryPlace>)) -> Option<(&CounterData, &Meter)> {
+        let ts = &self.machine.tables[table.index()];
+        match place {
+            None => Some((&ts.miss.counter, &ts.miss.meter)),
+            Some(place) => ts.entry(place.id).map(|entry| (&entry.counter, &entry.meter)),
+        }
+    }
+
+    /// Refuses to lose cells that are not as at the start.
+    fn has_place(&self, old: &Engine, array: Array) -> Result<()> {
+        let (state, from) = (&self.machine.state, &old.machine.state);
+        let (name, size, last) = match array {
+            Array::Register(from_id, id) => {
+                let size = id.map_or(0, |id| state.registers[id.index()].size);
+                (&old.program.register_info(from_id).name, size, from.registers[from_id.index()].last_used(size))
+            }
+            Array::Counter(from_id, id) => {
+                let size = id.map_or(0, |id| state.counters[id.index()].len() as u64);
+                let used = |cell: &CounterData| *cell != CounterData::default();
+                (&old.program.counter_info(from_id).name, size, last_used(&from.counters[from_id.index()], size, used))
+            }
+            Array::Meter(from_id, id) => {
+                let size = id.map_or(0, |id| state.meters[id.index()].len() as u64);
+                let used = |cell: &Meter| cell.config().is_some();
+                (&old.program.meter_info(from_id).name, size, last_used(&from.meters[from_id.index()], size, used))
+            }
+        };
+        match last {
+            None => Ok(()),
+            Some(cell) => {
+                Err(ControlError::OutOfRange(format!("cell {cell} of '{name}' is in use; there are {size} cells")))
+            }
+        }
+    }
+}
+
+/// The last cell in use of those from `size` on.
+fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX).min(cells.len());
+    cells[size..].iter().rposition(used).map(|at| (size + at) as u64)
+}
+
+/// Takes over the cells of `old`, as many as there are here.
+fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
+    if cells.len() == old.len() {
+        std::mem::swap(cells, old);
+    } else {
+        let both = cells.len().min(old.len());
+        cells[..both].copy_from_slice(&old[..both]);
+    }
+}
+
+impl Register {
+    /// The last cell that is not zero of those from `size` on.
+    fn last_used(&self, size: u64) -> Option<u64> {
+        let zero = |cell: u64| {
+            self.get(cell).is_none_or(|v| v == 0) && self.row(cell).is_none_or(|row| row.iter().all(|v| *v == 0))
+        };
+        (size.min(self.size)..self.size).rev().find(|cell| !zero(*cell))
+    }
+
+    /// Takes over the cells of a register of the same width, as many as there are here.
+    fn take(&mut self, old: &mut Register) {
+        if self.size == old.size && self.width == old.width {
+            std::mem::swap(self, old);
+            return;
+        }
+        for cell in 0..self.size.min(old.size) {
+            match (old.get(cell), old.row(cell)) {
+                (Some(value), _) => self.put(cell, value),
+                (None, Some(row)) => {
+                    self.write(cell, row);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+}
