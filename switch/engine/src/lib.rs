@@ -58,7 +58,7 @@ pub use control::{
 pub use engine::{Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};
 pub use program::{
-    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, KeyInfo, MatchKind,
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, HeaderInfo, KeyInfo, MatchKind,
     MeterId, MeterInfo, ParamInfo, ProfileId, ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo,
     ValueSetId, ValueSetInfo,
 };

@@ -174,6 +174,15 @@ pub struct FieldInfo {
     pub width: u32,
 }
 
+/// A type of headers or of metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderInfo {
+    /// Name in the JSON.
+    pub name: String,
+    /// Its fields, in order; one of variable length has its greatest width.
+    pub fields: Vec<FieldInfo>,
+}
+
 /// A digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestInfo {
@@ -251,6 +260,7 @@ pub struct Program {
     pub(crate) profiles: Vec<Profile>,
     pub(crate) profile_by_name: HashMap<String, u32>,
     pub(crate) objects: Objects,
+    pub(crate) headers: Vec<HeaderInfo>,
     pub(crate) standard: Standard,
     pub(crate) errors: CoreErrors,
     pub(crate) checksums: Vec<Checksum>,
@@ -288,6 +298,10 @@ impl Program {
     /// All tables, those that the compiler made for statements between tables included.
     pub fn tables(&self) -> impl Iterator<Item = (TableId, &TableInfo)> {
         self.tables.iter().enumerate().map(|(i, t)| (TableId(i as u32), &t.info))
+    }
+    /// The types of headers and of metadata.
+    pub fn header_types(&self) -> impl Iterator<Item = &HeaderInfo> {
+        self.headers.iter()
     }
     /// By name as in P4Info.
     #[must_use]

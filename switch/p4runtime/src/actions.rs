@@ -3,10 +3,10 @@
 use sluice_engine::{ActionCall, CountedIn, EntryAction, OneShotGroup, OneShotMember, Selection};
 
 use crate::binding::{ActionSet, Binding, ProfileBinding, Scope, TableBinding};
-use crate::bits;
 use crate::fault::{Fault, Outcome};
 use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
+use crate::translation;
 use p4::action_profile_action::WatchKind;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
@@ -53,7 +53,7 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
         let (Some(value), None) = (given.next(), given.next()) else {
             return Err(Fault::invalid(format!("{} must be given exactly once", place())));
         };
-        bits::unsigned(&value.value, param.width)
+        translation::decode(param.sdn.as_ref(), &value.value, param.width)
             .map_err(|fault| Fault::invalid(format!("{}: {}", place(), fault.message)))
     });
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
@@ -63,10 +63,10 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
 pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
     let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
     let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
-    let params = params
-        .iter()
-        .zip(&call.params)
-        .map(|(param, value)| p4::action::Param { param_id: param.id, value: bits::canonical(value) });
+    let params = params.iter().zip(&call.params).map(|(param, value)| p4::action::Param {
+        param_id: param.id,
+        value: translation::encode(param.sdn.as_ref(), value),
+    });
     p4::Action { action_id, params: params.collect() }
 }
 

@@ -22,6 +22,7 @@ pub mod server;
 pub mod service;
 pub mod statistics;
 pub mod streams;
+pub mod translation;
 pub mod typespec;
 
 mod actions;

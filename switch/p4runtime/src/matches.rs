@@ -6,6 +6,7 @@ use crate::binding::KeyBinding;
 use crate::bits;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1::{FieldMatch, field_match as wire};
+use crate::translation;
 use wire::FieldMatchType;
 
 /// The engine's key, from the fields given; one left out matches everything.
@@ -34,8 +35,12 @@ pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyFi
 
 fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: bool) -> Outcome<KeyField> {
     let width = field.width;
-    let value = |bytes: &[u8]| bits::unsigned(bytes, width);
-    Ok(match (field.kind, given) {
+    let value = |bytes: &[u8]| translation::decode(field.sdn.as_ref(), bytes, width);
+    let whole = match (field.sdn.as_ref().and_then(|sdn| sdn.whole_number(width)), given) {
+        (Some(sdn), Some(given)) => whole_number(given, sdn, width)?,
+        _ => None,
+    };
+    Ok(match (field.kind, whole.as_ref().or(given)) {
         (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => KeyField::Exact(value(&given.value)?),
         (MatchKind::Lpm, Some(FieldMatchType::Lpm(given))) => {
             let prefix_len = u32::try_from(given.prefix_len)
@@ -76,6 +81,34 @@ fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: boo
         (_, None) if !present => wildcard(field),
         (kind, _) => return Err(Fault::invalid(format!("needs a match of kind {kind:?}").to_lowercase())),
     })
+}
+
+/// A match on a number that has `sdn` bits on the wire and another `width` in the program: a part of it means something else there,
+/// so that it has to be matched as a whole.
+fn whole_number(given: &FieldMatchType, sdn: u32, width: u32) -> Outcome<Option<FieldMatchType>> {
+    let (whole, same) = match given {
+        FieldMatchType::Lpm(lpm) => {
+            let same = wire::Lpm { value: lpm.value.clone(), prefix_len: width as i32 };
+            (lpm.prefix_len == sdn as i32, FieldMatchType::Lpm(same))
+        }
+        FieldMatchType::Ternary(ternary) => {
+            let same = wire::Ternary { value: ternary.value.clone(), mask: bits::ones(width) };
+            (bits::canonical(&ternary.mask) == bits::ones(sdn), FieldMatchType::Ternary(same))
+        }
+        FieldMatchType::Range(range) => {
+            return match bits::canonical(&range.low) == bits::canonical(&range.high) {
+                true => Ok(None),
+                false => Err(not_whole(sdn, width)),
+            };
+        }
+        FieldMatchType::Exact(_) | FieldMatchType::Optional(_) | FieldMatchType::Other(_) => return Ok(None),
+    };
+    if whole { Ok(Some(same)) } else { Err(not_whole(sdn, width)) }
+}
+
+fn not_whole(sdn: u32, width: u32) -> Fault {
+    let text = "numbers of the type can only be matched as a whole";
+    Fault::unimplemented(format!("{text}: the program has {width} bits for the {sdn} of P4Info"))
 }
 
 fn wildcard(field: &KeyBinding) -> KeyField {
@@ -120,19 +153,22 @@ pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
 }
 
 fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType> {
-    let value = |bytes: &[u8]| bits::canonical(bytes);
+    let value = |bytes: &[u8]| translation::encode(binding.sdn.as_ref(), bytes);
+    // A number of another width is matched as a whole.
+    let wide = binding.sdn.as_ref().and_then(|sdn| sdn.whole_number(binding.width));
     match field {
         KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),
         KeyField::Lpm { prefix_len: 0, .. } | KeyField::Optional(None) => None,
         KeyField::Lpm { value: bytes, prefix_len } => {
-            Some(FieldMatchType::Lpm(wire::Lpm { value: value(bytes), prefix_len: *prefix_len as i32 }))
+            Some(FieldMatchType::Lpm(wire::Lpm { value: value(bytes), prefix_len: wide.unwrap_or(*prefix_len) as i32 }))
         }
         KeyField::Ternary { mask, .. } if mask.iter().all(|byte| *byte == 0) => None,
         KeyField::Ternary { value: bytes, .. } if binding.as_ternary => {
             Some(FieldMatchType::Optional(wire::Optional { value: value(bytes) }))
         }
         KeyField::Ternary { value: bytes, mask } => {
-            Some(FieldMatchType::Ternary(wire::Ternary { value: value(bytes), mask: value(mask) }))
+            let mask = wide.map_or_else(|| bits::canonical(mask), bits::ones);
+            Some(FieldMatchType::Ternary(wire::Ternary { value: value(bytes), mask }))
         }
         KeyField::Range { low, high }
             if low.iter().all(|byte| *byte == 0)
@@ -154,7 +190,14 @@ mod tests {
     fn key() -> Vec<KeyBinding> {
         use MatchKind::{Exact, Lpm, Optional, Range, Ternary};
         [(1, Exact, 9), (2, Lpm, 32), (3, Ternary, 16), (4, Range, 8), (5, Optional, 3), (6, Optional, 9)]
-            .map(|(id, kind, width)| KeyBinding { id, name: format!("f{id}"), kind, as_ternary: id == 6, width })
+            .map(|(id, kind, width)| KeyBinding {
+                id,
+                name: format!("f{id}"),
+                kind,
+                as_ternary: id == 6,
+                width,
+                sdn: None,
+            })
             .into()
     }
 
@@ -197,6 +240,31 @@ mod tests {
         let decoded = decode_key(&key(), &wildcards).unwrap();
         assert_eq!(decoded[3], KeyField::Range { low: vec![0], high: vec![0xff] });
         assert_eq!(encode_key(&key(), &decoded), wildcards);
+    }
+
+    #[test]
+    fn numbers_of_another_width_are_matched_as_a_whole() {
+        let mut key = key();
+        key.iter_mut().for_each(|field| field.sdn = Some(crate::translation::Sdn::Number(64)));
+        let given = fields(vec![
+            (1, exact(&[7])),
+            (2, lpm(&[10, 0, 0, 0], 64)),
+            (3, ternary(&[0x10], &[0xff; 8])),
+            (4, range(&[9], &[9])),
+        ]);
+        let decoded = decode_key(&key, &given).unwrap();
+        assert_eq!(decoded[1], KeyField::Lpm { value: vec![10, 0, 0, 0], prefix_len: 32 });
+        assert_eq!(decoded[2], KeyField::Ternary { value: vec![0, 0x10], mask: vec![0xff, 0xff] });
+        assert_eq!(encode_key(&key, &decoded), given);
+        for part in [lpm(&[10, 0, 0, 0], 8), ternary(&[0x10], &[0xf0]), range(&[1], &[9])] {
+            let id = match part {
+                FieldMatchType::Lpm(_) => 2,
+                FieldMatchType::Ternary(_) => 3,
+                _ => 4,
+            };
+            let fault = decode_key(&key, &fields(vec![(1, exact(&[7])), (id, part)])).unwrap_err();
+            assert!(fault.message.contains("can only be matched as a whole"), "{}", fault.message);
+        }
     }
 
     #[test]

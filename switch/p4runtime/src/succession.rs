@@ -121,6 +121,9 @@ impl Device {
         };
         let binding = old.binding.as_ref().ok_or_else(no_pipeline)?;
         follow(&mut next, &ports);
+        if let Some(new) = &next.pipeline.binding {
+            new.types.take_over(&binding.types);
+        }
         let kept = carry_over(&Looks::new(self, &old, binding), &mut next, &ports, self.now())?;
         self.succeed(next, &kept, &ports)
     }

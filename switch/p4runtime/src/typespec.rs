@@ -5,6 +5,7 @@ use crate::bits;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::{P4Data, P4Header, P4StructLike, p4_data::Data};
+use crate::translation::{self, Sdn, Types};
 use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4info::p4_data_type_spec::TypeSpec;
 
@@ -19,6 +20,8 @@ pub enum DataType {
     Bool,
     /// A serializable enum, by its bits.
     EnumValue(u32),
+    /// A translated type, by the program's bits.
+    Translated(u32, Sdn),
     /// A struct's fields.
     Struct(Vec<DataType>),
     /// A tuple's fields.
@@ -32,14 +35,10 @@ impl DataType {
     ///
     /// # Errors
     /// For types that do not exist, and for those that neither registers nor digests of v1model have.
-    pub fn resolve(
-        spec: Option<&p4info::P4DataTypeSpec>,
-        types: Option<&p4info::P4TypeInfo>,
-        place: &str,
-    ) -> Result<Self, BindError> {
+    pub fn resolve(spec: Option<&p4info::P4DataTypeSpec>, types: &Types, place: &str) -> Result<Self, BindError> {
         let unsupported = |what: &str| BindError::Unsupported(format!("{what} as type of {place}"));
         let unknown = |name: &str| BindError::Malformed(format!("{place} has the unknown type {name}"));
-        let find = |name: &str| types.ok_or_else(|| unknown(name));
+        let known = &types.info;
         match spec.and_then(|spec| spec.type_spec.as_ref()) {
             Some(TypeSpec::Bitstring(bits)) => Self::bitstring(bits, place),
             Some(TypeSpec::Bool(_)) => Ok(Self::Bool),
@@ -51,7 +50,7 @@ impl DataType {
                     .collect::<Result<_, _>>()?,
             )),
             Some(TypeSpec::Struct(named)) => {
-                let found = find(&named.name)?.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let found = known.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 let members = found.members.iter();
                 Ok(Self::Struct(
                     members
@@ -60,22 +59,25 @@ impl DataType {
                 ))
             }
             Some(TypeSpec::Header(named)) => {
-                let found = find(&named.name)?.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let found = known.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
                 Ok(Self::Header(fields.map(|bits| Self::bitstring(bits, place)).collect::<Result<_, _>>()?))
             }
             Some(TypeSpec::SerializableEnum(named)) => {
-                let found =
-                    find(&named.name)?.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let found = known.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
                 Ok(Self::EnumValue(width(bits, place)?))
             }
             Some(TypeSpec::NewType(named)) => {
                 use p4info::p4_new_type_spec::Representation;
-                let found = find(&named.name)?.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let found = known.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 match &found.representation {
                     Some(Representation::OriginalType(original)) => Self::resolve(Some(original), types, place),
-                    Some(Representation::TranslatedType(_)) | None => Err(unsupported("a translated type")),
+                    // Its width is the program's to say.
+                    Some(Representation::TranslatedType(translation)) => {
+                        Ok(Self::Translated(0, types.translated(translation, place)?))
+                    }
+                    None => Err(BindError::Malformed(format!("{place} has a type without representation"))),
                 }
             }
             Some(TypeSpec::HeaderUnion(_)) => Err(unsupported("a header union")),
@@ -96,6 +98,24 @@ impl DataType {
         }
     }
 
+    /// Gives translated types the widths that they have in the program, in which the fields are of these `widths`.
+    pub fn fit(&mut self, widths: &mut impl Iterator<Item = u32>) {
+        match self {
+            Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
+                // The iterator is behind a `dyn`, so that nesting does not nest types.
+                let mut widths: &mut dyn Iterator<Item = u32> = widths;
+                members.iter_mut().for_each(|member| member.fit(&mut widths));
+            }
+            Self::Translated(width, sdn) => {
+                *width = widths.next().unwrap_or(0);
+                sdn.fit(*width);
+            }
+            Self::Bit(_) | Self::Int(_) | Self::Bool | Self::EnumValue(_) => {
+                widths.next();
+            }
+        }
+    }
+
     /// Bits of all fields together.
     pub fn width(&self) -> u32 {
         self.leaf_widths().iter().sum()
@@ -104,7 +124,7 @@ impl DataType {
     /// Bits of each field, in order.
     pub fn leaf_widths(&self) -> Vec<u32> {
         match self {
-            Self::Bit(width) | Self::Int(width) | Self::EnumValue(width) => vec![*width],
+            Self::Bit(width) | Self::Int(width) | Self::EnumValue(width) | Self::Translated(width, _) => vec![*width],
             Self::Bool => vec![1],
             Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
                 members.iter().flat_map(Self::leaf_widths).collect()
@@ -120,6 +140,7 @@ impl DataType {
             Self::Int(width) => Data::Bitstring(bits::canonical_signed(next(), *width)),
             Self::Bool => Data::Bool(next().iter().any(|byte| *byte != 0)),
             Self::EnumValue(_) => Data::EnumValue(bits::canonical(next())),
+            Self::Translated(_, sdn) => Data::Bitstring(translation::encode(Some(sdn), next())),
             Self::Struct(members) => Data::Struct(Self::encode_members(members, fields)),
             Self::Tuple(members) => Data::Tuple(Self::encode_members(members, fields)),
             Self::Header(members) => Data::Header(P4Header {
@@ -155,6 +176,9 @@ impl DataType {
             (Self::Int(width), Some(Data::Bitstring(value))) => bits::signed(value, *width),
             (Self::Bool, Some(Data::Bool(value))) => Ok(vec![u8::from(*value)]),
             (Self::EnumValue(width), Some(Data::EnumValue(value))) => bits::unsigned(value, *width),
+            (Self::Translated(width, sdn), Some(Data::Bitstring(value))) => {
+                translation::decode(Some(sdn), value, *width)
+            }
             _ => Err(Fault::invalid(format!("data has to be {}", self.wire_form()))),
         }
     }
@@ -165,6 +189,8 @@ impl DataType {
             Self::Int(width) => format!("a signed bitstring of at most {width} bits"),
             Self::Bool => "a bool".to_owned(),
             Self::EnumValue(width) => format!("an enum_value of at most {width} bits"),
+            Self::Translated(_, Sdn::Number(_)) => "a bitstring".to_owned(),
+            Self::Translated(_, Sdn::Name(_)) => "a bitstring with a name".to_owned(),
             Self::Struct(_) | Self::Tuple(_) | Self::Header(_) => {
                 "written field by field, which v1model registers do not have".to_owned()
             }

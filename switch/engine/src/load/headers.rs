@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::json::{J, Result};
 use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, NOWHERE, Slot, Stack, Union, UnionStack, limbs};
 use crate::phv::words;
+use crate::program::{FieldInfo, HeaderInfo};
 
 /// Slots that headers, temporaries, parameters and constants may use together.
 pub const MAX_SLOTS: usize = NOWHERE as usize;
@@ -20,6 +21,17 @@ pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
     }
     layout.used += count;
     Ok(first as Slot)
+}
+
+/// The types, for those who ask the program.
+pub fn infos(layout: &Layout) -> Vec<HeaderInfo> {
+    let info = |t: &HeaderType| {
+        let mut names: Vec<_> = t.by_name.iter().collect();
+        names.sort_by_key(|(_, at)| **at);
+        let field = |(name, at): (&String, &usize)| FieldInfo { name: name.clone(), width: t.fields[*at].field.width };
+        HeaderInfo { name: t.name.clone(), fields: names.into_iter().map(field).collect() }
+    };
+    layout.types.iter().map(info).collect()
 }
 
 pub fn load(root: &J) -> Result<Layout> {

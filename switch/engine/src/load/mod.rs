@@ -99,6 +99,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
     });
     optimize(&mut code, &world);
     Ok(Program {
+        headers: headers::infos(&fixed_layout),
         phv: Phv::new(&fixed_layout),
         init: pool.init,
         code,

@@ -15,6 +15,7 @@ use sluice_engine::{
 use thiserror::Error;
 
 use crate::proto::p4::config::v1 as p4info;
+use crate::translation::{Sdn, Types};
 use crate::typespec::DataType;
 
 pub use packet_headers::{PacketField, PacketHeader};
@@ -59,8 +60,10 @@ pub struct KeyBinding {
     pub kind: sluice_engine::MatchKind,
     /// Compiled to a ternary match, as p4c does with optional fields.
     pub as_ternary: bool,
-    /// Its width in bits.
+    /// Its width in bits, in the program.
     pub width: u32,
+    /// What the control plane sees, if its type is translated.
+    pub sdn: Option<Sdn>,
 }
 
 /// An action's parameter.
@@ -70,8 +73,10 @@ pub struct ParamBinding {
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// Its width in bits.
+    /// Its width in bits, in the program.
     pub width: u32,
+    /// What the control plane sees, if its type is translated.
+    pub sdn: Option<Sdn>,
 }
 
 /// An action, as P4Info has it.
@@ -257,6 +262,10 @@ impl<T> Objects<T> {
         self.list.iter()
     }
 
+    fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+        self.by_id.get(&id).map(|place| &mut self.list[*place])
+    }
+
     fn bind<I>(
         infos: &[I],
         preamble: impl Fn(&I) -> Option<&p4info::Preamble>,
@@ -298,6 +307,8 @@ pub struct Binding {
     pub packet_in: Option<PacketHeader>,
     /// The header of packets from the controller.
     pub packet_out: Option<PacketHeader>,
+    /// P4Info's types, and names of their values.
+    pub types: Types,
     table_ids: HashMap<TableId, u32>,
     digest_ids: HashMap<DigestId, u32>,
 }
@@ -311,30 +322,33 @@ impl Binding {
         if let Some(other) = info.externs.first() {
             return Err(BindError::Unsupported(format!("extern type {}", other.extern_type_name)));
         }
-        let actions = Objects::bind(
+        let types = Types::new(info);
+        let mut actions = Objects::bind(
             &info.actions,
             |action| action.preamble.as_ref(),
-            |action, preamble| table::bind_action(action, preamble, info.type_info.as_ref()),
+            |action, preamble| table::bind_action(action, preamble, &types),
         )?;
         let tables = Objects::bind(
             &table::compiled_tables(info, program),
             |table| table.preamble.as_ref(),
-            |table, preamble| table::bind_table(table, preamble, info, program, &actions),
+            |table, preamble| table::bind_table(table, preamble, info, &types, program, &actions),
         )?;
-        let (packet_in, packet_out) = packet_headers::bind(info)?;
+        table::fit_params(&mut actions, &tables, program);
+        let (packet_in, packet_out) = packet_headers::bind(info, &types, program)?;
         let mut binding = Self {
             profiles: objects::profiles(info, program, &actions, &tables)?,
             counters: objects::counters(info, program)?,
             meters: objects::meters(info, program)?,
-            registers: objects::registers(info, program)?,
-            digests: objects::digests(info, program)?,
-            value_sets: objects::value_sets(info, program)?,
+            registers: objects::registers(info, &types, program)?,
+            digests: objects::digests(info, &types, program)?,
+            value_sets: objects::value_sets(info, &types, program)?,
             table_ids: tables.iter().map(|table| (table.engine, table.id)).collect(),
             digest_ids: HashMap::new(),
             tables,
             actions,
             packet_in,
             packet_out,
+            types,
         };
         binding.digest_ids = binding.digests.iter().map(|digest| (digest.engine, digest.id)).collect();
         Ok(binding)

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::bits::bytes_of;
 use crate::proto::p4::config::v1 as p4info;
+use crate::translation::Types;
 use crate::typespec::DataType;
 
 type Bound<T> = Result<Objects<T>, BindError>;
@@ -128,7 +129,7 @@ pub fn meters(info: &p4info::P4Info, program: &Program) -> Bound<MeterBinding> {
 }
 
 /// Registers.
-pub fn registers(info: &p4info::P4Info, program: &Program) -> Bound<RegisterBinding> {
+pub fn registers(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<RegisterBinding> {
     Objects::bind(
         &info.registers,
         |register| register.preamble.as_ref(),
@@ -137,7 +138,8 @@ pub fn registers(info: &p4info::P4Info, program: &Program) -> Bound<RegisterBind
             let compiled = program.register_info(engine);
             let place = format!("register {}", preamble.name);
             same_size("register", &preamble.name, i64::from(register.size), compiled.size)?;
-            let data = DataType::resolve(register.type_spec.as_ref(), info.type_info.as_ref(), &place)?;
+            let mut data = DataType::resolve(register.type_spec.as_ref(), types, &place)?;
+            data.fit(&mut std::iter::once(compiled.width));
             if data.width() != compiled.width {
                 return Err(different(
                     &place,
@@ -158,19 +160,18 @@ pub fn registers(info: &p4info::P4Info, program: &Program) -> Bound<RegisterBind
 }
 
 /// Digests.
-pub fn digests(info: &p4info::P4Info, program: &Program) -> Bound<DigestBinding> {
+pub fn digests(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<DigestBinding> {
     Objects::bind(
         &info.digests,
         |digest| digest.preamble.as_ref(),
         |digest, preamble| {
             let engine = program.digest(&preamble.name).ok_or_else(|| missing("digest", preamble))?;
             let place = format!("digest {}", preamble.name);
-            let data = DataType::resolve(digest.type_spec.as_ref(), info.type_info.as_ref(), &place)?;
+            let mut data = DataType::resolve(digest.type_spec.as_ref(), types, &place)?;
             let widths = |widths: &[u32]| format!("fields of {widths:?} bits");
-            let (ours, theirs) = (
-                data.leaf_widths(),
-                program.digest_info(engine).fields.iter().map(|field| field.width).collect::<Vec<_>>(),
-            );
+            let theirs: Vec<_> = program.digest_info(engine).fields.iter().map(|field| field.width).collect();
+            data.fit(&mut theirs.iter().copied());
+            let ours = data.leaf_widths();
             if ours != theirs {
                 return Err(different(&place, widths(&ours), widths(&theirs)));
             }
@@ -180,16 +181,16 @@ pub fn digests(info: &p4info::P4Info, program: &Program) -> Bound<DigestBinding>
 }
 
 /// Parser value sets.
-pub fn value_sets(info: &p4info::P4Info, program: &Program) -> Bound<ValueSetBinding> {
+pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<ValueSetBinding> {
     Objects::bind(
         &info.value_sets,
         |set| set.preamble.as_ref(),
         |set, preamble| {
             let engine = program.value_set(&preamble.name).ok_or_else(|| missing("value set", preamble))?;
             let place = format!("value set {}", preamble.name);
-            let key = bind_key(&set.r#match, info.type_info.as_ref(), &place)?;
-            let width: u32 = key.iter().map(|field| field.width).sum();
             let compiled = program.value_set_info(engine);
+            let key = bind_key(&fitted(&set.r#match, types, compiled.width, &place)?, types, &place)?;
+            let width: u32 = key.iter().map(|field| field.width).sum();
             if width != compiled.width {
                 return Err(different(&place, format!("{width} bits"), format!("{} bits", compiled.width)));
             }
@@ -197,4 +198,27 @@ pub fn value_sets(info: &p4info::P4Info, program: &Program) -> Bound<ValueSetBin
             Ok(ValueSetBinding { id: preamble.id, name: preamble.name.clone(), engine, key, size })
         },
     )
+}
+
+/// The fields of a value set, a translated one with the width that the others leave to it.
+fn fitted(
+    fields: &[p4info::MatchField],
+    types: &Types,
+    width: u32,
+    place: &str,
+) -> Result<Vec<p4info::MatchField>, BindError> {
+    let mut fields = fields.to_vec();
+    let mut translated = None;
+    let mut others = 0;
+    for (at, field) in fields.iter().enumerate() {
+        if types.sdn(field.type_name.as_ref(), place)?.is_none() {
+            others += field.bitwidth;
+        } else if translated.replace(at).is_some() {
+            return Err(BindError::Unsupported(format!("{place} with several fields of translated types")));
+        }
+    }
+    if let Some(at) = translated {
+        fields[at].bitwidth = i32::try_from(width).unwrap_or(0) - others;
+    }
+    Ok(fields)
 }

@@ -1,11 +1,14 @@
 //! The headers that packets from and to the controller carry.
 
+use sluice_engine::{FieldInfo, HeaderInfo, Program};
+
 use super::BindError;
 use super::table::width;
 use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::PacketMetadata;
+use crate::translation::{self, Sdn, Types};
 
 /// One field of such a header.
 #[derive(Debug)]
@@ -14,8 +17,10 @@ pub struct PacketField {
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// Its width in bits.
+    /// Its width in bits, in the program.
     pub width: u32,
+    /// What the control plane sees, if its type is translated.
+    pub sdn: Option<Sdn>,
 }
 
 /// A header marked `@controller_header`: fields without gaps, in order.
@@ -28,29 +33,74 @@ pub struct PacketHeader {
 }
 
 /// The headers called `packet_in` and `packet_out`.
-pub fn bind(info: &p4info::P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), BindError> {
+pub fn bind(
+    info: &p4info::P4Info,
+    types: &Types,
+    program: &Program,
+) -> Result<(Option<PacketHeader>, Option<PacketHeader>), BindError> {
     let find = |wanted: &str| {
         let header = info
             .controller_packet_metadata
             .iter()
             .find(|header| header.preamble.as_ref().is_some_and(|preamble| preamble.name == wanted));
-        header.map(|header| bind_header(header, wanted)).transpose()
+        header.map(|header| bind_header(header, types, program, wanted)).transpose()
     };
     Ok((find("packet_in")?, find("packet_out")?))
 }
 
-fn bind_header(header: &p4info::ControllerPacketMetadata, name: &str) -> Result<PacketHeader, BindError> {
+fn bind_header(
+    header: &p4info::ControllerPacketMetadata,
+    types: &Types,
+    program: &Program,
+    name: &str,
+) -> Result<PacketHeader, BindError> {
     let place = format!("controller header {name}");
     let fields = header.metadata.iter().map(|field| {
-        let width = width(field.bitwidth, &place, &field.name)?;
-        Ok(PacketField { id: field.id, name: field.name.clone(), width })
+        let sdn = types.sdn(field.type_name.as_ref(), &place)?;
+        let width = if sdn.is_some() { 0 } else { width(field.bitwidth, &place, &field.name)? };
+        Ok(PacketField { id: field.id, name: field.name.clone(), width, sdn })
     });
-    let fields: Vec<PacketField> = fields.collect::<Result<_, _>>()?;
+    let mut fields: Vec<PacketField> = fields.collect::<Result<_, _>>()?;
+    if fields.iter().any(|field| field.sdn.is_some()) {
+        fit(&mut fields, program, &place)?;
+    }
     let bits: u32 = fields.iter().map(|field| field.width).sum();
     if !bits.is_multiple_of(8) {
         return Err(BindError::Malformed(format!("{place} has {bits} bits, which are not whole bytes")));
     }
     Ok(PacketHeader { fields, bytes: bits::bytes_of(bits) })
+}
+
+/// Gives fields of translated types the width that they have in the program. P4Info does not say which of its headers it is about:
+/// it is the one with these fields.
+fn fit(fields: &mut [PacketField], program: &Program, place: &str) -> Result<(), BindError> {
+    let alike = |given: &[FieldInfo]| {
+        let same = |(field, given): (&PacketField, &FieldInfo)| {
+            field.name == given.name && (field.sdn.is_some() || field.width == given.width)
+        };
+        given.len() == fields.len() && fields.iter().zip(given).all(same)
+    };
+    let widths = |header: &HeaderInfo| header.fields.iter().map(|field| field.width).collect::<Vec<_>>();
+    let mut found = program.header_types().filter(|header| alike(&header.fields)).map(widths);
+    let names = || fields.iter().map(|field| &field.name[..]).collect::<Vec<_>>().join(", ");
+    let malformed = |what: &str| {
+        BindError::Malformed(format!(
+            "{place} has a field of a translated type, and the program has {what} ({})",
+            names()
+        ))
+    };
+    let widths = found.next().ok_or_else(|| malformed("no header with these fields"))?;
+    if found.any(|other| other != widths) {
+        return Err(malformed("headers of different widths with these fields"));
+    }
+    drop(found);
+    for (field, width) in fields.iter_mut().zip(widths) {
+        if let Some(sdn) = &field.sdn {
+            field.width = width;
+            sdn.fit(width);
+        }
+    }
+    Ok(())
 }
 
 impl PacketHeader {
@@ -71,7 +121,7 @@ impl PacketHeader {
             let (Some(value), None) = (given.next(), given.next()) else {
                 return Err(Fault::invalid(format!("{place} must be given exactly once")));
             };
-            let value = bits::unsigned(&value.value, field.width)
+            let value = translation::decode(field.sdn.as_ref(), &value.value, field.width)
                 .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?;
             writer.push(&value, field.width);
         }
@@ -83,7 +133,7 @@ impl PacketHeader {
         let (header, payload) = frame.split_at_checked(self.bytes)?;
         let mut offset = 0;
         let metadata = self.fields.iter().map(|field| {
-            let value = bits::canonical(&bits::extract(header, offset, field.width));
+            let value = translation::encode(field.sdn.as_ref(), &bits::extract(header, offset, field.width));
             offset += field.width;
             PacketMetadata { metadata_id: field.id, value }
         });
@@ -97,7 +147,7 @@ mod tests {
 
     fn header() -> PacketHeader {
         let fields = [(1, "port", 9), (2, "reason", 4), (3, "pad", 3)];
-        let fields = fields.map(|(id, name, width)| PacketField { id, name: name.to_owned(), width });
+        let fields = fields.map(|(id, name, width)| PacketField { id, name: name.to_owned(), width, sdn: None });
         PacketHeader { fields: fields.into(), bytes: 2 }
     }
 

@@ -6,20 +6,36 @@ use super::{
     ActionBinding, ActionChoice, ActionSet, BindError, KeyBinding, Objects, ParamBinding, Scope, TableBinding,
 };
 use crate::proto::p4::config::v1 as p4info;
+use crate::translation::{Sdn, Types};
 use p4info::match_field::{Match, MatchType};
 
 /// An action with its parameters; that the program has it is checked where it is used.
 pub fn bind_action(
     action: &p4info::Action,
     preamble: &p4info::Preamble,
-    types: Option<&p4info::P4TypeInfo>,
+    types: &Types,
 ) -> Result<ActionBinding, BindError> {
     let place = format!("action {}", preamble.name);
     let params = action.params.iter().map(|param| {
-        refuse_strings(param.type_name.as_ref(), types, || format!("{place}, parameter {}", param.name))?;
-        Ok(ParamBinding { id: param.id, name: param.name.clone(), width: width(param.bitwidth, &place, &param.name)? })
+        let sdn = types.sdn(param.type_name.as_ref(), &place)?;
+        // The program has the width of a translated one.
+        let width = if sdn.is_some() { 0 } else { width(param.bitwidth, &place, &param.name)? };
+        Ok(ParamBinding { id: param.id, name: param.name.clone(), width, sdn })
     });
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
+}
+
+/// Gives parameters of translated types the width that they have in the program.
+pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &Program) {
+    for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
+        let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);
+        for (param, compiled) in params.zip(&program.action_info(*engine).params) {
+            if let Some(sdn) = &param.sdn {
+                param.width = compiled.width;
+                sdn.fit(compiled.width);
+            }
+        }
+    }
 }
 
 /// The tables of P4Info that are to be held against the program's.
@@ -49,6 +65,7 @@ pub fn bind_table(
     table: &p4info::Table,
     preamble: &p4info::Preamble,
     info: &p4info::P4Info,
+    types: &Types,
     program: &Program,
     actions: &Objects<ActionBinding>,
 ) -> Result<TableBinding, BindError> {
@@ -56,13 +73,10 @@ pub fn bind_table(
     let engine = program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let compiled = program.table_info(engine);
     let place = format!("table {name}");
-    // p4c gives no width to fields of type `error`, and those of a translated type have the width that controllers see: the
-    // numbers are the same here, as far as they fit the program's width.
-    let types = info.type_info.as_ref();
+    // p4c gives no width to fields of type `error`, and those of a translated type have the width that controllers see.
     let mut fields = table.match_fields.clone();
     for (field, compiled) in fields.iter_mut().zip(&compiled.keys) {
-        refuse_strings(field.type_name.as_ref(), types, || format!("{place}, key field {}", field.name))?;
-        if field.bitwidth == 0 || translation(field.type_name.as_ref(), types).is_some() {
+        if field.bitwidth == 0 || types.sdn(field.type_name.as_ref(), &place)?.is_some() {
             field.bitwidth = compiled.width.try_into().unwrap_or(0);
         }
     }
@@ -132,13 +146,8 @@ pub fn bind_actions(
 }
 
 /// The fields of a table's key or of a value set.
-pub fn bind_key(
-    fields: &[p4info::MatchField],
-    types: Option<&p4info::P4TypeInfo>,
-    place: &str,
-) -> Result<Vec<KeyBinding>, BindError> {
+pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Result<Vec<KeyBinding>, BindError> {
     let bind = |field: &p4info::MatchField| {
-        refuse_strings(field.type_name.as_ref(), types, || format!("{place}, key field {}", field.name))?;
         let unsupported =
             |kind: &str| BindError::Unsupported(format!("match kind {kind} of {place}, key field {}", field.name));
         let kind = match &field.r#match {
@@ -153,13 +162,17 @@ pub fn bind_key(
             Some(Match::OtherMatchType(name)) => return Err(unsupported(name)),
             None => return Err(unsupported("(none)")),
         };
-        Ok(KeyBinding {
-            id: field.id,
-            name: field.name.clone(),
-            kind,
-            as_ternary: false,
-            width: width(field.bitwidth, place, &field.name)?,
-        })
+        let (sdn, width) = (types.sdn(field.type_name.as_ref(), place)?, width(field.bitwidth, place, &field.name)?);
+        if let Some(sdn) = &sdn {
+            sdn.fit(width);
+            let whole = matches!(kind, MatchKind::Exact | MatchKind::Optional);
+            if matches!(sdn, Sdn::Name(_)) && !whole {
+                let (field, kind) = (&field.name, format!("{kind:?}").to_lowercase());
+                let text = format!("match kind {kind} on a type translated to strings ({place}, key field {field})");
+                return Err(BindError::Unsupported(text));
+            }
+        }
+        Ok(KeyBinding { id: field.id, name: field.name.clone(), kind, as_ternary: false, width, sdn })
     };
     fields.iter().map(bind).collect()
 }
@@ -170,34 +183,6 @@ pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
         .ok()
         .filter(|bits| *bits > 0)
         .ok_or_else(|| BindError::Malformed(format!("{place}, {field}: the width is {bits}")))
-}
-
-/// How the control plane sees values of a type that P4Runtime translates (`@p4runtime_translation`); `None` for other types.
-fn translation<'t>(
-    name: Option<&p4info::P4NamedType>,
-    types: Option<&'t p4info::P4TypeInfo>,
-) -> Option<&'t p4info::P4NewTypeTranslation> {
-    use p4info::p4_new_type_spec::Representation;
-    let found = name.zip(types).and_then(|(name, types)| types.new_types.get(&name.name))?;
-    match &found.representation {
-        Some(Representation::TranslatedType(translation)) => Some(translation),
-        Some(Representation::OriginalType(_)) | None => None,
-    }
-}
-
-/// Refuses a type that the control plane sees as a string.
-fn refuse_strings(
-    name: Option<&p4info::P4NamedType>,
-    types: Option<&p4info::P4TypeInfo>,
-    place: impl Fn() -> String,
-) -> Result<(), BindError> {
-    use p4info::p4_new_type_translation::SdnType;
-    match translation(name, types).map(|translation| &translation.sdn_type) {
-        Some(Some(SdnType::SdnString(_))) => {
-            Err(BindError::Unsupported(format!("translation to strings ({})", place())))
-        }
-        _ => Ok(()),
-    }
 }
 
 pub fn different(place: &str, p4info: String, json: String) -> BindError {

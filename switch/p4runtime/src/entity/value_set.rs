@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn fields_are_packed_into_one_number_and_back() {
-        let field = |id, kind, width| KeyBinding { id, name: String::new(), kind, as_ternary: false, width };
+        let field = |id, kind, width| KeyBinding { id, name: String::new(), kind, as_ternary: false, width, sdn: None };
         let key = vec![field(1, MatchKind::Exact, 9), field(2, MatchKind::Lpm, 4), field(3, MatchKind::Ternary, 5)];
         let set = ValueSetBinding { id: 1, name: String::new(), engine: sluice_engine::ValueSetId(0), key, size: 0 };
         let matched = |field_id, matched| p4::FieldMatch { field_id, field_match_type: Some(matched) };

@@ -12,3 +12,4 @@ mod reconcile;
 mod roles;
 mod streams;
 mod tables;
+mod translation;

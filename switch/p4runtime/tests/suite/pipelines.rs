@@ -4,8 +4,6 @@ use crate::common::*;
 use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
-use p4::update::Type::Insert;
-use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::{Code, Status};
 
@@ -146,37 +144,6 @@ async fn refusals_name_both_sides() {
         }
     }
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn translated_numbers_are_those_of_the_program_and_strings_are_refused() {
-    use p4info::p4_new_type_spec::Representation;
-    use p4info::p4_new_type_translation::{SdnString, SdnType};
-    let (_switch, mut controller) = Switch::ready().await;
-    let translated = |sdn_type| {
-        let mut config = config(2);
-        let info = config.p4info.as_mut().unwrap();
-        let translation = p4info::P4NewTypeTranslation { uri: "example".to_owned(), sdn_type: Some(sdn_type) };
-        let spec = p4info::P4NewTypeSpec {
-            representation: Some(Representation::TranslatedType(translation)),
-            ..Default::default()
-        };
-        info.type_info.get_or_insert_default().new_types.insert("station_t".to_owned(), spec);
-        let field = &mut info.tables[0].match_fields[0];
-        field.type_name = Some(p4info::P4NamedType { name: "station_t".to_owned() });
-        field.bitwidth = 64;
-        Some(config)
-    };
-    let strings = SdnType::SdnString(SdnString::default());
-    let text = "translation to strings (table I.exact_t, key field dst) is not supported by this switch";
-    let outcome = controller.push(Action::VerifyAndCommit, translated(strings)).await;
-    assert_refused(outcome, Code::InvalidArgument, text);
-    controller.push(Action::VerifyAndCommit, translated(SdnType::SdnBitwidth(64))).await.unwrap();
-    let of = |station: &[u8]| TableEntry(entry(EXACT, vec![exact(1, station)], direct(forward(1))));
-    controller.insert(of(&[7])).await;
-    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [of(&[7])]);
-    let text = "the value 0x01000000000000 needs 49 bits, the field has 48";
-    controller.refused(Insert, of(&[1, 0, 0, 0, 0, 0, 0]), Code::InvalidArgument, text).await;
 }
 
 /// p4c's P4Info has tables that its back end leaves out of the JSON, and no width for keys of type `error`.

@@ -1,0 +1,256 @@
+//! Types that the control plane sees otherwise than the program does (`@p4runtime_translation`).
+//!
+//! A type translated to numbers of another width has the same numbers, as far as they fit the program's width. A type translated
+//! to strings has names: a string of decimal digits is that number; any other is given a number of its own when it is first heard,
+//! the highest first, so that small ones are left to ports. Types with the same URI share their names. P4Runtime leaves it to the
+//! switch where the numbers come from ("PSA Metadata Translation").
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::binding::BindError;
+use crate::bits;
+use crate::fault::{Fault, Outcome};
+use crate::proto::p4::config::v1 as p4info;
+use p4info::p4_new_type_spec::Representation;
+use p4info::p4_new_type_translation::SdnType;
+
+/// Names that a type may have at a time.
+const MOST_NAMES: usize = 1 << 18;
+/// Bytes of a name at most.
+const LONGEST_NAME: usize = 256;
+
+/// What the control plane sees of a type.
+#[derive(Debug, Clone)]
+pub enum Sdn {
+    /// A number of so many bits.
+    Number(u32),
+    /// A name.
+    Name(Arc<Names>),
+}
+
+impl PartialEq for Sdn {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(width), Self::Number(other)) => width == other,
+            (Self::Name(names), Self::Name(other)) => names.uri == other.uri,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Sdn {}
+
+impl Sdn {
+    /// Says how wide the program's values are.
+    pub fn fit(&self, width: u32) {
+        if let Self::Name(names) = self {
+            let known = &mut names.known.lock().width;
+            *known = (*known).min(width);
+        }
+    }
+
+    /// Width of a number that only matches as a whole, because the program's `width` is another one.
+    pub fn whole_number(&self, width: u32) -> Option<u32> {
+        match self {
+            Self::Number(sdn) if *sdn != width => Some(*sdn),
+            Self::Number(_) | Self::Name(_) => None,
+        }
+    }
+}
+
+/// A value from the wire, in exactly `ceil(width / 8)` bytes.
+///
+/// # Errors
+/// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for what cannot be a name, `RESOURCE_EXHAUSTED` when there
+/// are too many names.
+pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32) -> Outcome<Vec<u8>> {
+    match sdn {
+        None | Some(Sdn::Number(_)) => bits::unsigned(value, width),
+        Some(Sdn::Name(names)) => bits::unsigned(&names.number(value)?.to_be_bytes(), width),
+    }
+}
+
+/// A value for the wire.
+pub fn encode(sdn: Option<&Sdn>, value: &[u8]) -> Vec<u8> {
+    match sdn {
+        None | Some(Sdn::Number(_)) => bits::canonical(value),
+        Some(Sdn::Name(names)) => names.name(value),
+    }
+}
+
+/// The names of the values of a type.
+#[derive(Debug)]
+pub struct Names {
+    uri: String,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    /// The least that values have.
+    width: u32,
+    numbers: HashMap<Vec<u8>, u64>,
+    names: HashMap<u64, Vec<u8>>,
+    /// No number above this one is free.
+    next: u64,
+}
+
+impl Names {
+    fn new(uri: &str) -> Self {
+        let known = Known { width: 64, numbers: HashMap::new(), names: HashMap::new(), next: u64::MAX };
+        Self { uri: uri.to_owned(), known: Mutex::new(known) }
+    }
+
+    fn number(&self, name: &[u8]) -> Outcome<u64> {
+        let mut known = self.known.lock();
+        if let Some(number) = known.numbers.get(name) {
+            return Ok(*number);
+        }
+        let text = std::str::from_utf8(name).ok().filter(|text| !text.is_empty() && text.len() <= LONGEST_NAME);
+        let text =
+            text.ok_or_else(|| Fault::invalid(format!("a name is text of 1 to {LONGEST_NAME} bytes (UTF-8)")))?;
+        if known.numbers.len() >= MOST_NAMES {
+            return Err(Fault::exhausted(format!("{} has {MOST_NAMES} names already", self.uri)));
+        }
+        let most = u64::MAX >> (64 - known.width.clamp(1, 64));
+        let number = match decimal(text) {
+            Some(number) => match (number, known.names.get(&number)) {
+                (number, _) if number > most => {
+                    return Err(Fault::out_of_range(format!("the number {number} is above {most}")));
+                }
+                (number, Some(other)) => {
+                    let other = String::from_utf8_lossy(other);
+                    return Err(Fault::invalid(format!("the number {number} is that of the name '{other}'")));
+                }
+                (number, None) => number,
+            },
+            None => {
+                let mut number = known.next.min(most);
+                while known.names.contains_key(&number) {
+                    let full = || Fault::exhausted(format!("{} has no number left for another name", self.uri));
+                    number = number.checked_sub(1).ok_or_else(full)?;
+                }
+                known.next = number;
+                number
+            }
+        };
+        known.numbers.insert(name.to_vec(), number);
+        known.names.insert(number, name.to_vec());
+        Ok(number)
+    }
+
+    fn name(&self, value: &[u8]) -> Vec<u8> {
+        let number = value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let known = self.known.lock();
+        known.names.get(&number).cloned().unwrap_or_else(|| number.to_string().into_bytes())
+    }
+}
+
+/// The number that a text of decimal digits, without zeros in front, is.
+fn decimal(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| digits)
+}
+
+/// The types of P4Info, and the names of those that are translated to strings, by URI.
+#[derive(Debug, Default)]
+pub struct Types {
+    /// As P4Info has them.
+    pub info: p4info::P4TypeInfo,
+    names: Mutex<HashMap<String, Arc<Names>>>,
+}
+
+impl Types {
+    /// Those of a P4Info.
+    pub fn new(info: &p4info::P4Info) -> Self {
+        Self { info: info.type_info.clone().unwrap_or_default(), names: Mutex::default() }
+    }
+
+    /// What the control plane sees of the type of this name; `None` for types that are not translated.
+    ///
+    /// # Errors
+    /// When the type is translated to nothing.
+    pub fn sdn(&self, name: Option<&p4info::P4NamedType>, place: &str) -> Result<Option<Sdn>, BindError> {
+        match name.and_then(|name| self.info.new_types.get(&name.name)).map(|found| &found.representation) {
+            Some(Some(Representation::TranslatedType(translation))) => self.translated(translation, place).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// What the control plane sees.
+    ///
+    /// # Errors
+    /// When that is nothing.
+    pub fn translated(&self, translation: &p4info::P4NewTypeTranslation, place: &str) -> Result<Sdn, BindError> {
+        match &translation.sdn_type {
+            Some(SdnType::SdnBitwidth(width)) => {
+                let width = u32::try_from(*width).ok().filter(|width| *width > 0);
+                let malformed = || BindError::Malformed(format!("{place} is translated to numbers of no width"));
+                Ok(Sdn::Number(width.ok_or_else(malformed)?))
+            }
+            Some(SdnType::SdnString(_)) => {
+                let uri = &translation.uri;
+                let mut names = self.names.lock();
+                Ok(Sdn::Name(Arc::clone(names.entry(uri.clone()).or_insert_with(|| Arc::new(Names::new(uri))))))
+            }
+            None => Err(BindError::Malformed(format!("{place} is translated to nothing"))),
+        }
+    }
+
+    /// Goes on with the names of another program's types, for values that came from it.
+    pub fn take_over(&self, old: &Types) {
+        let (names, old) = (self.names.lock(), old.names.lock());
+        for (uri, names) in names.iter() {
+            if let Some(old) = old.get(uri) {
+                let (mut known, old) = (names.known.lock(), old.known.lock());
+                *known = Known { width: known.width, ..old.clone() };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(width: u32) -> Sdn {
+        let sdn = Sdn::Name(Arc::new(Names::new("example")));
+        sdn.fit(width);
+        sdn
+    }
+
+    #[test]
+    fn names_get_the_highest_numbers_and_digits_are_numbers() {
+        let sdn = Some(&names(9)).cloned();
+        let (decode, encode) =
+            (|name: &str| decode(sdn.as_ref(), name.as_bytes(), 9), |value: &[u8]| encode(sdn.as_ref(), value));
+        assert_eq!(decode("uplink").unwrap(), [1, 0xff]);
+        assert_eq!(decode("5").unwrap(), [0, 5]);
+        assert_eq!(decode("510").unwrap(), [1, 0xfe]);
+        assert_eq!(decode("007").unwrap(), [1, 0xfd]);
+        assert_eq!(decode("uplink").unwrap(), [1, 0xff]);
+        assert_eq!([encode(&[1, 0xff]), encode(&[5]), encode(&[1, 0xfd])], [&b"uplink"[..], b"5", b"007"]);
+        assert_eq!(encode(&[0, 9]), b"9", "a number that nobody named");
+        for (name, text) in [
+            ("511", "the number 511 is that of the name 'uplink'"),
+            ("512", "the number 512 is above 511"),
+            ("", "a name is text of 1 to 256 bytes"),
+        ] {
+            let message = decode(name).unwrap_err().message;
+            assert!(message.contains(text), "{message}");
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_names_as_numbers() {
+        let sdn = Some(&names(2)).cloned();
+        for name in ["a", "1", "b", "c"] {
+            decode(sdn.as_ref(), name.as_bytes(), 2).unwrap();
+        }
+        assert_eq!(decode(sdn.as_ref(), b"d", 2).unwrap_err().code, tonic::Code::ResourceExhausted);
+        assert_eq!(decode(sdn.as_ref(), b"c", 2).unwrap(), [0]);
+    }
+}
