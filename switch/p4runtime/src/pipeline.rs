@@ -86,6 +86,9 @@ impl Running {
         for profile in pipeline.binding.iter().flat_map(|binding| binding.profiles.iter()) {
             engine.limit_profile(profile.engine, profile.limit);
         }
+        for table in pipeline.binding.iter().flat_map(|binding| binding.tables.iter()).filter(|table| !table.is_const) {
+            engine.open_entries(table.engine);
+        }
         Self { pipeline, engine, replication: ReplicationEntries::default() }
     }
 

@@ -108,7 +108,7 @@ impl Engine {
             if let (Some(entry), Some(from)) = (entry, from)
                 && entry.last_hit < succeeded
             {
-                (entry.last_hit, entry.reported) = (from.last_hit, entry.reported || from.reported);
+                (entry.last_hit, entry.reported) = (from.last_hit, entry.reported.max(from.reported));
             }
         }
     }

@@ -57,7 +57,7 @@ impl Engine {
         let ts = &mut self.machine.tables[table.index()];
         if let Some(old) = ts.take(id) {
             let written = Entry { key: old.written.key, ..canonical };
-            ts.put(id, EntryState { bound, written, last_hit: now, reported: false, ..old });
+            ts.put(id, EntryState { bound, written, last_hit: now, reported: 0, ..old });
             self.unbind(table, &old.bound);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Engine {
     pub fn table_len(&self, table: TableId) -> usize {
         self.machine.tables[table.index()].store.len()
     }
-    /// Entries that have now been idle for their timeout and were not yet reported since they last matched.
+    /// Entries that have now been idle for their timeout, since they last matched and since they were last reported.
     pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
         let mut idle = Vec::new();
         for (table, info) in self.program.clone().tables() {
@@ -113,8 +113,8 @@ impl Engine {
             let mut due = Vec::new();
             for (id, e) in self.machine.tables[table.index()].entries_mut() {
                 let timeout = e.written.idle_timeout_ns;
-                if timeout > 0 && !e.reported && now.saturating_sub(e.last_hit) >= timeout {
-                    e.reported = true;
+                if timeout > 0 && now.saturating_sub(e.last_hit.max(e.reported)) >= timeout {
+                    e.reported = now;
                     due.push(id);
                 }
             }
@@ -123,6 +123,13 @@ impl Engine {
             idle.extend(due.into_iter().filter_map(|id| self.view(table, id)).map(|view| (table, view)));
         }
         idle
+    }
+
+    /// Has the program's own entries of a table be its first, and not constant: the JSON does not tell `entries` from `const entries`.
+    pub fn open_entries(&mut self, table: TableId) {
+        let ts = &mut self.machine.tables[table.index()];
+        ts.open = true;
+        ts.entries_mut().for_each(|(_, entry)| entry.is_const = false);
     }
 
     /// Puts the program's own entries in place.
@@ -152,12 +159,12 @@ impl Engine {
         let ts = &mut self.machine.tables[table.index()];
         let id = ts.store.insert(raw);
         let (counter, meter) = (CounterData::default(), Meter::default());
-        ts.put(id, EntryState { bound, counter, meter, last_hit: now, reported: false, written, is_const });
+        ts.put(id, EntryState { bound, counter, meter, last_hit: now, reported: 0, written, is_const });
     }
 
     fn changeable(&self, table: TableId) -> Result<()> {
         let info = self.program.table_info(table);
-        if info.const_entries {
+        if info.const_entries && !self.machine.tables[table.index()].open {
             return Err(ControlError::PermissionDenied(format!("the entries of table '{}' are constant", info.name)));
         }
         Ok(())

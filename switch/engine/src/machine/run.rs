@@ -269,7 +269,6 @@ impl Machine {
         let (counter, meter) = match found.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {
             Some(e) => {
                 e.last_hit = self.now;
-                e.reported = false;
                 (&mut e.counter, Some(&mut e.meter))
             }
             // As on BMv2, the meter's field keeps its value, unless the default entry has been given a meter.

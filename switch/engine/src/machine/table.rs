@@ -45,8 +45,8 @@ pub struct EntryState {
     pub counter: CounterData,
     pub meter: Meter,
     pub last_hit: u64,
-    /// Its idle time was reported since it last matched.
-    pub reported: bool,
+    /// When its idle time was last reported.
+    pub reported: u64,
     pub written: Entry,
     pub is_const: bool,
 }
@@ -79,6 +79,8 @@ pub struct TableState {
     pub miss: MissState,
     /// The packet's key.
     pub key: Vec<u64>,
+    /// Entries may change although the program has some.
+    pub open: bool,
     /// Some entry has a counter, a meter or an idle time.
     pub attended: bool,
 }
@@ -97,6 +99,7 @@ impl TableState {
             default: t.default.as_ref().map(|d| call(d.action, &d.params)),
             miss: MissState::default(),
             key: vec![0; t.key.words],
+            open: false,
             attended: t.attended(),
         }
     }

@@ -214,9 +214,11 @@ fn direct_meters_and_idle_times() {
     let idle = s.engine.take_idle(11 * SECOND);
     assert_eq!(idle.len(), 1);
     assert_eq!((idle[0].0, idle[0].1.last_hit), (t, 10 * SECOND));
-    assert!(s.engine.take_idle(20 * SECOND).is_empty(), "reported once");
+    assert!(s.engine.take_idle(12 * SECOND - 1).is_empty(), "reported once");
+    assert_eq!(s.engine.take_idle(12 * SECOND).len(), 1, "and again after as long");
     ask(&mut s, 20 * SECOND, key);
-    assert_eq!(s.engine.take_idle(21 * SECOND).len(), 1, "and again after it has matched");
+    assert!(s.engine.take_idle(21 * SECOND - 1).is_empty());
+    assert_eq!(s.engine.take_idle(21 * SECOND).len(), 1, "and after it has matched");
 
     s.engine.direct_counter_write(t, of, CounterData { packets: 100, bytes: 1 }).unwrap();
     ask(&mut s, 22 * SECOND, key);

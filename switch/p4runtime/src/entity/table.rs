@@ -46,6 +46,7 @@ fn write_entry(
     priority: i32,
 ) -> Outcome {
     if operation == Operation::Delete {
+        refuse_is_const(entry)?;
         refuse_const(table)?;
         return Ok(target.engine.table_delete(table.engine, &key, priority)?);
     }
@@ -131,6 +132,13 @@ fn refuse_const(table: &TableBinding) -> Outcome {
     Ok(())
 }
 
+fn refuse_is_const(entry: &p4::TableEntry) -> Outcome {
+    if entry.is_const {
+        return Err(Fault::invalid("is_const is for reading; entries of the program itself are const"));
+    }
+    Ok(())
+}
+
 fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
     match (table.needs_priority, priority) {
         (true, ..=0) => {
@@ -143,9 +151,7 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
 
 /// What can be refused without knowing the entry that is there.
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
-    if entry.is_const {
-        return Err(Fault::invalid("is_const is for reading; entries of the program itself are const"));
-    }
+    refuse_is_const(entry)?;
     if entry.time_since_last_hit.is_some() {
         return Err(Fault::invalid("time_since_last_hit is for reading"));
     }

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use p4::entity::Entity::{self, DirectCounterEntry, DirectMeterEntry, TableEntry};
+use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
@@ -321,4 +322,32 @@ async fn ten_thousand_entries_come_back_in_pieces() {
     let found = controller.read(TableEntry(entry(TERNARY, vec![], None))).await;
     assert_eq!(found.len(), count as usize);
     assert_eq!(found[1234], TableEntry(wanted(1234)));
+}
+
+/// `entries` without `const`: the program's own are only the first ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn initial_entries_can_be_changed() {
+    let (switch, mut controller) = Switch::ready().await;
+    let mut initial = config(2);
+    let tables = &mut initial.p4info.as_mut().unwrap().tables;
+    let table = tables.iter_mut().find(|table| table.preamble.as_ref().is_some_and(|preamble| preamble.id == CONST));
+    let table = table.unwrap();
+    (table.is_const_table, table.has_initial_entries) = (false, true);
+    table.size = 2;
+    controller.push(Action::VerifyAndCommit, Some(initial)).await.unwrap();
+    let of = |port| entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(port)));
+    let out =
+        |switch: &Switch| switch.packet(1, &frame(1, 1, 0xbeef)).into_iter().map(|(port, _)| port).collect::<Vec<_>>();
+    assert_eq!(
+        (controller.read(TableEntry(entry(CONST, vec![], None))).await, out(&switch)),
+        (vec![TableEntry(of(9))], vec![9])
+    );
+    controller.modify(TableEntry(of(4))).await;
+    assert_eq!(out(&switch), [4]);
+    let is_const = p4::TableEntry { is_const: true, ..of(4) };
+    controller.refused(Delete, TableEntry(is_const), Code::InvalidArgument, "is_const is for reading").await;
+    controller.delete(TableEntry(of(4))).await;
+    assert_eq!(out(&switch), [0_u32; 0]);
+    controller.insert(TableEntry(of(5))).await;
+    assert_eq!(out(&switch), [5]);
 }
