@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,7 @@ PACKETS = 8
 """In a script."""
 PACKET = 0
 """What a script calls a packet; see switch/fuzz/src/lib.rs."""
-WRITE, READ = 0, 1
+WRITE, READ, PIPELINE, STREAM = 0, 1, 2, 3
 """Kinds of requests of the target p4runtime."""
 
 
@@ -69,6 +70,57 @@ def requests(p4info: p4i.P4Info, rng: random.Random) -> list[bytes]:
     return made
 
 
+OTHERS = """
+action_profile_member { action_profile_id: 0x11000001 member_id: 1
+  action { action_id: 0x01000002 params { param_id: 1 value: "\\1" } } }
+action_profile_group { action_profile_id: 0x11000001 group_id: 1 max_size: 4 members { member_id: 1 weight: 2 } }
+meter_entry { meter_id: 0x14000001 index { index: 1 } config { cir: 1 cburst: 1 pir: 2 pburst: 2 } counter_data {} }
+counter_entry { counter_id: 0x12000001 index { index: 1 } data { packet_count: 1 byte_count: 64 } }
+register_entry { register_id: 0x16000002 index { index: 1 } data { bitstring: "\\5" } }
+register_entry { register_id: 0x16000003 data { bitstring: "\\377" } }
+value_set_entry { value_set_id: 0x03000001 members { match { field_id: 1 exact { value: "\\010\\000" } } } }
+packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 1 metadata: "m"
+  replicas { port: "\\1" instance: 1 backup_replicas { port: "\\2" instance: 1 } }
+  replicas { egress_port: 3 instance: 2 } } }
+packet_replication_engine_entry { clone_session_entry { session_id: 7 packet_length_bytes: 60
+  replicas { port: "\\1" instance: 1 } } }
+direct_meter_entry { table_entry { table_id: 0x02000001 is_default_action: true }
+  config { cir: 1 cburst: 1 pir: 2 pburst: 2 } }
+direct_counter_entry { table_entry { table_id: 0x02000001 is_default_action: true } data { packet_count: 1 } }
+table_entry { table_id: 0x02000003 is_default_action: true metadata: "m" action { action { action_id: 0x01000005 } } }
+"""
+"""Entities besides table entries, of the tests' `everything.p4`; one begins where a line has no indent."""
+
+
+def others(p4info: p4i.P4Info) -> list[bytes]:
+    """Writes of all other entities, messages of the stream, and requests about the pipeline."""
+    texts = re.split(r"\n(?=\w)", OTHERS.strip())
+    entities = [text_format.Parse(text, p4r.Entity()) for text in texts]
+    entities += [p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=digest.preamble.id)) for digest in p4info.digests]
+    made: list[bytes] = []
+    for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):
+        updates = [p4r.Update(type=kind, entity=entity) for entity in entities]
+        requests = [p4r.WriteRequest(updates=[update]) for update in updates]
+        requests.append(p4r.WriteRequest(updates=updates, atomicity=p4r.WriteRequest.ROLLBACK_ON_ERROR))
+        made += [bytes([WRITE]) + request.SerializeToString() for request in requests]
+    everything = p4r.ReadRequest(entities=entities)
+    made.append(bytes([READ]) + everything.SerializeToString())
+    metadata = [p4r.PacketMetadata(metadata_id=number, value=b"\1") for number in (1, 2, 3)]
+    packet = p4r.PacketOut(payload=bytes(60), metadata=metadata)
+    made.append(bytes([STREAM]) + p4r.StreamMessageRequest(packet=packet).SerializeToString())
+    bid = p4r.MasterArbitrationUpdate(device_id=3, election_id=p4r.Uint128(low=1))
+    made.append(bytes([STREAM]) + p4r.StreamMessageRequest(arbitration=bid).SerializeToString())
+    acknowledgements = (p4r.DigestListAck(digest_id=digest.preamble.id, list_id=1) for digest in p4info.digests)
+    made += [bytes([STREAM]) + p4r.StreamMessageRequest(digest_ack=a).SerializeToString() for a in acknowledgements]
+    for action in p4r.SetForwardingPipelineConfigRequest.Action.values():
+        config = p4r.ForwardingPipelineConfig(p4info=p4info, p4_device_config=b"{}")
+        request = p4r.SetForwardingPipelineConfigRequest(
+            action=action, config=None if action == p4r.SetForwardingPipelineConfigRequest.COMMIT else config
+        )
+        made.append(bytes([PIPELINE]) + request.SerializeToString())
+    return made
+
+
 def main() -> None:
     """Write all seeds. The same ones every time."""
     rng = random.Random(1)
@@ -82,7 +134,8 @@ def main() -> None:
         traffic = script(frames.take(PACKETS))
         _write("sluice", number, traffic)
         _write("others", number, number.to_bytes(2, "big") + traffic)
-    for number, request in enumerate(requests(text_format.Parse(EVERYTHING.read_text(), p4i.P4Info()), rng)):
+    everything = text_format.Parse(EVERYTHING.read_text(), p4i.P4Info())
+    for number, request in enumerate(requests(everything, rng) + others(everything)):
         _write("p4runtime", number, request)
 
 
