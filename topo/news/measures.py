@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from topo.load.outcomes import Ending, Outcome
 from topo.news.plan import BYSTANDER, TARGET
@@ -110,11 +111,12 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     rejected = sum(one.connect_s is None and one.ending is not Ending.PENDING for one in due)
     finished = [one for one in target if one.ending is Ending.FINISHED and begin <= one.due_s + (one.done_s or 0) < end]
     latencies = [1000 * (one.done_s or 0.0) for one in bystander if one.ending is Ending.FINISHED]
-    # A decision comes at the end of the interval that it measured, early or late by some milliseconds, and its limit is
-    # the next one's: an interval is in the window if its middle is.
-    half, decisions = records.period_s / 2, measured(records.rows)
-    observed = [row for row in decisions if begin <= row.time_s - half < end]
-    limited = [row for row in decisions if begin <= row.time_s + half < end]
+    # A decision is about the time since the one before, and its limit is for the time up to the next: such a time is in
+    # the window if its middle is, whether decisions come early or late by some milliseconds.
+    decisions = measured(records.rows)
+    ends = [*(row.time_s for row in decisions[1:]), records.end_s]
+    observed = [row for before, row in pairwise(decisions) if begin <= (before.time_s + row.time_s) / 2 < end]
+    limited = [row for row, until in zip(decisions, ends, strict=False) if begin <= (row.time_s + until) / 2 < end]
     first, last = at(records.samples, begin), at(records.samples, end)
     link = last.link.since(first.link)
     sampled = max(1e-9, last.time_s - first.time_s)

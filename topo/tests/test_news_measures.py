@@ -94,6 +94,14 @@ def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: flo
     assert (found.ar_kbps, found.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
 
 
+def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None:
+    """As in production mode: many decisions in an interval."""
+    often = [row(60.0 + second, alarm=True, ar=1000.0 * second, limit=float(second)) for second in range(41)]
+    found = figures(replace(RECORDS, rows=often), (70.0, 100.0))
+    assert found.ar_kbps == pytest.approx(sum(range(11, 41)) / 30)
+    assert found.limit_mean_per_s == pytest.approx(sum(range(10, 40)) / 30)
+
+
 def test_without_control_the_window_begins_an_interval_after_the_onset() -> None:
     assert replace(RECORDS, controls=False).window() == (55.0, 100.0)
     assert replace(RECORDS, rows=[]).window() == (55.0, 100.0)
