@@ -18,7 +18,7 @@ from pathlib import Path
 from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
-from topo.news.programme import COMPRESSION, Planned, one_run, programme
+from topo.news.programme import Planned, compressed, one_run, programme
 from topo.news.records import read_records
 from topo.news.run import Run, is_done, make_run
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
@@ -145,12 +145,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.enter_context(interruptible())
         try:
             kind = switch_kind()
-            settings = replace(Settings(), k=options.k or COMPRESSION[kind])
+            settings = replace(Settings(), k=options.k) if options.k else Settings()
             runs = programme(settings, quick=options.quick)
             if options.scenario:
                 runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
+            if not options.k:
+                runs = [compressed(one, kind) for one in runs]
             minutes = sum(one.seconds for one in runs) / 60
-            say(f"sluice news: switch {kind}, time compressed by {settings.k:g}, {len(runs)} runs, {minutes:.0f} min")
+            factors = " or ".join(f"{k:g}" for k in sorted({one.settings.k for one in runs}))
+            say(f"sluice news: switch {kind}, time compressed by {factors}, {len(runs)} runs, {minutes:.0f} min")
             options.output.mkdir(parents=True, exist_ok=True)
             results = Results(options.output, kind, say)
             results.make(runs)

@@ -22,10 +22,12 @@ from topo.news.scenarios import (
 )
 from topo.news.settings import Settings
 
-OVERHEAD_S = 8.0
-"""Building the network and taking it down, and waiting for an interval to begin."""
+OVERHEAD_S = 4.0
+"""Building the network and taking it down; a run also waits for an interval to begin."""
 COMPRESSION = {"embedded": 8.0, "bmv2": 4.0}
 """k.  At 8 a crowd without control is some 9,000 packets/s, which is all that BMv2 can do here."""
+FULL_LINK = {"embedded": 8.0, "bmv2": 2.0}
+"""k of the run in which nothing keeps the link from filling.  At 4 BMv2 still loses packets before the link does."""
 STATIC_BEFORE = 1
 """A static limit learns nothing from the time before the crowd."""
 CALM_BEFORE, CALM_AFTER = 4, 6
@@ -48,7 +50,7 @@ class Planned:
     @property
     def seconds(self) -> float:
         """How long it takes, about."""
-        return self.settings.seconds / self.settings.k + OVERHEAD_S
+        return (self.settings.period_s + self.settings.seconds) / self.settings.k + OVERHEAD_S
 
 
 def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned:
@@ -77,3 +79,10 @@ def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
     variants = (NONE, NEWS, HOT_SPOT, STATIC_SAME, *STATIC, PRODUCTION)
     crowds = [planned(scenario, variant, settings) for scenario in (NETWORK, SERVER) for variant in variants]
     return [*crowds, *(planned(scenario, HOT_SPOT, settings) for scenario in (SLOW_CLIENTS, RISING_LOAD))]
+
+
+def compressed(one: Planned, kind: str) -> Planned:
+    """Return a run at the compression that the switch of this kind can carry."""
+    full_link = one.scenario is NETWORK and one.variant is NONE
+    k = (FULL_LINK if full_link else COMPRESSION)[kind]
+    return replace(one, settings=replace(one.settings, k=k))

@@ -43,6 +43,7 @@ LEAD_S = 2.0
 """The clients need so long to start and to read their logs."""
 END_TIMEOUT_S = 20.0
 FIRST_ROW_TIMEOUT_S = 30.0
+"""Beyond an interval: the controller decides when its first one ends."""
 TRACE = "trace.csv"
 META = "meta.json"
 BULK_FILE = "bulk.csv"
@@ -97,7 +98,8 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         logs = write_logs(
             lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
         )
-        start = _next_boundary(_first_decision(lab), settings.period_s / settings.k, time.time() + LEAD_S)
+        period_s = settings.period_s / settings.k
+        start = _next_boundary(first_decision(lab, period_s), period_s, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
         samples = _sample(lab, start, settings, tick)
         if recorder is not None:
@@ -136,16 +138,17 @@ def is_done(run: Run, kind: str, directory: Path) -> bool:
     return all(meta.get(name) == value for name, value in identity.items())
 
 
-def _first_decision(lab: NewsLab) -> float:
+def first_decision(lab: NewsLab, period_s: float) -> float:
     """Wait for the controller's first decision, which ends an interval, and return when it was."""
-    deadline = time.time() + FIRST_ROW_TIMEOUT_S
+    timeout_s = period_s + FIRST_ROW_TIMEOUT_S
+    deadline = time.time() + timeout_s
     while time.time() < deadline:
         rows = read_rows(lab.directory / TRACE)
         if rows:
             return rows[0].time_s
         lab.require_running()
         time.sleep(0.01)
-    raise LabError(f"the controller has not decided anything in {FIRST_ROW_TIMEOUT_S:g} s: see its log")
+    raise LabError(f"the controller has not decided anything in {timeout_s:g} s: see its log")
 
 
 def _next_boundary(moment: float, period_s: float, earliest: float) -> float:

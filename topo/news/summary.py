@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -157,7 +158,8 @@ def table(results: Results) -> str:
     """Return the figures for a person, in the paper's scale: rates divided, times multiplied by k."""
     lines: list[str] = []
     for scenario, by_variant in results.items():
-        rows = [_row(VARIANTS[name].title, one.crowd, one.k) for name, one in by_variant.items()]
+        usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]
+        rows = [_row(_title(name, one.k, usual), one.crowd, one.k) for name, one in by_variant.items()]
         if NONE.name in by_variant:
             rows.insert(0, _row("before the crowd", by_variant[NONE.name].quiet, by_variant[NONE.name].k))
         cells = [HEADINGS, UNITS, *rows]
@@ -168,6 +170,10 @@ def table(results: Results) -> str:
             lines.append("  " + "  ".join((row[0].ljust(len(name)), *values)))
         lines.append("")
     return "\n".join(lines)
+
+
+def _title(name: str, k: float, usual: float) -> str:
+    return VARIANTS[name].title if k == usual else f"{VARIANTS[name].title} (k = {k:g})"
 
 
 def _row(title: str, one: Figures, k: float) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from topo.news.__main__ import parse_options
 from topo.news.configuration import controller_config
 from topo.news.measures import Figures
 from topo.news.plan import FAST
-from topo.news.programme import one_run, programme
+from topo.news.programme import compressed, one_run, programme
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, RISING_LOAD, SERVER, STATIC_SAME, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
@@ -60,6 +60,21 @@ def test_the_programme_is_within_its_time() -> None:
     for one in full:
         if one.variant.static_from:
             assert names.index(f"{one.scenario.name}/{one.variant.static_from}") < names.index(one.name)
+
+
+def test_only_the_full_link_runs_at_half_the_compression_on_bmv2() -> None:
+    runs = programme(Settings(), quick=False)
+    factors = {one.name: compressed(one, "bmv2").settings.k for one in runs}
+    assert factors == {one.name: 2 if one.name == f"{NETWORK.name}/{NONE.name}" else 4 for one in runs}
+    assert [compressed(one, "embedded") for one in runs] == runs
+
+
+def test_a_run_at_another_compression_says_so_in_the_table() -> None:
+    network = RESULTS[NETWORK.name] | {NONE.name: replace(RESULTS[NETWORK.name][NONE.name], k=2.0)}
+    marked = [line for line in table({NETWORK.name: network}).splitlines() if "(k" in line]
+    assert len(marked) == 1
+    assert marked[0].startswith("  no control (k = 2) ")
+    assert "(k" not in table(RESULTS)
 
 
 def test_a_run_of_an_hour_is_one() -> None:
