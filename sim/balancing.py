@@ -45,14 +45,14 @@ class BalancingSwitch:
         options: BalanceOptions,
         decided: Callable[[Decision], None] = lambda _: None,
         *,
-        second_look: bool = False,
+        look: type[SecondLook] | None = None,
     ) -> None:
         self._clock, self._source, self._decided = clock, source, decided
         self.balancer = Balancer(members, options)
         self._ledger = {server: _Ledger() for server in self.balancer.members}
         self._choice = Choice(self.balancer.weights())
         self._weights: Mapping[int, int] = self.balancer.weights()
-        self._look = SecondLook(clock, self._weights) if second_look else None
+        self._look = look(clock, self._weights) if look else None
         self._ejected: frozenset[int] = frozenset()
         self.weight_changes = 0
         self.decide_s: list[float] = []

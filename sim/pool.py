@@ -11,6 +11,7 @@ from sluice.balance import BalanceOptions, Counts, Decision, Member
 from . import syn
 from .balancing import BalancingSwitch, Pin
 from .clock import Clock
+from .secondlook import SecondLook
 from .server import Handshake, WebServer
 from .slices import Slices
 
@@ -50,8 +51,8 @@ class PoolPlan:
     heavy_factor: float = 1.0
     """So many of the requests cost so many times the work of the others."""
     switches: int = 1
-    second_look: bool = False
-    """New connections go to the lighter of two servers (each switch knows its own connections only)."""
+    look: type[SecondLook] | None = None
+    """How loads have a say in who gets a new connection, if they have (each switch knows its own connections only)."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
     )
@@ -169,7 +170,7 @@ class Simulation:
                 members,
                 plan.options,
                 decisions.append,
-                second_look=plan.second_look,
+                look=plan.look,
             )
             for decisions in self.decisions
         ]

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from sluice.balance import BalanceOptions, Mode
 
+from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
+from sim.secondlook import SecondLook
 from sim.slices import Slices
 
 HEALTHY = ServerPlan(work_s=0.7e-3)
@@ -19,6 +21,10 @@ PAPER = replace(FIXED, mode=Mode.PAPER)
 
 def connect_ms(run: PoolRun) -> float:
     return 1000 * statistics.fmean(one.connect_s for one in run.connections if one.connect_s is not None)
+
+
+def done_ms(run: PoolRun) -> float:
+    return 1000 * statistics.fmean(one.done_s for one in run.connections if one.done_s is not None)
 
 
 def test_what_was_sent_was_counted() -> None:
@@ -84,18 +90,26 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
 
 
 def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
-    def run(*, second_look: bool) -> PoolRun:
+    def run(look: type[SecondLook] | None) -> PoolRun:
         servers = [replace(one, slices=Slices(), work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]
         options = replace(PAPER, mode=Mode.PRODUCTION)
-        return simulate(PoolPlan(servers, options, 120.0, 50.0, second_look=second_look))
+        return simulate(PoolPlan(servers, options, 120.0, 50.0, look=look))
 
-    without, looking = run(second_look=False), run(second_look=True)
+    without, looking = run(None), run(SecondLook)
     assert connect_ms(without) > 20
     assert connect_ms(looking) < connect_ms(without) / 4
 
 
+def test_least_connections_knows_every_server() -> None:
+    servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
+    plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 120.0, 30.0, look=LeastConnections)
+    of_all, of_two = simulate(plan), simulate(replace(plan, look=SecondLook))
+    assert done_ms(of_all) < done_ms(of_two)
+    assert of_all.servers[-1].counts.served > 2 * of_all.servers[0].counts.served
+
+
 def test_open_connections_are_those_that_have_not_ended() -> None:
-    plan = PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 120.0, 60.0, second_look=True)
+    plan = PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 120.0, 60.0, look=SecondLook)
     simulation = Simulation(plan)
     simulation.clock.after(30.0, simulation.load, 0.0)
     simulation.run()
