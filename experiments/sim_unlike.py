@@ -206,18 +206,18 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
                 value = _mean(runs, "transfer", "mean_ms").value
                 label = variant if place == 0 else None
                 left.bar([place + 0.14 * (number - 2.5)], [value], 0.14, color=f"C{number}", label=label)
-    left.set_xticks(range(len(CPUS)), ["unlike capacity", "unlike cost", "as small as the lab's"])
+    left.set_xticks(range(len(CPUS)), ["unlike capacity", "unlike cost", "small servers"], fontsize="small")
     left.set_ylabel("whole transfer, mean (ms)")
     left.set_yscale("log")
-    left.legend(fontsize="x-small")
     cpus = [one / sum(CPUS[CAPACITY]) for one in CPUS[CAPACITY]]
     right.step(range(10), cpus, where="mid", color="black", lw=1, label="of the CPU time")
     for number, variant in enumerate(VARIANTS):
-        if runs := _of(records, CAPACITY, variant):
+        if variant != LEAST and (runs := _of(records, CAPACITY, variant)):
             right.plot(range(10), runs[0].result["ratios"], "o", ms=4, color=f"C{number}")
     right.set_xlabel("server")
     right.set_ylabel("ratio at the end")
     right.legend(fontsize="x-small")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="x-small")
 
 
 EXPERIMENT = Experiment(
