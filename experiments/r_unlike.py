@@ -13,7 +13,6 @@ from experiments.intervals import Mean, mean_of
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
     ALTERNATIVES,
-    IPTABLES,
     LEAST,
     NGINX,
     PERIOD_S,
@@ -38,7 +37,7 @@ RATES_PER_S = {CAPACITY: 80.0, COST: 40.0}
 HEAVY_SHARE = 0.05
 """Of the requests of unlike cost.  A heavy one costs 21 times as much: half of the work is in a twentieth of them."""
 COMPARED = tuple(one for one in VARIANTS if one != ROUND_ROBIN.name)
-QUICK = (PRODUCTION.name, IPTABLES.name, LEAST.name, NGINX.name)
+QUICK = (PRODUCTION.name, LEAST.name, NGINX.name)
 REPETITIONS = 3
 LOAD_S, QUICK_LOAD_S = 60.0, 10.0
 GIVEN_UP_S = 5.0

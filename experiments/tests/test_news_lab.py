@@ -1,0 +1,149 @@
+"""The flash crowds of the lab: which runs are made, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import news_lab
+from experiments.document import rows
+from experiments.experiment import Point, Record
+from experiments.news_lab import EXPERIMENT
+from experiments.store import without_nan
+from topo.errors import LabError
+from topo.load.outcomes import Ending, Outcome
+from topo.news.measures import Records
+from topo.news.run import Run
+from topo.news.samples import Sample
+from topo.news.trace import Row
+
+QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
+
+
+def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) -> Records:
+    """A run whose window holds these figures throughout; the quiet time is the same in all."""
+
+    def web(due: float) -> Outcome:
+        took = 0.02 if due < ONSET_S else latency_s
+        return Outcome(due, 1, "bystander", 1000, 0.01, 0.01, took, 1000, Ending.FINISHED, 0, 0.001)
+
+    def decided(moment: float) -> Row:
+        crowd = moment > ONSET_S
+        limit = limit_per_s if crowd else math.nan
+        return Row(moment, ar_bps if crowd else QUIET_AR, moment, 1.0, 0.0, crowd, limit, "", "")
+
+    def sampled(moment: float) -> Sample:
+        lost = round(drops * max(0.0, moment - ONSET_S))
+        return Sample(moment, round(1000 * moment), round(1e5 * moment), lost, moment / 8, 1, moment / 16, 1, 0)
+
+    return Records(
+        period_s=PERIOD_S,
+        onset_s=ONSET_S,
+        end_s=END_S,
+        link_bit_per_s=2e6,
+        controls=not math.isnan(limit_per_s),
+        crowd=True,
+        outcomes=[web(1.0 + second) for second in range(150)],
+        bulk=[(float(second), 5000) for second in range(160)],
+        samples=[sampled(4.0 * number) for number in range(41)],
+        rows=[decided(PERIOD_S * number + 5) for number in range(1, 20)],
+    )
+
+
+def of(point: Point) -> Records:
+    """What a run would leave behind: NEWS restores the rates of the fast, best at T = 128 s."""
+    variant, period_s = point.parameters["variant"], point.parameters["period_s"]
+    if variant in ("none", "static-60"):
+        return records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700)
+    ar_bps = 1.1e6 if period_s == 128.0 else 9e5
+    return records(ar_bps=ar_bps, limit_per_s=240.0, latency_s=0.03, drops=1)
+
+
+def test_the_full_form_is_the_news_programme_and_the_sweep_of_t() -> None:
+    points = EXPERIMENT.points(False)
+    directories = [point.parameters["directory"] for point in points]
+    assert "news/runs/server-limited/static-40" in directories and "overhead/runs/T256" in directories
+    assert len(set(directories)) == len(points) == 21
+    assert all(point.parameters["k"] == 8 for point in points)
+
+
+def test_bmv2_has_its_own_compression(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCH", "bmv2")
+    factors = {point.parameters["directory"]: point.parameters["k"] for point in EXPERIMENT.points(False)}
+    assert factors["news/runs/network-limited/none"] == 2
+    assert set(factors.values()) == {2, 4}
+
+
+def measured(points: Sequence[Point]) -> list[Record]:
+    def result(point: Point) -> dict[str, Any]:
+        return without_nan(news_lab.simulated.values(of(point)))
+
+    return [Record(point.key, point.parameters, result(point), 0.0, 1.0, 0.5) for point in points]
+
+
+def test_the_report_sets_the_papers_numbers_beside_its_own() -> None:
+    report = EXPERIMENT.report(measured(EXPERIMENT.points(False)))
+    text = "\n".join(rows(table) for table in report.tables)
+    assert "318 / 80 answered / 22 % failed / 60 % / 133" in text
+    assert "| NEWS + hot spot | 0.24 | 0.24 | 1.5 | 0.42 | 0.32 | 1.8 |" in text  # 30 ms at k = 8
+    assert "| before the crowd | 0.16 | 0.16 | 1.0 | 0.22 | 0.18 | 1.0 |" in text
+    assert [goal.reached for goal in report.goals] == [True] * 6
+    assert report.goals[0].seen == "4.50 times"
+    assert report.goals[-1].seen == "at 128 s"
+    figure = Figure()
+    EXPERIMENT.draw(measured(EXPERIMENT.points(False)), figure)
+    assert len(figure.axes) == 2
+
+
+def test_what_is_not_reached_is_said() -> None:
+    made = measured(EXPERIMENT.points(True))
+    crowd, quiet = dict(made[1].result["crowd"]), dict(made[1].result["quiet"])
+    crowd |= {"response_loss": 0.05, "ar_kbps": 300.0, "bystander_goodput_kbps": 0.5 * quiet["bystander_goodput_kbps"]}
+    goals = EXPERIMENT.report([made[0], replace(made[1], result={**made[1].result, "crowd": crowd})]).goals
+    assert [goal.reached for goal in goals] == [False, False, True, True, False]
+
+
+class Kept:
+    """Stands for the lab: which runs were made, and where."""
+
+    def __init__(self) -> None:
+        self.runs: dict[Path, Run] = {}
+
+    def make(self, run: Run, kind: str, directory: Path, tick: object) -> None:
+        del kind, tick
+        self.runs[directory] = run
+
+    def is_done(self, run: Run, kind: str, directory: Path) -> bool:
+        del kind
+        return self.runs.get(directory) == run
+
+
+def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept()
+    limit_per_s = 240.0
+
+    def read(directory: Path) -> Records:
+        assert directory in kept.runs
+        return records(ar_bps=9e5, limit_per_s=limit_per_s, latency_s=0.03, drops=1)
+
+    monkeypatch.setattr(news_lab, "make_run", kept.make)
+    monkeypatch.setattr(news_lab, "is_done", kept.is_done)
+    monkeypatch.setattr(news_lab, "read_records", read)
+    points = {point.parameters["directory"]: point for point in EXPERIMENT.points(False)}
+    source, same = (points[f"news/runs/network-limited/{name}"] for name in ("news-hsi", "static-news"))
+    with EXPERIMENT.place("", print) as measure:
+        measure(source)
+        assert measure(same)["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
+        made = dict(kept.runs)
+        assert [run.static_per_s for run in made.values()] == [None, pytest.approx(30.0)]
+        measure(source)
+        assert kept.runs == made
+        limit_per_s = math.nan
+        with pytest.raises(LabError, match="static-news takes its limit from news-hsi, which limited nothing"):
+            measure(same)
