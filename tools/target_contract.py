@@ -36,9 +36,7 @@ OTHER_SIZE = {
 }
 """What has another size on Tofino, with the reason."""
 
-ONLY_TOFINO_CONTROLS = {"Logarithm", "Understand"}
-"""Controls of p4src/tna/externs that no stage calls."""
-
+INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 CONTROL = re.compile(r"^control (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
 STAGE = re.compile(r'^#include "../stages/(\w+)\.p4"$', re.MULTILINE)
 
@@ -101,7 +99,8 @@ def unlike(p4src: Path = P4SRC) -> list[str]:
     v1model, tofino = (STAGE.findall(main) for main in mains)
     said = [] if v1model == tofino else [f"main.p4 includes the stages {v1model} on v1model, {tofino} on Tofino"]
     ours, theirs = (controls(p4src / target / "externs") for target in ("v1model", "tna"))
-    for name in sorted(ours.keys() | (theirs.keys() - ONLY_TOFINO_CONTROLS)):
+    named = {name for path in (p4src / "stages").glob("*.p4") for name in INSTANCE.findall(path.read_text())}
+    for name in sorted(named & (ours.keys() | theirs.keys())):
         if ours.get(name) != theirs.get(name):
             said.append(f"control {name}: ({ours.get(name)}) on v1model, ({theirs.get(name)}) on Tofino")
     return said

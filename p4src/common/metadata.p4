@@ -29,9 +29,9 @@ enum bit<8> Event {
 // What a packet does to a key of the connection table.
 enum bit<8> KeyOp {
     look      = 0,   // mid-connection: a match, however old
-    look_live = 1,   // a SYN that may not claim: a match that is not free
+    look_live = 1,   // a SYN that may not claim, or not yet: a match that is not free
     claim     = 2,   // a SYN: keep a live match, or take a free slot
-    renew     = 3,   // its second pass: take its own slot again
+    renew     = 3,   // a SYN whose server is ejected, in its second pass: take its own slot again
     touch     = 4,   // of a match, the later of its stamp and this one
     close     = 5    // of a match, this stamp
 }
@@ -100,6 +100,19 @@ struct verdict_t {
     ipv4_t     next_hop;          // forward: also told to the controller when unresolved
 }
 
+// What is known of a SYN towards inside before its connection is looked for. A target may have a pass of its own for it.
+struct decided_t {
+    bit<1>           request;     // it is one, and to be counted; destinations
+    destination_id_t destination; // that it is counted and limited under; destinations
+    bit<1>           refused;     // above a rate: may keep a pin, never claims one; admission, destinations
+    bit<1>           returning;   // above the rate, admitted because its client was before; destinations
+    bit<1>           answer_reset; // refused, it is to be answered; destinations
+    bit<1>           looks;       // claims nothing in this pass; the target
+    bit<1>           undecided;   // nor is it for good: without a pin it passes once more; the target
+    bit<8>           way;         // of the connection table, that it is to claim, 1 or 2: found vacant in the pass before; the
+                                  // target's parser, where a way is claimed in a second pass only (Tofino)
+}
+
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the target's intake, in the first pass
@@ -108,6 +121,7 @@ struct metadata_t {
     ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake, in the first pass
     rate_time_t  clock;           // finer, for the response rates; the target's intake
     bit<1>       icmp_error;      // the packet inside is TCP or UDP and parsed; parser
+    bit<1>       martian;         // one of the IPv4 addresses is 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3; the target's parser or intake
 
     mac_t        router_mac;      // of the ingress port; ports
     bit<1>       inside;          // servers or protected hosts are behind the ingress port; ports
@@ -124,11 +138,6 @@ struct metadata_t {
     ipv4_t       endpoint;        // address and port to put in place of the packet's: from a server
     l4_port_t    endpoint_port;   // its service's; classify. To a service, its server's; translate
 
-    bit<1>       request;         // a SYN towards inside, the first time it passes; destinations
-    destination_id_t destination; // that it is counted and limited under; destinations
-    bit<1>       refused;         // SYN above a rate: may keep a pin, never claims one; admission, destinations
-    bit<1>       returning;       // SYN above the rate, admitted because its client was before; destinations
-    bit<1>       answer_reset;    // a refused SYN is to be answered; destinations
     server_id_t  choice;          // by R's weights; balance
     weight_t     choice_weight;   // of that; balance
     server_id_t  other;           // drawn beside it, for the second look; balance
@@ -141,11 +150,12 @@ struct metadata_t {
     bit<1>       claimed;         // the slot was taken by this very packet; connections
     PinState     state;           // of the pin before this packet; connections
     server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections
+    bit<8>       vacant;          // the way that a SYN may claim in its second pass, 1 or 2; connections (Tofino)
 
     loads_t      loads;           // second_look
-    bit<1>       choose_again;    // this SYN takes one more pass; translate (its server is ejected), second_look
+    bit<1>       choose_again;    // this SYN takes one more pass; connections (undecided), translate (its server is ejected)
     @field_list(1)
-    bit<1>       second_pass;     // this is that pass; translate, second_look
+    bit<1>       second_pass;     // this is that pass; the target
 
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums

@@ -7,12 +7,12 @@
 #ifndef SLUICE_STAGES_ADMISSION_P4
 #define SLUICE_STAGES_ADMISSION_P4
 
-control Admission(inout metadata_t meta) {
+control Admission(in metadata_t meta, inout decided_t decided) {
     AdmissionMeter() bucket;
 
     apply {
         if (meta.event == Event.syn && meta.second_pass == 0) {
-            bucket.apply(meta.service, meta.refused);
+            bucket.apply(meta.service, decided.refused);
         }
     }
 }

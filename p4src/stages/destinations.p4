@@ -1,7 +1,7 @@
 // Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
 // service, one server, or a host that is no service at all.
 //
-//   reads  event, path, inside, flow, refused, second_pass
+//   reads  event, service, inside, flow, refused, second_pass
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
 //
@@ -19,7 +19,7 @@
 #ifndef SLUICE_STAGES_DESTINATIONS_P4
 #define SLUICE_STAGES_DESTINATIONS_P4
 
-control Destinations(inout metadata_t meta) {
+control Destinations(in metadata_t meta, inout decided_t decided) {
     DestinationMeter() anybody;
     AdmittedClients() clients;
     ReturningMeter() known_clients;
@@ -30,8 +30,8 @@ control Destinations(inout metadata_t meta) {
     // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
     @id(0x01000016)
     action limit_destination(destination_id_t id, bit<1> answer_reset, ticks_t remember_time) {
-        meta.destination = id;
-        meta.answer_reset = answer_reset;
+        decided.destination = id;
+        decided.answer_reset = answer_reset;
         remember = remember_time;
     }
 
@@ -55,18 +55,18 @@ control Destinations(inout metadata_t meta) {
     }
 
     apply {
-        if (meta.event == Event.syn && meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
-            meta.request = 1;
+        if (meta.event == Event.syn && meta.second_pass == 0 && (meta.service != 0 || meta.inside == 0)) {
+            decided.request = 1;
             if (destinations.apply().hit) {
-                if (meta.refused == 0) {
-                    anybody.apply(meta.destination, meta.refused);
+                if (decided.refused == 0) {
+                    anybody.apply(decided.destination, decided.refused);
                     if (remember != 0) {
                         bit<1> known;
                         age();
-                        clients.apply(meta.flow.src, meta.flow.dst, meta.refused, oldest, meta.now, known);
+                        clients.apply(meta.flow.src, meta.flow.dst, decided.refused, oldest, meta.now, known);
                         if (known == 1) {
-                            known_clients.apply(meta.destination, meta.refused);
-                            meta.returning = ~meta.refused;
+                            known_clients.apply(decided.destination, decided.refused);
+                            decided.returning = ~decided.refused;
                         }
                     }
                 }

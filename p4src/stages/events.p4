@@ -1,7 +1,9 @@
 // Events: what a segment does to its connection. Everything that is not TCP does nothing.
 //
-//   reads  tcp, payload
+//   reads  tcp; payload
 //   writes event
+//
+// What the flags say is known before the length is, and what is done for SYNs need not wait for it.
 #ifndef SLUICE_STAGES_EVENTS_P4
 #define SLUICE_STAGES_EVENTS_P4
 
@@ -17,10 +19,16 @@ control Events(in headers_t hdr, inout metadata_t meta) {
             } else {
                 meta.event = Event.syn;
             }
-        } else if (meta.payload != 0) {
-            meta.event = Event.payload;
         } else {
             meta.event = Event.ack;
+        }
+    }
+}
+
+control Payloads(inout metadata_t meta) {
+    apply {
+        if (meta.event == Event.ack && meta.payload != 0) {
+            meta.event = Event.payload;
         }
     }
 }

@@ -1,6 +1,6 @@
 // Places: where the connection table has a packet's connection if it has it, and what the packet does there.
 //
-//   reads  event, connection, now
+//   reads  event, server (of an answer), connection, now, decided, second_pass, preferred
 //   writes the place, for connections
 //   keys   timers: none; the times are parameters of its default action
 //
@@ -17,9 +17,12 @@ struct place_t {
     ticks_t       oldest;         // of a slot that is not free
     ticks_t       stamp;          // that this packet leaves
     KeyOp         op;             // what it does to a key
+    PinState      expected;       // from that, and only from there,
+    PinState      next;           // the state steps to this;
+    bit<1>        force;          // or from anywhere
 }
 
-control Places(in metadata_t meta, out place_t place) {
+control Places(in metadata_t meta, in decided_t decided, out place_t place) {
     PinHash() pin_hash;
 
     ticks_t idle;
@@ -71,17 +74,39 @@ control Places(in metadata_t meta, out place_t place) {
         pin_hash.apply(meta.connection, place.slot_1, place.slot_2, place.fingerprint);
         stamp_now();
         place.op = KeyOp.look;
+        place.expected = PinState.closing;
+        place.next = PinState.closing;
+        place.force = 0;
         if (meta.event == Event.syn) {
             stamp_pending();
-            place.op = KeyOp.claim;
-        } else if (meta.event == Event.syn_ack) {
-            stamp_answered();
-            place.op = KeyOp.touch;
-        } else if (meta.event == Event.payload) {
-            place.op = KeyOp.touch;
+            place.next = PinState.pending;
+            if (decided.refused == 1 || decided.looks == 1) {
+                place.op = KeyOp.look_live;
+            } else if (meta.second_pass == 1 && meta.preferred == 0) {
+                place.op = KeyOp.renew;
+            } else {
+                place.op = KeyOp.claim;
+            }
         } else if (meta.event == Event.fin || meta.event == Event.reset) {
             stamp_linger();
             place.op = KeyOp.close;
+            place.force = 1;
+        } else {
+            if (meta.event == Event.syn_ack) {
+                stamp_answered();
+                place.op = KeyOp.touch;
+            } else if (meta.event == Event.payload) {
+                place.op = KeyOp.touch;
+            }
+            if (meta.server == 0) {     // from a client
+                if (meta.event != Event.none) {
+                    place.expected = PinState.answered;
+                    place.next = PinState.established;
+                }
+            } else if (meta.event == Event.syn_ack) {
+                place.expected = PinState.pending;
+                place.next = PinState.answered;
+            }
         }
     }
 }

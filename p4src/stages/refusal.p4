@@ -9,7 +9,7 @@
 #ifndef SLUICE_STAGES_REFUSAL_P4
 #define SLUICE_STAGES_REFUSAL_P4
 
-control Refusal(inout headers_t hdr, inout metadata_t meta) {
+control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided) {
     @hidden
     action reflect() {
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -57,7 +57,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.answer_reset == 1 && hdr.ipv4.more_fragments == 0) {
+        if (decided.answer_reset == 1 && hdr.ipv4.more_fragments == 0) {
             reflect();
             widened.apply(meta.payload, length);
             count_syn();

@@ -1,9 +1,9 @@
 // Requests: what became of every SYN towards inside, in counts that never go back.
 //
-//   reads  destination, returning, verdict
+//   reads  decided, pinned
 //   writes the cells of requests_* (one a destination; cell 0: all that have no entry)
 //
-// Behind the connection table, which has the last word on a service's refused SYN. A SYN is counted in its first pass only.
+// Behind the connection table, which has the last word on a service's refused SYN. A SYN is counted once.
 #ifndef SLUICE_STAGES_REQUESTS_P4
 #define SLUICE_STAGES_REQUESTS_P4
 
@@ -11,24 +11,24 @@
 //
 //   reads  refused
 //   drops  admission_refused
-control RefuseRouted(inout metadata_t meta) {
+control RefuseRouted(inout metadata_t meta, in decided_t decided) {
     apply {
-        if (meta.refused == 1) {
+        if (decided.refused == 1) {
             meta.verdict.drop = DropReason.admission_refused;
             meta.path = Path.done;
         }
     }
 }
 
-control Requests(in metadata_t meta) {
+control Requests(in metadata_t meta, in decided_t decided) {
     RequestCells() cells;
 
     apply {
         bit<1> refused = 0;
-        if (meta.verdict.drop == DropReason.admission_refused) {
+        if (decided.refused == 1 && meta.pinned == 0) {
             refused = 1;
         }
-        cells.apply(meta.destination, refused, meta.returning);
+        cells.apply(decided.destination, refused, decided.returning);
     }
 }
 

@@ -1,14 +1,15 @@
 // Sampling: which destinations the packets towards inside have, for the search of a hot spot.
 //
-//   reads  path, inside, flow, second_pass
+//   reads  service, inside, flow, second_pass
 //   writes the ring of sampled destinations
 //   keys   sampling: none; the share is a parameter of its default action
 //
-// In front of translate and of every limit: what is sampled is what clients asked for, not what they got.
+// By the packet's tuple as it came, whatever limits and translation make of it: what is sampled is what clients asked for, not
+// what they got.
 #ifndef SLUICE_STAGES_SAMPLING_P4
 #define SLUICE_STAGES_SAMPLING_P4
 
-control Sampling(in headers_t hdr, in metadata_t meta) {
+control Sampling(in metadata_t meta) {
     Draw() draw;
     SampleRing() ring;
 
@@ -35,13 +36,13 @@ control Sampling(in headers_t hdr, in metadata_t meta) {
     }
 
     apply {
-        if (meta.second_pass == 0 && (meta.path == Path.to_service || meta.inside == 0)) {
+        if (meta.second_pass == 0 && (meta.service != 0 || meta.inside == 0)) {
             sampling.apply();
             if (share != 0) {
                 draw.apply(drawn);
                 weigh();
                 if (below != 0) {
-                    ring.apply(hdr.ipv4.dst);
+                    ring.apply(meta.flow.dst);
                 }
             }
         }

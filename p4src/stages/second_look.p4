@@ -1,15 +1,15 @@
 // Second look: of two servers drawn for a new connection, the one with less to do for its weight. R's weights move once a period;
 // this covers the seconds between.
 //
-//   reads  event, path, pinned, claimed, state, evicted, server, other, the weights of both
-//   writes choose_again, second_pass, preferred; the open connections of each server (load_*, load_evicted)
+//   reads  event, path, choose_again, pinned, claimed, state, evicted, server, other, the weights of both
+//   writes preferred; the open connections of each server (load_*, load_evicted)
 //
 //     first pass                                     second pass
-//     SYN claims a slot for its choice               takes its own slot anew, for the preferred server
+//     SYN finds no pin of its connection             claims a slot for the preferred server
 //     looks at the loads of choice and other -->     adds itself to that server's load
 //
-// A register stands in one place of a switch and is touched once in a pass: looking and adding take two. Nothing but the first SYN
-// of a connection passes twice; without a second look it adds itself at once. FIN or RST, whichever comes first, takes it off
+// A register stands in one place of a switch and is touched once in a pass: looking and adding take two. Nothing but SYNs
+// without a pin pass twice; without a second look they add themselves at once. FIN or RST, whichever comes first, takes it off
 // again. Connections that end without are found by the controller, which writes them into the cells stale_*.
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
@@ -23,13 +23,17 @@ control SecondLook(inout metadata_t meta) {
         meta.loads.look = 0;
         meta.loads.other = meta.server;
         if (meta.choose_again == 1) {
-            change = 0xffffffff;            // leaves its ejected server
+            if (meta.pinned == 1) {
+                change = 0xffffffff;        // leaves its ejected server
+            } else {
+                meta.loads.look = 1;
+                if (meta.other != 0) {
+                    meta.loads.other = meta.other;
+                }
+            }
         } else if (meta.path != Path.done) {
             if (meta.event == Event.syn) {
-                if (meta.claimed == 1 && meta.other != 0) {
-                    meta.loads.look = 1;
-                    meta.loads.other = meta.other;
-                } else if (meta.claimed == 1 || meta.state == PinState.closing) {
+                if (meta.claimed == 1 || meta.state == PinState.closing) {
                     change = 1;
                 }
             } else if ((meta.event == Event.fin || meta.event == Event.reset) && meta.state != PinState.closing) {
@@ -38,10 +42,6 @@ control SecondLook(inout metadata_t meta) {
         }
         if (meta.loads.look == 1 || change != 0) {
             cells.apply(meta.server, meta.loads.other, change, meta.loads.load, meta.loads.other_load);
-            if (meta.loads.look == 1) {
-                meta.choose_again = 1;
-                meta.second_pass = 1;
-            }
         }
         if (meta.evicted != 0) {
             evicted_cells.apply(meta.evicted);

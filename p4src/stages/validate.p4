@@ -1,6 +1,6 @@
 // Validate: nothing behind this stage meets a packet whose lengths or addresses lie.
 //
-//   reads  ipv4, tcp, udp, icmp, lengths
+//   reads  ipv4, tcp, udp, icmp, lengths, martian
 //   writes path
 //   drops  ipv4_length, fragment, l4_length, martian
 #ifndef SLUICE_STAGES_VALIDATE_P4
@@ -18,10 +18,7 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
             reject(DropReason.ipv4_length);
         } else if (hdr.ipv4.fragment_offset != 0) {
             reject(DropReason.fragment);
-        } else if ((hdr.ipv4.src & 0xff000000) == 0x7f000000 || (hdr.ipv4.src & 0xff000000) == 0
-                   || (hdr.ipv4.src & 0xe0000000) == 0xe0000000 || (hdr.ipv4.dst & 0xff000000) == 0x7f000000
-                   || (hdr.ipv4.dst & 0xff000000) == 0 || (hdr.ipv4.dst & 0xe0000000) == 0xe0000000
-                   || hdr.ipv4.src == hdr.ipv4.dst) {
+        } else if (meta.martian == 1 || hdr.ipv4.src == hdr.ipv4.dst) {
             reject(DropReason.martian);
         } else if ((hdr.tcp.isValid() && (hdr.tcp.data_offset < 5 || meta.lengths.tcp_missing != 0))
                    || (hdr.udp.isValid() && (hdr.udp.length < 8          // of a fragment: the whole datagram's

@@ -43,7 +43,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 meta.change.before, meta.icmp_old_port, meta.icmp_new_port, meta.icmp_less, meta.icmp_more });
         }
         if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
-            second_pass.emit<resubmitted_h>({ meta.sluice.preferred, 0 });
+            second_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant, 0 });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr.packet_in);

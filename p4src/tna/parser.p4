@@ -18,12 +18,17 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state skip_port_metadata {
         packet.advance(PORT_METADATA_SIZE);
+        meta.decided.looks = 1;
+        meta.decided.undecided = 1;
         transition parse_port;
     }
 
     state parse_resubmitted {
         packet.extract(meta.resubmitted);
         meta.sluice.preferred = meta.resubmitted.preferred;
+        meta.decided.destination = meta.resubmitted.destination;
+        meta.decided.way = meta.resubmitted.way;
+        meta.noted = meta.resubmitted.notes;
         meta.sluice.second_pass = 1;
         transition parse_port;
     }
@@ -45,7 +50,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
             ETHERTYPE_ARP  : parse_arp;
-            ETHERTYPE_IPV4 : parse_ipv4;
+            ETHERTYPE_IPV4 : look_at_addresses;
             default        : accept;
         }
     }
@@ -54,7 +59,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         packet.extract(hdr.vlan);
         transition select(hdr.vlan.type) {
             ETHERTYPE_ARP  : parse_arp;
-            ETHERTYPE_IPV4 : parse_ipv4;
+            ETHERTYPE_IPV4 : look_at_addresses;
             default        : accept;
         }
     }
@@ -77,6 +82,26 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     state unsupported {
         meta.sluice.verdict.drop = DropReason.unsupported;
         transition accept;
+    }
+
+    // The first bytes of both addresses, before they are fields: a condition behind the parser that named a part of an address
+    // would cut every address there.
+    state look_at_addresses {
+        bit<136> start = packet.lookahead<bit<136>>();
+        transition select(start[39:32], start[7:0]) {
+            (0, _)            : martian;
+            (127, _)          : martian;
+            (224 &&& 0xe0, _) : martian;
+            (_, 0)            : martian;
+            (_, 127)          : martian;
+            (_, 224 &&& 0xe0) : martian;
+            default           : parse_ipv4;
+        }
+    }
+
+    state martian {
+        meta.sluice.martian = 1;
+        transition parse_ipv4;
     }
 
     state parse_ipv4 {

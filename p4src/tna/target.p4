@@ -14,12 +14,18 @@ const bit<32> TNA_CONNECTION_SLOTS = 65536;
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
 const bit<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
 
+const bit<8> RED = 3;                  // of a meter
+
 const ResubmitType_t RESUBMIT_SECOND_PASS = 1;
 
-// What a second pass knows of the first: 64 bits, all that Tofino 1 takes along.
+// What a second pass knows of the first: 64 bits, all that Tofino 1 takes along. Every SYN towards inside takes one, unless it
+// finds its pin in the first.
 header resubmitted_h {
-    server_id_t preferred;
-    bit<48>     unused;
+    server_id_t      preferred;
+    destination_id_t destination;
+    bit<8>           notes;       // what else is decided: recall
+    bit<8>           way;
+    bit<16>          unused;
 }
 
 // What egress needs to count a forwarded packet. The connection of a routed response is the one it would be from a server.
@@ -49,8 +55,20 @@ struct change_t {
     bit<16> new_port;
 }
 
+// Whose limits a packet is under, when it comes to them: behind everything, where its path is no longer known.
+enum bit<8> Limited {
+    no         = 0,
+    as_service = 1,
+    as_host    = 2
+}
+
 struct ingress_metadata_t {
     metadata_t    sluice;
+    decided_t     decided;        // of this pass: undecided in the first, what was resubmitted in the second; parser
+    decided_t     next;           // by this pass, for the second; admission, destinations
+    bit<8>        notes;          // the same in a byte; note
+    bit<8>        noted;          // of the pass before; parser
+    Limited       limited;        // main
     resubmitted_h resubmitted;    // of a second pass; parser
     bridge_h      bridge;         // valid when egress has something to count; bridge
     bool          ipv4_checksum_wrong; // parser

@@ -12,26 +12,25 @@ control Verdict(inout headers_t hdr, inout metadata_t meta, inout ingress_intrin
     VerdictCounters() counters;
 
     apply {
-        PuntReason wanted = meta.verdict.punt;
-        if (wanted != PuntReason.none) {
-            bit<1> limited;
-            punt_meter.apply(wanted, limited);
-            if (limited == 1) {
-                meta.verdict.punt = PuntReason.none;
-                if (meta.verdict.drop == DropReason.none) {
-                    meta.verdict.drop = DropReason.punt_limited;
-                }
-            }
-        }
-        counters.apply(meta.verdict, wanted);
-
+        bit<8> colour;
         if (meta.verdict.punt != PuntReason.none) {
+            punt_meter.apply(meta.verdict.punt, colour);
+        } else {
+            colour = 0;
+        }
+
+        if (meta.verdict.punt != PuntReason.none && colour != RED) {
             hdr.packet_in.setValid();
             hdr.packet_in.ingress_port = meta.ingress_port;
             hdr.packet_in.reason = (bit<8>)meta.verdict.punt;
             hdr.packet_in.next_hop = meta.verdict.next_hop;
             for_tm.ucast_egress_port = TNA_CPU_PORT;
             for_tm.bypass_egress = 1;
+        } else if (meta.verdict.punt != PuntReason.none) {
+            for_deparser.drop_ctl = 1;
+            if (meta.verdict.drop == DropReason.none) {
+                meta.verdict.drop = DropReason.punt_limited;
+            }
         } else if (meta.verdict.drop != DropReason.none && meta.verdict.drop != DropReason.admission_reset) {
             for_deparser.drop_ctl = 1;
         } else {
@@ -40,6 +39,7 @@ control Verdict(inout headers_t hdr, inout metadata_t meta, inout ingress_intrin
                 for_tm.bypass_egress = 1;
             }
         }
+        counters.apply(meta.verdict, colour);
     }
 }
 

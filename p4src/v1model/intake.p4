@@ -15,6 +15,11 @@ control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_
             meta.path = Path.arp;
         } else {
             meta.path = Path.ipv4;
+            if ((hdr.ipv4.src & 0xff000000) == 0x7f000000 || (hdr.ipv4.src & 0xff000000) == 0
+                || (hdr.ipv4.src & 0xe0000000) == 0xe0000000 || (hdr.ipv4.dst & 0xff000000) == 0x7f000000
+                || (hdr.ipv4.dst & 0xff000000) == 0 || (hdr.ipv4.dst & 0xe0000000) == 0xe0000000) {
+                meta.martian = 1;
+            }
         }
         if (intrinsic.parser_error == error.UnsupportedHeader) {
             meta.verdict.drop = DropReason.unsupported;

@@ -32,6 +32,7 @@
 #include "../stages/destinations.p4"
 #include "../stages/balance.p4"
 #include "../stages/places.p4"
+#include "externs/ways.p4"
 #include "../stages/connections.p4"
 #include "../stages/requests.p4"
 #include "../stages/refusal.p4"
@@ -54,6 +55,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Measure() measure;
     Validate() validate;
     Events() events;
+    Payloads() payloads;
     Classify() classify;
     Local() local;
     HopLimit() hop_limit;
@@ -77,8 +79,10 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Verdict() verdict;
 
     place_t place;
+    decided_t decided;
 
     apply {
+        decided = { 0, 0, 0, 0, 0, 0, 0, 0 };
         intake.apply(hdr, meta, intrinsic);
 
         if (meta.path != Path.done)                                         ports.apply(hdr, meta);
@@ -87,29 +91,44 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             validate.apply(hdr, meta);
         }
         if (meta.path == Path.ipv4) {
-            if (hdr.tcp.isValid())                                          events.apply(hdr, meta);
+            if (hdr.tcp.isValid()) {
+                events.apply(hdr, meta);
+                payloads.apply(meta);
+            }
             classify.apply(hdr, meta);
         }
         if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
         if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
 
-        if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(hdr, meta);
-        if (meta.path == Path.to_service)                                   admission.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta);
-        if (meta.path == Path.to_service)                                   balance.apply(meta);
-        if (meta.path == Path.to_service || meta.path == Path.from_server) {
-            places.apply(meta, place);
-            connections.apply(meta, place);
-        } else {
-            refuse_routed.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(meta);
+        if (meta.path == Path.to_service)                                   admission.apply(meta, decided);
+        if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta, decided);
+        if (meta.path == Path.to_service) {
+            balance.apply(meta);
+            // Without a server, or with two, a SYN claims nothing in this pass.
+            if (meta.event == Event.syn) {
+                if (meta.other != 0) {
+                    decided.looks = 1;
+                    decided.undecided = 1;
+                } else if (meta.choice == 0) {
+                    decided.looks = 1;
+                }
+            }
         }
-        if (meta.request == 1)                                              requests.apply(meta);
-        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta);
-        else if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta);
-        if (meta.pinned == 1)                                               second_look.apply(meta);
+        if (meta.path == Path.to_service || meta.path == Path.from_server) {
+            places.apply(meta, decided, place);
+            connections.apply(meta, place, decided);
+        } else {
+            refuse_routed.apply(meta, decided);
+        }
+        if (decided.request == 1)                                           requests.apply(meta, decided);
+        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta, decided);
+        else if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta, decided);
+        if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta);
 
         if (meta.choose_again == 1) {
             prefer.apply(meta);
+            meta.second_pass = 1;
             resubmit_preserving_field_list(1);
         } else {
             if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);

@@ -96,13 +96,14 @@ def test_an_allowance_that_is_not_needed_is_named(
 def test_another_parameter_and_a_stage_left_out_are_named(tmp_path: Path) -> None:
     shutil.copytree(P4SRC, tmp_path / "p4src")
     meters = tmp_path / "p4src/tna/externs/meters.p4"
-    meters.write_text(meters.read_text().replace("in PuntReason reason, ", ""))
+    meters.write_text(meters.read_text().replace("in service_id_t service, ", ""))
     main = tmp_path / "p4src/tna/main.p4"
     main.write_text(main.read_text().replace('#include "../stages/rates.p4"\n', ""))
     stages, control = target_contract.unlike(tmp_path / "p4src")
     assert stages.startswith("main.p4 includes the stages")
     assert control == (
-        "control PuntMeter: (in PuntReason reason, out bit<1> limited) on v1model, (out bit<1> limited) on Tofino"
+        "control AdmissionMeter: (in service_id_t service, out bit<1> refused) on v1model, "
+        "(out bit<1> refused) on Tofino"
     )
 
 
@@ -111,16 +112,23 @@ def test_a_size_without_a_name_is_refused() -> None:
         list(p4_objects.in_source("@id(0x16000001) register<bit<8>>(MANY) cells;", {}))
 
 
-def logarithms() -> list[tuple[int, int, int]]:
-    """Value, mask and result of every entry of `logarithms`, but for that of 0."""
-    text = (P4SRC / "tna/externs/lighter.p4").read_text()
-    entry = re.compile(r"32w(0x[0-9a-f]+) &&& 32w(0x[0-9a-f]+) : is\((\d+)\);")
+def logarithms(name: str) -> list[tuple[int, int, int]]:
+    """Value, mask and result of every entry of a file's `logarithms`."""
+    text = (P4SRC / f"tna/externs/{name}.p4").read_text()
+    entry = re.compile(r"\dw(0x[0-9a-f]+) &&& \d+w(0x[0-9a-f]+) : is\((\d+)\);")
     return [(int(value, 16), int(mask, 16), int(result)) for value, mask, result in entry.findall(text)]
 
 
 def test_the_logarithms_cover_17_bits_once_and_are_near() -> None:
-    entries = logarithms()
-    for number in [*range(1, 4096), *range(4096, 1 << 17, 61), (1 << 17) - 1]:
+    entries = logarithms("lighter")
+    for number in [*range(4096), *range(4096, 1 << 17, 61), (1 << 17) - 1]:
         (found,) = [result for value, mask, result in entries if number & mask == value]
-        assert abs(found - 32 * math.log2(number)) < 3.3
+        assert abs(found - 32 * math.log2(number + 1)) < 3.3
     assert not [entry for entry in entries if (1 << 17) & entry[1] == entry[0]]
+
+
+def test_the_logarithms_of_weights_cover_16_bits_once_and_are_near() -> None:
+    entries = logarithms("weights")
+    for weight in [*range(4096), *range(4096, 1 << 16, 61), (1 << 16) - 1]:
+        (found,) = [result for value, mask, result in entries if weight & mask == value]
+        assert abs(found - 32 * math.log2(max(weight, 1))) < 3.3

@@ -3,7 +3,7 @@
 #define SLUICE_TNA_COUNTERS_P4
 
 // Of each service.
-control ConnectionCounters(in metadata_t meta) {
+control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     @id(0x01)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) offered;       // SYNs
     @id(0x02)
@@ -21,13 +21,11 @@ control ConnectionCounters(in metadata_t meta) {
                 offered.count(meta.service);
             }
             if (meta.claimed == 1) {
-                if (meta.preferred == 0) {
-                    claimed.count(meta.service);
-                }
+                claimed.count(meta.service);
             } else if (meta.pinned == 0) {
-                if (meta.refused == 1) {
+                if (decided.refused == 1) {
                     refused.count(meta.service);
-                } else {
+                } else if (meta.choose_again == 0) {
                     unpinned_new.count(meta.service);
                 }
             }
@@ -39,7 +37,7 @@ control ConnectionCounters(in metadata_t meta) {
 
 // Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
 // was to have it.
-control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
+control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
     @id(0x06)
     Counter<bit<64>, bit<8>>(REASONS, CounterType_t.PACKETS_AND_BYTES) verdicts;
     @id(0x07)
@@ -50,9 +48,11 @@ control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
     apply {
         verdicts.count((bit<8>)verdict.drop);
         if (verdict.punt != PuntReason.none) {
-            punts.count((bit<8>)verdict.punt);
-        } else if (wanted != PuntReason.none) {
-            punts_limited.count((bit<8>)wanted);
+            if (colour == RED) {
+                punts_limited.count((bit<8>)verdict.punt);
+            } else {
+                punts.count((bit<8>)verdict.punt);
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 #ifndef SLUICE_TNA_LIGHTER_P4
 #define SLUICE_TNA_LIGHTER_P4
 
-// 32 times the binary logarithm of a number below 2^17, by its highest four bits; of more, the highest. 0 of 0 and below.
-// tools/tests/test_tna.py has the formula.
-control Logarithm(in bit<32> number, out bit<16> logarithm) {
+// 32 times the binary logarithm of one more than a number below 2^17, by its highest four bits, and a summand; of more, the highest.
+// 0 below zero. (The table adds: of steps in a row each costs a stage.)
+control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) {
     @hidden
     action is(bit<16> value) {
-        logarithm = value;
+        logarithm = summand + value;
     }
 
     @hidden
@@ -16,62 +16,62 @@ control Logarithm(in bit<32> number, out bit<16> logarithm) {
         actions = { is; }
         const entries = {
             32w0x80000000 &&& 32w0x80000000 : is(0);    // below zero
-            32w0 : is(0);
-            32w0x00001 &&& 32w0xffffffff : is(0);
-            32w0x00002 &&& 32w0xffffffff : is(32);
-            32w0x00003 &&& 32w0xffffffff : is(51);
-            32w0x00004 &&& 32w0xffffffff : is(64);
-            32w0x00005 &&& 32w0xffffffff : is(74);
-            32w0x00006 &&& 32w0xffffffff : is(83);
-            32w0x00007 &&& 32w0xffffffff : is(90);
-            32w0x00008 &&& 32w0xffffffff : is(96);
-            32w0x00009 &&& 32w0xffffffff : is(101);
-            32w0x0000a &&& 32w0xffffffff : is(106);
-            32w0x0000b &&& 32w0xffffffff : is(111);
-            32w0x0000c &&& 32w0xffffffff : is(115);
-            32w0x0000d &&& 32w0xffffffff : is(118);
-            32w0x0000e &&& 32w0xffffffff : is(122);
-            32w0x0000f &&& 32w0xffffffff : is(125);
-            32w0x00010 &&& 32w0xfffffffe : is(129);
-            32w0x00012 &&& 32w0xfffffffe : is(135);
-            32w0x00014 &&& 32w0xfffffffe : is(139);
-            32w0x00016 &&& 32w0xfffffffe : is(144);
-            32w0x00018 &&& 32w0xfffffffe : is(148);
-            32w0x0001a &&& 32w0xfffffffe : is(151);
-            32w0x0001c &&& 32w0xfffffffe : is(155);
-            32w0x0001e &&& 32w0xfffffffe : is(158);
-            32w0x00020 &&& 32w0xfffffffc : is(162);
-            32w0x00024 &&& 32w0xfffffffc : is(167);
-            32w0x00028 &&& 32w0xfffffffc : is(172);
-            32w0x0002c &&& 32w0xfffffffc : is(176);
-            32w0x00030 &&& 32w0xfffffffc : is(180);
-            32w0x00034 &&& 32w0xfffffffc : is(184);
-            32w0x00038 &&& 32w0xfffffffc : is(187);
-            32w0x0003c &&& 32w0xfffffffc : is(190);
-            32w0x00040 &&& 32w0xfffffff8 : is(194);
+            32w0x00000 &&& 32w0xffffffff : is(0);
+            32w0x00001 &&& 32w0xffffffff : is(32);
+            32w0x00002 &&& 32w0xffffffff : is(51);
+            32w0x00003 &&& 32w0xffffffff : is(64);
+            32w0x00004 &&& 32w0xffffffff : is(74);
+            32w0x00005 &&& 32w0xffffffff : is(83);
+            32w0x00006 &&& 32w0xffffffff : is(90);
+            32w0x00007 &&& 32w0xffffffff : is(96);
+            32w0x00008 &&& 32w0xffffffff : is(101);
+            32w0x00009 &&& 32w0xffffffff : is(106);
+            32w0x0000a &&& 32w0xffffffff : is(111);
+            32w0x0000b &&& 32w0xffffffff : is(115);
+            32w0x0000c &&& 32w0xffffffff : is(118);
+            32w0x0000d &&& 32w0xffffffff : is(122);
+            32w0x0000e &&& 32w0xffffffff : is(125);
+            32w0x0000f &&& 32w0xffffffff : is(128);
+            32w0x00010 &&& 32w0xfffffffe : is(132);
+            32w0x00012 &&& 32w0xfffffffe : is(137);
+            32w0x00014 &&& 32w0xfffffffe : is(142);
+            32w0x00016 &&& 32w0xfffffffe : is(146);
+            32w0x00018 &&& 32w0xfffffffe : is(150);
+            32w0x0001a &&& 32w0xfffffffe : is(153);
+            32w0x0001c &&& 32w0xfffffffe : is(156);
+            32w0x0001e &&& 32w0xfffffffe : is(159);
+            32w0x00020 &&& 32w0xfffffffc : is(163);
+            32w0x00024 &&& 32w0xfffffffc : is(169);
+            32w0x00028 &&& 32w0xfffffffc : is(173);
+            32w0x0002c &&& 32w0xfffffffc : is(177);
+            32w0x00030 &&& 32w0xfffffffc : is(181);
+            32w0x00034 &&& 32w0xfffffffc : is(185);
+            32w0x00038 &&& 32w0xfffffffc : is(188);
+            32w0x0003c &&& 32w0xfffffffc : is(191);
+            32w0x00040 &&& 32w0xfffffff8 : is(195);
             32w0x00048 &&& 32w0xfffffff8 : is(200);
-            32w0x00050 &&& 32w0xfffffff8 : is(204);
+            32w0x00050 &&& 32w0xfffffff8 : is(205);
             32w0x00058 &&& 32w0xfffffff8 : is(209);
-            32w0x00060 &&& 32w0xfffffff8 : is(212);
+            32w0x00060 &&& 32w0xfffffff8 : is(213);
             32w0x00068 &&& 32w0xfffffff8 : is(216);
-            32w0x00070 &&& 32w0xfffffff8 : is(219);
-            32w0x00078 &&& 32w0xfffffff8 : is(222);
+            32w0x00070 &&& 32w0xfffffff8 : is(220);
+            32w0x00078 &&& 32w0xfffffff8 : is(223);
             32w0x00080 &&& 32w0xfffffff0 : is(227);
             32w0x00090 &&& 32w0xfffffff0 : is(232);
-            32w0x000a0 &&& 32w0xfffffff0 : is(236);
+            32w0x000a0 &&& 32w0xfffffff0 : is(237);
             32w0x000b0 &&& 32w0xfffffff0 : is(241);
-            32w0x000c0 &&& 32w0xfffffff0 : is(244);
+            32w0x000c0 &&& 32w0xfffffff0 : is(245);
             32w0x000d0 &&& 32w0xfffffff0 : is(248);
-            32w0x000e0 &&& 32w0xfffffff0 : is(251);
-            32w0x000f0 &&& 32w0xfffffff0 : is(254);
+            32w0x000e0 &&& 32w0xfffffff0 : is(252);
+            32w0x000f0 &&& 32w0xfffffff0 : is(255);
             32w0x00100 &&& 32w0xffffffe0 : is(259);
             32w0x00120 &&& 32w0xffffffe0 : is(264);
-            32w0x00140 &&& 32w0xffffffe0 : is(268);
+            32w0x00140 &&& 32w0xffffffe0 : is(269);
             32w0x00160 &&& 32w0xffffffe0 : is(273);
             32w0x00180 &&& 32w0xffffffe0 : is(277);
             32w0x001a0 &&& 32w0xffffffe0 : is(280);
             32w0x001c0 &&& 32w0xffffffe0 : is(283);
-            32w0x001e0 &&& 32w0xffffffe0 : is(286);
+            32w0x001e0 &&& 32w0xffffffe0 : is(287);
             32w0x00200 &&& 32w0xffffffc0 : is(291);
             32w0x00240 &&& 32w0xffffffc0 : is(296);
             32w0x00280 &&& 32w0xffffffc0 : is(301);
@@ -150,32 +150,18 @@ control Logarithm(in bit<32> number, out bit<16> logarithm) {
 // zero is for a moment behind the truth: 0.
 control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
     Logarithm() of_load;
-    Logarithm() of_weight;
+    WeightLogarithm() of_weight;
     Logarithm() of_other_load;
-    Logarithm() of_other_weight;
+    WeightLogarithm() of_other_weight;
 
-    bit<32> next;
-    bit<32> other_next;
-    bit<16> work;
     bit<16> weighed;
-    bit<16> other_work;
     bit<16> other_weighed;
-
-    @hidden
-    action one_more() {
-        next = load + 1;
-        other_next = other_load + 1;
-    }
+    bit<16> work;
+    bit<16> other_work;
 
     @hidden
     action weigh() {
-        work = work + weighed;
-        other_work = other_work + other_weighed;
-    }
-
-    @hidden
-    action handicap() {
-        other_weighed = other_weighed + 5;
+        weighed = weighed - other_weighed;
     }
 
     @hidden
@@ -184,13 +170,11 @@ control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in w
     }
 
     apply {
-        of_other_weight.apply((bit<32>)other_weight, weighed);
-        of_weight.apply((bit<32>)weight, other_weighed);
-        handicap();
-        one_more();
-        of_load.apply(next, work);
-        of_other_load.apply(other_next, other_work);
+        of_weight.apply(weight, 5, weighed);
+        of_other_weight.apply(other_weight, 0, other_weighed);
         weigh();
+        of_load.apply(load, 0, work);
+        of_other_load.apply(other_load, weighed, other_work);
         compare();
         other_is = other_work[15:15];
     }

@@ -1,4 +1,4 @@
-// Token buckets. Unconfigured, everything is green; yellow is admitted. Red is 3.
+// Token buckets. Unconfigured, everything is green; yellow is admitted, RED is not.
 #ifndef SLUICE_TNA_METERS_P4
 #define SLUICE_TNA_METERS_P4
 
@@ -9,9 +9,10 @@ control AdmissionMeter(in service_id_t service, out bit<1> refused) {
 
     apply {
         bit<8> colour = admission.execute(service);
-        refused = 0;
-        if (colour == 3) {
+        if (colour == RED) {
             refused = 1;
+        } else {
+            refused = 0;
         }
     }
 }
@@ -23,9 +24,10 @@ control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
 
     apply {
         bit<8> colour = destination_limit.execute(destination);
-        refused = 0;
-        if (colour == 3) {
+        if (colour == RED) {
             refused = 1;
+        } else {
+            refused = 0;
         }
     }
 }
@@ -37,24 +39,21 @@ control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
 
     apply {
         bit<8> colour = returning_limit.execute(destination);
-        refused = 0;
-        if (colour == 3) {
+        if (colour == RED) {
             refused = 1;
+        } else {
+            refused = 0;
         }
     }
 }
 
-// Packets to the controller, for each PuntReason.
-control PuntMeter(in PuntReason reason, out bit<1> limited) {
+// Packets to the controller, for each PuntReason. (The colour as it is: a field of two values made of it would cost a stage.)
+control PuntMeter(in PuntReason reason, out bit<8> colour) {
     @id(0x02)
     Meter<bit<8>>(REASONS, MeterType_t.PACKETS) punt_limit;
 
     apply {
-        bit<8> colour = punt_limit.execute((bit<8>)reason);
-        limited = 0;
-        if (colour == 3) {
-            limited = 1;
-        }
+        colour = punt_limit.execute((bit<8>)reason);
     }
 }
 

@@ -1,4 +1,4 @@
-// The cells of the connection table: six registers, each with one RegisterAction a packet, of at most two comparisons and two
+// The keys of the connection table: two registers, each with one RegisterAction a packet, of at most two comparisons and two
 // inputs. A stateful unit has two inputs of 32 bits: what a claim stamps is therefore its other input, `oldest`, and a constant.
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
@@ -35,58 +35,57 @@ const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
-// The first comparison of every operation is that of the fingerprints, the second that of the times.
-control Understand(in KeyOp op, in compared_t result, out bit<1> hit, out bit<1> claimed) {
+// What a key's operation found in its way.
+typedef bit<8> found_t;
+const found_t NOTHING = 0;
+const found_t ITS_OWN = 1;
+const found_t TAKEN   = 2;             // claimed by this packet
+const found_t VACANT  = 3;             // a slot that a SYN may claim in its next pass
+
+// The first comparison of every operation is that of the fingerprints, the second that of the times: older than what is alive, or
+// than what is stamped. `tried`: a SYN claims one way, and only looks at the other. (One table: of conditions, each leaf is one.)
+control Understand(in KeyOp op, in bit<1> tried, in compared_t result, out found_t found) {
     @hidden
-    action neither() {
-        hit = 0;
-        claimed = 0;
+    action understand(found_t what) {
+        found = what;
     }
 
     @hidden
-    action its_own() {
-        hit = 1;
-        claimed = 0;
-    }
-
-    @hidden
-    action taken() {
-        hit = 0;
-        claimed = 1;
-    }
-
-    // One action of them for each packet: of two in a row, the second costs a stage.
-    apply {
-        if (op == KeyOp.claim) {
-            if (result == ONLY_SECOND || result == BOTH) {
-                taken();
-            } else if (result == ONLY_FIRST) {
-                its_own();
-            } else {
-                neither();
-            }
-        } else if (op == KeyOp.look_live) {
-            if (result == ONLY_FIRST) {
-                its_own();
-            } else {
-                neither();
-            }
-        } else if (result == ONLY_FIRST || result == BOTH) {
-            if (op == KeyOp.renew) {
-                taken();
-            } else {
-                its_own();
-            }
-        } else {
-            neither();
+    table understood {
+        key = {
+            op     : ternary @name("op");
+            tried  : ternary @name("tried");
+            result : ternary @name("result");
         }
+        actions = { understand; }
+        const entries = {
+            (KeyOp.claim, _, ONLY_FIRST)      : understand(ITS_OWN);
+            (KeyOp.claim, 1, ONLY_SECOND)     : understand(TAKEN);
+            (KeyOp.claim, 1, BOTH)            : understand(TAKEN);
+            (KeyOp.claim, _, _)               : understand(NOTHING);
+            (KeyOp.look_live, _, ONLY_FIRST)  : understand(ITS_OWN);
+            (KeyOp.look_live, _, ONLY_SECOND) : understand(VACANT);
+            (KeyOp.look_live, _, BOTH)        : understand(VACANT);
+            (KeyOp.look_live, _, _)           : understand(NOTHING);
+            (KeyOp.renew, _, ONLY_FIRST)      : understand(TAKEN);
+            (KeyOp.renew, _, BOTH)            : understand(TAKEN);
+            (_, _, ONLY_FIRST)                : understand(ITS_OWN);
+            (_, _, BOTH)                      : understand(ITS_OWN);
+        }
+        const default_action = understand(NOTHING);
+        size = 16;
+    }
+
+    apply {
+        understood.apply();
     }
 }
 
-control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out bit<1> hit, out bit<1> claimed) {
+control PinKey1(in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
+                out found_t found) {
     Understand() understand;
     compared_t result = 0;
+    bit<1> tried = 0;
 
     @id(0x01)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
@@ -125,25 +124,55 @@ control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, i
         }
     };
 
-    apply {
-        if (op == KeyOp.claim) {
-            result = claim.execute(slot);
-        } else if (op == KeyOp.touch || op == KeyOp.renew) {
-            result = touch.execute(slot);
-        } else if (op == KeyOp.close) {
-            result = close.execute(slot);
-        } else {
-            result = look.execute(slot);
+    @hidden
+    action do_look() {
+        result = look.execute(slot);
+    }
+
+    @hidden
+    action do_claim() {
+        result = claim.execute(slot);
+        tried = 1;
+    }
+
+    @hidden
+    action do_touch() {
+        result = touch.execute(slot);
+    }
+
+    @hidden
+    action do_close() {
+        result = close.execute(slot);
+    }
+
+    @hidden
+    table operation {
+        key = {
+            op  : ternary @name("op");
+            way : ternary @name("way");
         }
-        understand.apply(op, result, hit, claimed);
+        actions = { do_look; do_claim; do_touch; do_close; }
+        const entries = {
+            (KeyOp.claim, 1) : do_claim();
+            (KeyOp.renew, _) : do_touch();
+            (KeyOp.touch, _) : do_touch();
+            (KeyOp.close, _) : do_close();
+        }
+        const default_action = do_look();
+        size = 8;
+    }
+
+    apply {
+        operation.apply();
+        understand.apply(op, tried, result, found);
     }
 }
 
-// `look_only`: way 1 was claimed, and this way may only be looked at.
-control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerprint_t fingerprint, in ticks_t oldest,
-                in ticks_t stamp, out bit<1> hit, out bit<1> claimed) {
+control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
+                out found_t found) {
     Understand() understand;
     compared_t result = 0;
+    bit<1> tried = 0;
 
     @id(0x02)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
@@ -182,130 +211,47 @@ control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerp
         }
     };
 
-    apply {
-        if (look_only == 1) {
-            result = look.execute(slot);
-            understand.apply(KeyOp.look_live, result, hit, claimed);
-        } else {
-            if (op == KeyOp.claim) {
-                result = claim.execute(slot);
-            } else if (op == KeyOp.touch || op == KeyOp.renew) {
-                result = touch.execute(slot);
-            } else if (op == KeyOp.close) {
-                result = close.execute(slot);
-            } else {
-                result = look.execute(slot);
-            }
-            understand.apply(op, result, hit, claimed);
-        }
+    @hidden
+    action do_look() {
+        result = look.execute(slot);
     }
-}
 
-// A server cell: takes `pin` when the slot was claimed, and says what it was before; gives it otherwise.
-control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
-    @id(0x03)
-    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_1;
-
-    RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) take = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-            cell = pin;
-        }
-    };
-    RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) give = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-        }
-    };
-
-    apply {
-        if (claimed == 1) {
-            before = take.execute(slot);
-        } else {
-            pin = give.execute(slot);
-        }
+    @hidden
+    action do_claim() {
+        result = claim.execute(slot);
+        tried = 1;
     }
-}
 
-control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
-    @id(0x04)
-    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_2;
-
-    RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) take = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-            cell = pin;
-        }
-    };
-    RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) give = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-        }
-    };
-
-    apply {
-        if (claimed == 1) {
-            before = take.execute(slot);
-        } else {
-            pin = give.execute(slot);
-        }
+    @hidden
+    action do_touch() {
+        result = touch.execute(slot);
     }
-}
 
-// A state cell: goes to `next` from `expected`, or from anywhere by force; gives the state before.
-control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
-    @id(0x05)
-    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_1;
-
-    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) step = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            if (cell == (bit<8>)expected) {
-                cell = (bit<8>)next;
-            }
-        }
-    };
-    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) set = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            cell = (bit<8>)next;
-        }
-    };
-
-    apply {
-        if (force == 1) {
-            before = (PinState)set.execute(slot);
-        } else {
-            before = (PinState)step.execute(slot);
-        }
+    @hidden
+    action do_close() {
+        result = close.execute(slot);
     }
-}
 
-control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
-    @id(0x06)
-    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_2;
-
-    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) step = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            if (cell == (bit<8>)expected) {
-                cell = (bit<8>)next;
-            }
+    @hidden
+    table operation {
+        key = {
+            op  : ternary @name("op");
+            way : ternary @name("way");
         }
-    };
-    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) set = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            cell = (bit<8>)next;
+        actions = { do_look; do_claim; do_touch; do_close; }
+        const entries = {
+            (KeyOp.claim, 2) : do_claim();
+            (KeyOp.renew, _) : do_touch();
+            (KeyOp.touch, _) : do_touch();
+            (KeyOp.close, _) : do_close();
         }
-    };
+        const default_action = do_look();
+        size = 8;
+    }
 
     apply {
-        if (force == 1) {
-            before = (PinState)set.execute(slot);
-        } else {
-            before = (PinState)step.execute(slot);
-        }
+        operation.apply();
+        understand.apply(op, tried, result, found);
     }
 }
 

@@ -7,16 +7,17 @@
 typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
 typedef bit<20> rate_fingerprint_t;
 
-// One CRC-32, in an order of fields that no other hash has: the low bits are the slot, the rest the fingerprint. The sample is
-// taken by the fingerprint, so that all slots are used whatever the share.
+// CRC-32 in two orders of fields that no other hash has. (One, cut in two, would leave the fingerprint across bytes, and a stateful
+// unit is given whole ones.) The sample is taken by the fingerprint, so that all slots are used whatever the share.
 control RateHash(in connection_t connection, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
-    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
+    Hash<rate_slot_t>(HashAlgorithm_t.CRC32) hash_slot;
+    Hash<rate_fingerprint_t>(HashAlgorithm_t.CRC32) hash_fingerprint;
 
     apply {
-        bit<32> key = hash.get({ connection.service, connection.service_port, connection.client_port, connection.client,
-                                 connection.protocol });
-        slot = key[11:0];
-        fingerprint = key[31:12];
+        slot = hash_slot.get({ connection.service, connection.service_port, connection.client_port, connection.client,
+                               connection.protocol });
+        fingerprint = hash_fingerprint.get({ connection.client_port, connection.service, connection.protocol,
+                                             connection.client, connection.service_port });
     }
 }
 
@@ -92,14 +93,36 @@ control RateBytes(in rate_slot_t slot, in RateOp op, in bit<16> size) {
         }
     };
 
-    apply {
-        if (op == RateOp.keep) {
-            keep.execute(slot);
-        } else if (op == RateOp.seven_eighths || op == RateOp.three_quarters || op == RateOp.nine_sixteenths) {
-            fade.execute(slot);
-        } else {
-            start.execute(slot);
+    @hidden
+    action do_start() {
+        start.execute(slot);
+    }
+
+    @hidden
+    action do_keep() {
+        keep.execute(slot);
+    }
+
+    @hidden
+    action do_fade() {
+        fade.execute(slot);
+    }
+
+    @hidden
+    table operation {
+        key = { op : exact @name("op"); }
+        actions = { do_start; do_keep; do_fade; }
+        const entries = {
+            RateOp.keep            : do_keep();
+            RateOp.seven_eighths   : do_fade();
+            RateOp.three_quarters  : do_fade();
+            RateOp.nine_sixteenths : do_fade();
         }
+        const default_action = do_start();
+    }
+
+    apply {
+        operation.apply();
     }
 }
 

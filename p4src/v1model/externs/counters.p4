@@ -3,7 +3,7 @@
 #define SLUICE_V1MODEL_COUNTERS_P4
 
 // Of each service.
-control ConnectionCounters(in metadata_t meta) {
+control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     @id(0x12000001)
     counter(SERVICES, CounterType.packets) offered;       // SYNs
     @id(0x12000002)
@@ -22,13 +22,11 @@ control ConnectionCounters(in metadata_t meta) {
                 offered.count(service);
             }
             if (meta.claimed == 1) {
-                if (meta.preferred == 0) {
-                    claimed.count(service);
-                }
+                claimed.count(service);
             } else if (meta.pinned == 0) {
-                if (meta.refused == 1) {
+                if (decided.refused == 1) {
                     refused.count(service);
-                } else {
+                } else if (meta.choose_again == 0) {
                     unpinned_new.count(service);
                 }
             }

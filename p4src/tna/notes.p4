@@ -1,0 +1,70 @@
+// What a first pass has decided of a SYN, as a byte for its second. Bits of their own would all have to lie in the container that is
+// resubmitted, with what they are computed from.
+//
+// Of 16 combinations eight occur: who is refused does not return, and of who is not counted again it matters only that it is refused.
+#ifndef SLUICE_TNA_NOTES_P4
+#define SLUICE_TNA_NOTES_P4
+
+control Note(in decided_t next, inout bit<8> notes) {
+    @hidden
+    action is(bit<8> value) {
+        notes = value;
+    }
+
+    @hidden
+    table note {
+        key = {
+            next.request      : ternary @name("request");
+            next.refused      : ternary @name("refused");
+            next.returning    : ternary @name("returning");
+            next.answer_reset : ternary @name("answer_reset");
+        }
+        actions = { is; }
+        const entries = {
+            (1, 1, _, 0) : is(3);
+            (1, 1, _, 1) : is(11);
+            (1, 0, 1, 0) : is(5);
+            (1, 0, 1, 1) : is(13);
+            (1, 0, 0, 0) : is(1);
+            (1, 0, 0, 1) : is(9);
+            (0, 1, _, _) : is(2);
+        }
+        const default_action = is(0);
+    }
+
+    apply {
+        note.apply();
+    }
+}
+
+control Recall(in bit<8> noted, inout decided_t decided) {
+    @hidden
+    action are(bit<1> request, bit<1> refused, bit<1> returning, bit<1> answer_reset) {
+        decided.request = request;
+        decided.refused = refused;
+        decided.returning = returning;
+        decided.answer_reset = answer_reset;
+    }
+
+    @hidden
+    table recall {
+        key = { noted : exact @name("notes"); }
+        actions = { are; }
+        const entries = {
+            1  : are(1, 0, 0, 0);
+            2  : are(0, 1, 0, 0);
+            3  : are(1, 1, 0, 0);
+            5  : are(1, 0, 1, 0);
+            9  : are(1, 0, 0, 1);
+            11 : are(1, 1, 0, 1);
+            13 : are(1, 0, 1, 1);
+        }
+        const default_action = are(0, 0, 0, 0);
+    }
+
+    apply {
+        recall.apply();
+    }
+}
+
+#endif
