@@ -13,6 +13,7 @@ use crate::layout::{FieldRef, Layout};
 use crate::program::{ActionId, ActionInfo, KeyInfo, MatchKind, MeterId, ProfileId, ProfileInfo, TableId, TableInfo};
 use crate::table::answers::MOST_WORDS;
 use crate::table::key::{KeyLayout, RawField};
+use crate::table::trie;
 
 /// A node of the control flow; 0 is the end.
 pub type Node = u32;
@@ -54,7 +55,7 @@ pub struct Table {
 pub enum Direct {
     /// See [`crate::table::answers`].
     Exact,
-    /// See [`crate::table::prefixes`].
+    /// See [`crate::table::trie`].
     Prefix,
 }
 
@@ -74,11 +75,11 @@ impl Table {
         self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
     }
 
-    /// The longest prefix decides, and nothing else.
-    fn prefixed(&self) -> bool {
+    /// The longest prefix decides, and nothing else. Not under a mask of the program's, where prefixes of several lengths may be the same.
+    pub fn prefixed(&self) -> bool {
         let mut kinds = self.info.keys.iter().map(|k| k.kind).filter(|&kind| kind != MatchKind::Exact);
-        // under a mask of the program's, prefixes of several lengths may be the same
-        !self.info.needs_priority && !self.key.masked && kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none()
+        let one = kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none();
+        one && !self.info.needs_priority && !self.key.masked && self.key.words <= trie::MOST_WORDS
     }
 
     /// How machine code finds the answers by itself, if it does.

@@ -5,7 +5,6 @@ use crate::load::table::{Direct, Table};
 use crate::meter::Meter;
 use crate::profile::{Bound, Call};
 use crate::table::answers::Answers;
-use crate::table::prefixes::Prefixes;
 use crate::table::store::{EntryId, Store};
 
 /// No action, in [`Answer::action`].
@@ -65,13 +64,12 @@ pub struct TableState {
     pub store: Store,
     /// Put in and taken out by methods.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// What entries do, in a plain table that is not direct.
+    /// What entries do, in a plain table; not in one that is exact and direct.
     by_entry: Vec<Answer>,
-    /// What a direct table answers: an exact one, one of prefixes.
+    /// Address of the first of them.
+    pub first: usize,
+    /// What an exact, direct table answers.
     pub answers: Answers,
-    pub prefixes: Prefixes,
-    /// What the prefixes know the entries' masks by.
-    ones: Vec<u32>,
     direct: Option<Direct>,
     /// Changed by [`super::Machine::set_default`].
     pub default: Option<Bound>,
@@ -89,12 +87,11 @@ impl TableState {
     pub fn new(t: &Table) -> TableState {
         let call = |action, params: &[u64]| Bound::Call(Call { action, params: params.into() });
         TableState {
-            store: Store::new(t.key.words, t.exact()),
+            store: if t.prefixed() { Store::of_prefixes(t.key.order()) } else { Store::new(t.key.words, t.exact()) },
             entries: Vec::new(),
             by_entry: Vec::new(),
+            first: 0,
             answers: Answers::new(t.key.words),
-            prefixes: Prefixes::new(t.key.words),
-            ones: Vec::new(),
             direct: t.direct(),
             default: t.default.as_ref().map(|d| call(d.action, &d.params)),
             miss: MissState::default(),
@@ -104,7 +101,7 @@ impl TableState {
         }
     }
 
-    /// The answer to a key, of a plain table that is not direct and has it.
+    /// The answer to a key, of a plain table that has it and is not direct.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
         self.store.lookup(key).map(|id| self.by_entry[id as usize])
@@ -138,33 +135,24 @@ impl TableState {
         let at = id as usize;
         if self.entries.len() <= at {
             self.entries.resize(at + 1, None);
-            match self.direct {
-                None => self.by_entry.resize(at + 1, Answer::new(None, true)),
-                Some(Direct::Prefix) => self.ones.resize(at + 1, 0),
-                Some(Direct::Exact) => {}
-            }
         }
         let answer = Answer::of(Some(&state.bound), true);
-        let value = self.store.value(id);
-        match self.direct {
-            None => self.by_entry[at] = answer,
-            Some(Direct::Exact) => self.answers.set(value, answer),
-            Some(Direct::Prefix) => {
-                if let Some(mask) = self.store.mask(id) {
-                    self.ones[at] = self.prefixes.set(mask, value, answer);
-                }
-            }
+        if self.direct == Some(Direct::Exact) {
+            self.answers.set(self.store.value(id), answer);
+        } else {
+            self.by_entry.resize(self.entries.len(), Answer::new(None, true));
+            self.first = self.by_entry.as_ptr().expose_provenance();
+            self.by_entry[at] = answer;
         }
         self.entries[at].replace(state)
     }
 
     /// Takes an entry out that has left the store.
     pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
-        let value = self.store.value(id);
-        match self.direct {
-            None => self.by_entry[id as usize] = Answer::new(None, true),
-            Some(Direct::Prefix) => self.prefixes.remove(self.ones[id as usize], value),
-            Some(Direct::Exact) => self.answers.remove(value),
+        if self.direct == Some(Direct::Exact) {
+            self.answers.remove(self.store.value(id));
+        } else {
+            self.by_entry[id as usize] = Answer::new(None, true);
         }
         self.entries[id as usize].take()
     }

@@ -145,7 +145,10 @@ impl Fun<'_, '_> {
         let found = match key.as_slice() {
             [] if t.plain() => self.miss(table),
             words if t.direct() == Some(Direct::Exact) => self.exact(table, words),
-            words if t.direct() == Some(Direct::Prefix) => self.longest(table, words),
+            words if t.direct() == Some(Direct::Prefix) => {
+                let words: Vec<Value> = t.key.order().into_iter().map(|word| words[word]).collect();
+                self.longest(table, &words)
+            }
             [] => {
                 let zero = self.number(0);
                 self.call("find_row", &[self.frame, id, self.frame, zero])

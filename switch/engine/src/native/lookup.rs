@@ -8,8 +8,8 @@ use super::abi::Frame;
 use super::emit::{Fun, there};
 use crate::machine::{Answer, TableState};
 use crate::table::answers::{self, Answers, FREE};
-use crate::table::prefixes::{self, Prefixes};
-use crate::table::store::{FACTOR, SEED};
+use crate::table::store::{FACTOR, SEED, Store};
+use crate::table::trie::{Node, STRIDE};
 
 impl Fun<'_, '_> {
     /// What a table answers that nothing can match.
@@ -37,30 +37,98 @@ impl Fun<'_, '_> {
         self.answered(table, done)
     }
 
-    /// What a table of prefixes ([`Prefixes`]) answers.
+    /// What a table of prefixes ([`crate::table::trie`]) answers. `key`: the most significant word first.
     pub fn longest(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
-        let (tables, at) = self.of_table(table, std::mem::offset_of!(TableState, prefixes));
-        let fields = [std::mem::offset_of!(Prefixes, first), std::mem::offset_of!(Prefixes, end)];
-        let [first, end] = fields.map(|field| self.b.ins().load(I64, there(), tables, at + field as i32));
-        let [level, next, missed, done] = std::array::from_fn(|_| self.b.create_block());
-        let row = self.b.append_block_param(level, I64);
-        self.b.ins().jump(level, &[first.into()]);
+        let (tables, at) = self.of_table(table, std::mem::offset_of!(TableState, store));
+        let root = self.b.ins().load(I64, there(), tables, at + std::mem::offset_of!(Store, root) as i32);
+        let words: Vec<Block> = key.iter().map(|_| self.node_block()).collect();
+        let (left, ends) = (self.node_block(), self.node_block());
+        let chunk = self.b.append_block_param(ends, I64);
+        let [found, missed, done] = std::array::from_fn(|_| self.b.create_block());
+        let entry = self.b.append_block_param(found, I64);
+        self.b.ins().jump(words[0], &[root.into()]);
+        for (i, &word) in key.iter().enumerate() {
+            self.below(word, words[i], words.get(i + 1).copied(), left, ends);
+        }
 
-        self.b.switch_to_block(level);
-        let none_left = self.b.ins().icmp(IntCC::Equal, row, end);
-        self.branch_off(none_left, missed);
-        let mut word = |i: usize| self.b.ins().load(I64, there(), row, 8 * i as i32);
-        let masks: Vec<Value> = (0..key.len()).map(&mut word).collect();
-        let (first, mask) = (word(key.len()), word(key.len() + 1));
-        let masked: Vec<Value> = key.iter().zip(masks).map(|(&k, m)| self.b.ins().band(k, m)).collect();
-        self.probe(first, mask, &masked, next, done);
+        self.b.switch_to_block(ends);
+        let node = self.b.block_params(ends)[0];
+        let [runs, answers] =
+            self.of_node(node, [std::mem::offset_of!(Node, runs), std::mem::offset_of!(Node, answers)]);
+        let from_here = self.b.ins().ushr(runs, chunk);
+        let nth = self.b.ins().popcnt(from_here);
+        let nth = self.b.ins().ishl_imm(nth, i64::from(size_of::<u32>().ilog2()));
+        let answer = self.b.ins().iadd(answers, nth);
+        let answer = self.b.ins().uload32(there(), answer, 0);
+        self.b.ins().jump(found, &[answer.into()]);
 
-        self.b.switch_to_block(next);
-        let row = self.b.ins().iadd_imm(row, 8 * prefixes::stride(key.len()) as i64);
-        self.b.ins().jump(level, &[row.into()]);
+        self.b.switch_to_block(left);
+        let node = self.b.block_params(left)[0];
+        let inherited = self.b.ins().uload32(there(), node, std::mem::offset_of!(Node, inherited) as i32);
+        self.b.ins().jump(found, &[inherited.into()]);
+
+        self.b.switch_to_block(found);
+        let nothing = self.is_zero(entry);
+        self.branch_off(nothing, missed);
+        let (tables, at) = self.of_table(table, std::mem::offset_of!(TableState, first));
+        let first = self.b.ins().load(I64, there(), tables, at);
+        let behind = self.b.ins().ishl_imm(entry, i64::from(size_of::<Answer>().ilog2()));
+        let behind = self.b.ins().iadd(first, behind);
+        let fields = [std::mem::offset_of!(Answer, action), std::mem::offset_of!(Answer, params)];
+        let fields = fields.map(|field| field as i32 - size_of::<Answer>() as i32);
+        let [action, params] = fields.map(|field| self.b.ins().load(I64, there(), behind, field));
+        for _ in 0..2 {
+            self.b.append_block_param(done, I64);
+        }
+        self.b.ins().jump(done, &[action.into(), params.into()]);
 
         self.b.switch_to_block(missed);
         self.answered(table, done)
+    }
+
+    /// A block that is given a node.
+    fn node_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.b.append_block_param(block, I64);
+        block
+    }
+
+    fn of_node<const N: usize>(&mut self, node: Value, fields: [usize; N]) -> [Value; N] {
+        fields.map(|field| self.b.ins().load(I64, there(), node, field as i32))
+    }
+
+    /// Goes down from the node of `block` along a word of the key, to `left` where the key leaves the path, to `ends` where no child is.
+    fn below(&mut self, word: Value, block: Block, next_word: Option<Block>, left: Block, ends: Block) {
+        self.b.switch_to_block(block);
+        let node = self.b.block_params(block)[0];
+        let [path] = self.of_node(node, [std::mem::offset_of!(Node, path)]);
+        let differ = self.b.ins().bxor(word, path);
+        let chunk = self.b.ins().ushr(differ, path);
+        let off = self.b.ins().icmp_imm(IntCC::UnsignedGreaterThan, chunk, (1 << STRIDE) - 1);
+        let on = self.b.create_block();
+        self.b.ins().brif(off, left, &[node.into()], on, &[]);
+
+        self.b.switch_to_block(on);
+        let [forks] = self.of_node(node, [std::mem::offset_of!(Node, forks)]);
+        let forks = self.b.ins().ushr(forks, chunk);
+        let has_child = self.b.ins().band_imm(forks, 1);
+        let down = self.b.create_block();
+        self.b.ins().brif(has_child, down, &[], ends, &[node.into(), chunk.into()]);
+
+        self.b.switch_to_block(down);
+        let [children] = self.of_node(node, [std::mem::offset_of!(Node, children)]);
+        let nth = self.b.ins().popcnt(forks);
+        let offset = self.b.ins().imul_imm(nth, size_of::<Node>() as i64);
+        let child = self.b.ins().iadd(children, offset);
+        match next_word {
+            Some(next) => {
+                let below = self.b.ins().band_imm(path, 63);
+                self.b.ins().brif(below, block, &[child.into()], next, &[child.into()]);
+            }
+            None => {
+                self.b.ins().jump(block, &[child.into()]);
+            }
+        }
     }
 
     /// Takes the answer of a miss to where those of hits go; the answer.

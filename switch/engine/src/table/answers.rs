@@ -59,15 +59,6 @@ impl Answers {
         self.cell(at)[self.words] == FREE
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
-    #[cfg(test)]
-    pub fn get(&self, key: &[u64]) -> Option<u64> {
-        Some(self.cell(self.locate(key))[self.words]).filter(|&action| action != FREE)
-    }
-
     /// The key's cell, or the free one where it would be.
     fn locate(&self, key: &[u64]) -> u64 {
         let mut at = hash(key) & self.mask;

@@ -2,10 +2,13 @@
 
 use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
 use crate::program::{KeyInfo, MatchKind};
+use crate::table::trie::STRIDE;
 
 /// Where a key field sits in the packed key. No narrow field straddles two words; a wide one has words of its own.
 #[derive(Debug, Clone)]
 struct Part {
+    /// Which field it is.
+    field: usize,
     slot: Slot,
     width: u32,
     word: usize,
@@ -17,7 +20,7 @@ struct Part {
     first: bool,
 }
 
-/// How a table's key is packed.
+/// How a table's key is packed: fields in their order, but prefixes behind the others, so that these are the front of the prefix.
 #[derive(Debug, Clone)]
 pub struct KeyLayout {
     parts: Vec<Part>,
@@ -74,28 +77,36 @@ impl KeyLayout {
     pub fn new(keys: &[KeyInfo], fields: &[(FieldRef, Option<Vec<u64>>)]) -> KeyLayout {
         let mut layout = KeyLayout { parts: Vec::new(), words: 0, mask: Vec::new(), masked: false };
         let mut free = 0;
-        for (k, (f, mask)) in keys.iter().zip(fields) {
+        let is_lpm = |i: &usize| keys[*i].kind == MatchKind::Lpm;
+        let (others, prefixes): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|i| !is_lpm(i));
+        for field in others.into_iter().chain(prefixes) {
+            let (k, (f, mask)) = (&keys[field], &fields[field]);
             let limbs = limbs(k.width);
-            let (word, shift);
             let first = k.width > free;
-            if !first {
-                free -= k.width;
-                (word, shift) = (layout.words - 1, free);
-            } else {
-                word = layout.words;
+            if first {
                 layout.words += limbs;
                 layout.mask.resize(layout.words, 0);
-                free = 64_u32.saturating_sub(k.width);
-                shift = free;
+                free = 64;
             }
-            let part =
-                Part { slot: f.slot, width: k.width, word, shift, m: (64 - k.width.min(64)) as u8, limbs, first };
+            let word = layout.words - if first { limbs } else { 1 };
+            // a prefix begins where a node of the trie does, if there is room
+            let pad = if is_lpm(&field) { free % STRIDE } else { 0 };
+            free -= if k.width + pad <= free { pad } else { 0 };
+            free = free.saturating_sub(k.width);
+            let (shift, m) = (free, (64 - k.width.min(64)) as u8);
+            let part = Part { field, slot: f.slot, width: k.width, word, shift, m, limbs, first };
             let ones = all_ones(k.width);
             layout.masked |= mask.is_some();
             put(&part, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
             layout.parts.push(part);
         }
         layout
+    }
+
+    /// The words, those of the prefix last, the more significant ones first.
+    pub fn order(&self) -> Vec<usize> {
+        let firsts = self.parts.iter().filter(|p| p.first);
+        firsts.flat_map(|p| (p.word..p.word + p.limbs).rev()).collect()
     }
 
     /// What the key's words are put together of, word by word.
@@ -144,14 +155,18 @@ impl KeyLayout {
             };
             bytes[bytes.len() - p.width.div_ceil(8) as usize..].to_vec()
         };
-        self.parts.iter().map(value).collect()
+        let mut values = vec![Vec::new(); self.parts.len()];
+        for part in &self.parts {
+            values[part.field] = value(part);
+        }
+        values
     }
 
     /// An entry's identity; the fields are in the key's order and fit their widths.
     pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
         let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
-        for (p, f) in self.parts.iter().zip(fields) {
-            match f {
+        for p in &self.parts {
+            match &fields[p.field] {
                 RawField::Exact(v) => {
                     put(p, v, &mut e.value);
                     put(p, &all_ones(p.width), &mut e.mask);

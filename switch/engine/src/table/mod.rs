@@ -2,5 +2,7 @@
 
 pub mod answers;
 pub mod key;
-pub mod prefixes;
+pub mod pool;
 pub mod store;
+pub mod trie;
+pub mod tuples;

@@ -5,6 +5,7 @@ mod common;
 mod meters;
 mod native;
 mod paths;
+mod prefixes;
 mod robust;
 mod selector;
 mod stacks;

@@ -1,0 +1,207 @@
+//! Changes of the trie. What a node's chunks are answered is laid down anew where a prefix comes or goes, and below it as far as that
+//! changes what is inherited.
+//!
+//! Nodes have the addresses of their children and answers, for machine code. When a pool moves, all of them are put right; a copy of a
+//! node that was made before is out of date.
+
+use super::node::{Node, Place};
+use super::{CHUNKS, Link, NONE, Trie};
+use crate::table::store::EntryId;
+
+impl Trie {
+    /// Adds an entry; its prefix is not there yet.
+    pub fn insert(&mut self, key: &[u64], length: usize, id: EntryId) {
+        if self.links.len() <= id as usize {
+            self.links.resize(id as usize + 1, Link { next: NONE, length: 0, first: 0 });
+        }
+        if length == 0 {
+            self.links[id as usize].length = 0;
+            self.all = id + 1;
+            return self.settle(0, self.all);
+        }
+        let place = Place::new(length);
+        let at = self.open(key, place);
+        let node = &mut self.nodes.items_mut()[at];
+        let chunk = node.chunk(key[self.order[place.word]]);
+        let next = std::mem::replace(&mut node.own, id);
+        let first = (chunk >> place.open << place.open) as u8;
+        self.links[id as usize] = Link { next, length: length as u16, first };
+        self.settle(at, self.get(at).inherited);
+    }
+
+    /// The node of a place, which is made if it is not there.
+    fn open(&mut self, key: &[u64], place: Place) -> usize {
+        let (mut at, mut word) = (0, 0);
+        if self.get(0).is_vacant() {
+            self.nodes.items_mut()[0].path = Node::path(self.word(key, 0), place.shift_in(0));
+        }
+        loop {
+            let bits = self.word(key, word);
+            let parts = self.get(at).leaves(bits).unwrap_or(0).max(place.shift_in(word));
+            if parts > self.get(at).shift() {
+                self.put_above(at, bits, parts);
+            }
+            let node = self.get(at);
+            if (word, node.shift()) == (place.word, place.shift) {
+                return at;
+            }
+            word += usize::from(node.shift() == 0);
+            let chunk = node.chunk(bits);
+            at = self.child(&node, chunk).unwrap_or_else(|| {
+                let path = Node::path(self.word(key, word), place.shift_in(word));
+                let child = self.node(path, self.answer(&node, chunk));
+                self.add_child(at, chunk, child)
+            });
+        }
+    }
+
+    /// A node without anything.
+    pub(super) fn node(&mut self, path: u64, inherited: u32) -> Node {
+        let answers = self.resize_answers(0, 0, 1);
+        self.answers.items_mut()[answers] = inherited;
+        let answers = self.in_front_of_answer(answers);
+        Node { path, forks: 0, runs: 1 << 63, children: 0, answers, inherited, own: NONE }
+    }
+
+    /// Puts a node above another, into its place.
+    fn put_above(&mut self, at: usize, word: u64, shift: u32) {
+        let above = self.node(Node::path(word, shift), self.get(at).inherited);
+        let child = self.resize_nodes(0, 0, 1);
+        let below = self.get(at);
+        let (forks, children) = (1 << above.chunk(below.path), self.in_front(child));
+        let nodes = self.nodes.items_mut();
+        nodes[child] = below;
+        nodes[at] = Node { forks, children, ..above };
+    }
+
+    fn add_child(&mut self, at: usize, chunk: u64, child: Node) -> usize {
+        let node = self.get(at);
+        let n = node.forks.count_ones() as usize;
+        let first = self.resize_children(at, n, n + 1);
+        let new = first + (node.forks >> chunk).count_ones() as usize;
+        let nodes = self.nodes.items_mut();
+        nodes.copy_within(new..first + n, new + 1);
+        nodes[new] = child;
+        nodes[at].forks |= 1 << chunk;
+        new
+    }
+
+    /// Makes room for so many children; the index of the first one.
+    fn resize_children(&mut self, at: usize, old: usize, new: usize) -> usize {
+        let first = if old > 0 { self.before_children(&self.get(at)) + 1 } else { 0 };
+        let first = self.resize_nodes(first, old, new);
+        self.nodes.items_mut()[at].children = self.in_front(first);
+        first
+    }
+
+    /// The address in front of a node.
+    fn in_front(&self, at: usize) -> usize {
+        self.nodes.first().wrapping_add(at * size_of::<Node>()).wrapping_sub(size_of::<Node>())
+    }
+
+    /// [`Pool::resize`] of nodes; addresses of children that were read before do not hold any more.
+    fn resize_nodes(&mut self, at: usize, old: usize, new: usize) -> usize {
+        let before = self.nodes.first();
+        let at = self.nodes.resize(at, old, new);
+        let moved = self.nodes.first().wrapping_sub(before);
+        if moved != 0 {
+            self.nodes.items_mut().iter_mut().for_each(|n| n.children = n.children.wrapping_add(moved));
+        }
+        at
+    }
+
+    /// [`Pool::resize`] of answers; addresses of answers that were read before do not hold any more.
+    fn resize_answers(&mut self, at: usize, old: usize, new: usize) -> usize {
+        let before = self.answers.first();
+        let at = self.answers.resize(at, old, new);
+        let moved = self.answers.first().wrapping_sub(before);
+        if moved != 0 {
+            self.nodes.items_mut().iter_mut().for_each(|n| n.answers = n.answers.wrapping_add(moved));
+        }
+        at
+    }
+
+    /// Lays down what answers a node's chunks, and below it what has changed by it.
+    fn settle(&mut self, at: usize, inherited: u32) {
+        let mut by_chunk = [inherited; CHUNKS];
+        let mut lengths = [0; CHUNKS];
+        for id in self.own(at) {
+            let link = self.links[id as usize];
+            let first = usize::from(link.first);
+            for chunk in first..first + (1 << Place::new(link.length.into()).open) {
+                if lengths[chunk] < link.length {
+                    (by_chunk[chunk], lengths[chunk]) = (id + 1, link.length);
+                }
+            }
+        }
+        let ends = |&chunk: &usize| chunk + 1 == CHUNKS || by_chunk[chunk] != by_chunk[chunk + 1];
+        let runs = (0..CHUNKS).filter(ends).fold(0, |runs: u64, chunk| runs | 1 << chunk);
+        let node = self.get(at);
+        let first = self.first_answer(&node);
+        let first = self.resize_answers(first, node.runs.count_ones() as usize, runs.count_ones() as usize);
+        for (i, chunk) in (0..CHUNKS).rev().filter(ends).enumerate() {
+            self.answers.items_mut()[first + i] = by_chunk[chunk];
+        }
+        let answers = self.in_front_of_answer(first);
+        let node = Node { runs, answers, inherited, ..self.get(at) };
+        self.nodes.items_mut()[at] = node;
+        for chunk in (0..CHUNKS as u64).filter(|&chunk| node.has(chunk)) {
+            let Some(child) = self.child(&node, chunk) else { continue };
+            if self.get(child).inherited != by_chunk[chunk as usize] {
+                self.settle(child, by_chunk[chunk as usize]);
+            }
+        }
+    }
+
+    /// Removes an entry of this key.
+    pub fn remove(&mut self, key: &[u64], id: EntryId) {
+        let length = self.links[id as usize].length.into();
+        if length == 0 {
+            self.all = 0;
+            return self.settle(0, 0);
+        }
+        let Some(mut way) = self.way(key, length) else { return };
+        let Some(&(at, _)) = way.last() else { return };
+        let next = self.links[id as usize].next;
+        let before = self.own(at).find(|&before| self.links[before as usize].next == id);
+        match before {
+            Some(before) => self.links[before as usize].next = next,
+            None => self.nodes.items_mut()[at].own = next,
+        }
+        self.settle(at, self.get(at).inherited);
+        while let Some((at, _)) = way.pop() {
+            let node = self.get(at);
+            let above = way.last();
+            match (node.forks.count_ones(), above) {
+                _ if node.own != NONE => break,
+                (0, Some(&(above, chunk))) => {
+                    self.drop_answers(&node);
+                    self.drop_child(above, chunk);
+                }
+                // its child can stand for it
+                (1, _) if node.shift() > 0 => {
+                    self.drop_answers(&node);
+                    let child = self.before_children(&node) + 1;
+                    self.nodes.items_mut()[at] = self.get(child);
+                    self.nodes.give(child, 1);
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    fn drop_answers(&mut self, node: &Node) {
+        self.answers.give(self.first_answer(node), node.runs.count_ones() as usize);
+    }
+
+    fn drop_child(&mut self, at: usize, chunk: u64) {
+        let node = self.get(at);
+        let n = node.forks.count_ones() as usize;
+        let first = self.before_children(&node) + 1;
+        let old = first + (node.forks >> chunk).count_ones() as usize - 1;
+        self.nodes.items_mut().copy_within(old + 1..first + n, old);
+        self.nodes.items_mut()[at].forks &= !(1 << chunk);
+        self.resize_children(at, n, n - 1);
+    }
+}
