@@ -136,6 +136,7 @@ impl Machine {
     pub fn set_default(&mut self, table: TableId, bound: Option<Bound>) -> Option<Bound> {
         let ts = &mut self.tables[table.index()];
         let old = std::mem::replace(&mut ts.default, bound);
+        ts.show_miss();
         self.misses[table.index()] = ts.on_miss();
         old
     }

@@ -64,9 +64,9 @@ pub struct TableState {
     pub store: Store,
     /// Put in and taken out by methods.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// What entries do, in a plain table; not in one that is exact and direct.
+    /// What is done on a miss, then, in a plain table that is not exact and direct, what entries do.
     by_entry: Vec<Answer>,
-    /// Address of the first of them.
+    /// Address of the first of them, for machine code.
     pub first: usize,
     /// What an exact, direct table answers.
     pub answers: Answers,
@@ -86,7 +86,7 @@ pub struct TableState {
 impl TableState {
     pub fn new(t: &Table) -> TableState {
         let call = |action, params: &[u64]| Bound::Call(Call { action, params: params.into() });
-        TableState {
+        let mut table = TableState {
             store: if t.prefixed() { Store::of_prefixes(t.key.order()) } else { Store::new(t.key.words, t.exact()) },
             entries: Vec::new(),
             by_entry: Vec::new(),
@@ -98,13 +98,25 @@ impl TableState {
             key: vec![0; t.key.words],
             open: false,
             attended: t.attended(),
+        };
+        table.show_miss();
+        table
+    }
+
+    /// Puts what is done on a miss where machine code finds it.
+    pub(super) fn show_miss(&mut self) {
+        let miss = self.on_miss();
+        match self.by_entry.first_mut() {
+            Some(first) => *first = miss,
+            None => self.by_entry.push(miss),
         }
+        self.first = self.by_entry.as_ptr().expose_provenance();
     }
 
     /// The answer to a key, of a plain table that has it and is not direct.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
-        self.store.lookup(key).map(|id| self.by_entry[id as usize])
+        self.store.lookup(key).map(|id| self.by_entry[id as usize + 1])
     }
 
     /// The answer to any other key.
@@ -140,9 +152,9 @@ impl TableState {
         if self.direct == Some(Direct::Exact) {
             self.answers.set(self.store.value(id), answer);
         } else {
-            self.by_entry.resize(self.entries.len(), Answer::new(None, true));
+            self.by_entry.resize(self.entries.len() + 1, Answer::new(None, true));
             self.first = self.by_entry.as_ptr().expose_provenance();
-            self.by_entry[at] = answer;
+            self.by_entry[at + 1] = answer;
         }
         self.entries[at].replace(state)
     }
@@ -152,7 +164,7 @@ impl TableState {
         if self.direct == Some(Direct::Exact) {
             self.answers.remove(self.store.value(id));
         } else {
-            self.by_entry[id as usize] = Answer::new(None, true);
+            self.by_entry[id as usize + 1] = Answer::new(None, true);
         }
         self.entries[id as usize].take()
     }
