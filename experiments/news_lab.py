@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +11,11 @@ from typing import Any
 from experiments import simulated
 from experiments.experiment import Experiment, Measure, Point, Say, Values
 from experiments.news_lab_report import draw, report
-from topo.errors import LabError
 from topo.news.measures import figures
 from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
 from topo.news.records import read_records
-from topo.news.run import Run, is_done, make_run
+from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
 from topo.switches import REPOSITORY, switch_kind
@@ -83,10 +81,7 @@ def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
     static = variant.static_per_s
     if variant.static_from:
         source = read_records(directory.parent / variant.static_from)
-        mean = figures(source, source.window()).limit_mean_per_s
-        if math.isnan(mean):
-            raise LabError(f"{directory.name} takes its limit from {variant.static_from}, which limited nothing")
-        static = mean / settings.k
+        static = static_limit(variant, figures(source, source.window()).limit_mean_per_s, settings.k)
     return Run(scenario, variant, settings, static)
 
 

@@ -20,7 +20,7 @@ from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
 from topo.news.records import read_records
-from topo.news.run import Run, is_done, make_run
+from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
@@ -87,10 +87,7 @@ class Results:
             source = self.results.get(one.scenario.name, {}).get(one.variant.static_from)
             if source is None:
                 raise LabError(f"{one.name} takes its limit from {one.variant.static_from}, which has not been run")
-            mean = source.crowd.limit_mean_per_s
-            if math.isnan(mean):
-                raise LabError(f"{one.name} takes its limit from {one.variant.static_from}, which limited nothing")
-            static = mean / source.k
+            static = static_limit(one.variant, source.crowd.limit_mean_per_s, source.k)
         return Run(one.scenario, one.variant, one.settings, static)
 
     def _take(self, one: Planned, directory: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import shutil
 import time
@@ -71,6 +72,16 @@ class Run:
             "switch": kind,
             "settings": self.settings.as_dict(),
         }
+
+
+def static_limit(variant: Variant, mean_per_s: float, k: float) -> float:
+    """Return a static limit, before compression: the mean limit of the run that it is taken from, at that run's k.
+
+    Raises LabError if that run limited nothing.
+    """
+    if math.isnan(mean_per_s):
+        raise LabError(f"{variant.name} takes its limit from {variant.static_from}, which limited nothing")
+    return mean_per_s / k
 
 
 def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object], *, capture: bool = False) -> None:
