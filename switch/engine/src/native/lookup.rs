@@ -38,23 +38,19 @@ impl Fun<'_, '_> {
     }
 
     /// What a table of prefixes ([`crate::table::trie`]) answers. `key`: the most significant word first.
-    ///
-    /// The way down is taken without a look at paths, as if the key were on all of them. The last node's path in a word has what those
-    /// above it have, so that it tells whether that was right; if not, the way is taken again, step by step.
     pub fn longest(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.of_table(table, std::mem::offset_of!(TableState, store));
         let root = self.b.ins().load(I64, there(), tables, at + std::mem::offset_of!(Store, root) as i32);
         let (tables, at) = self.of_table(table, std::mem::offset_of!(TableState, first));
         let first = self.b.ins().load(I64, there(), tables, at);
-        let blocks = |f: &mut Self| -> Vec<Block> { key.iter().map(|_| f.node_block()).collect() };
-        let (fast, slow) = (blocks(self), blocks(self));
+        let words: Vec<Block> = key.iter().map(|_| self.node_block()).collect();
         let (left, ends) = (self.node_block(), self.node_block());
         let chunk = self.b.append_block_param(ends, I64);
-        let [again, done] = std::array::from_fn(|_| self.b.create_block());
+        let done = self.b.create_block();
         let entry = self.b.append_block_param(done, I64);
-        self.b.ins().jump(fast[0], &[root.into()]);
+        self.b.ins().jump(words[0], &[root.into()]);
         for (i, &word) in key.iter().enumerate() {
-            self.down(word, fast[i], fast.get(i + 1).copied(), again, ends);
+            self.down(word, words[i], words.get(i + 1).copied(), left, ends);
         }
 
         self.b.switch_to_block(ends);
@@ -67,12 +63,6 @@ impl Fun<'_, '_> {
         let answer = self.b.ins().iadd(answers, nth);
         let answer = self.b.ins().uload32(there(), answer, 0);
         self.b.ins().jump(done, &[answer.into()]);
-
-        self.b.switch_to_block(again);
-        self.b.ins().jump(slow[0], &[root.into()]);
-        for (i, &word) in key.iter().enumerate() {
-            self.step_by_step(word, slow[i], slow.get(i + 1).copied(), left, ends);
-        }
 
         self.b.switch_to_block(left);
         let node = self.b.block_params(left)[0];
@@ -97,43 +87,14 @@ impl Fun<'_, '_> {
         self.b.ins().load(I64, there(), node, field as i32)
     }
 
-    /// Goes down from the node of `block` along a word of the key, to `ends` where no child is, to `again` where the key is not on the path.
-    fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, again: Block, ends: Block) {
+    /// Goes down from the node of `block` along a word of the key, to `ends` where no child is, to `left` where the key leaves the path.
+    fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, left: Block, ends: Block) {
         self.b.switch_to_block(block);
         let node = self.b.block_params(block)[0];
         let path = self.of_node(node, std::mem::offset_of!(Node, path));
-        // shifts look at no more than the last six bits: the chunk
-        let chunk = self.b.ins().ushr(word, path);
-        let forks = self.of_node(node, std::mem::offset_of!(Node, forks));
-        let forks = self.b.ins().ushr(forks, chunk);
-        let has_child = self.b.ins().band_imm(forks, 1);
-        let [below, last] = std::array::from_fn(|_| self.b.create_block());
-        self.branch(has_child, below, last);
-
-        self.b.switch_to_block(last);
-        let off = self.is_off(word, path);
-        self.b.ins().brif(off, again, &[], ends, &[node.into(), chunk.into()]);
-
-        self.b.switch_to_block(below);
-        let child = self.child(node, forks);
-        let Some(next) = next_word else {
-            self.b.ins().jump(block, &[child.into()]);
-            return;
-        };
-        let more = self.b.ins().band_imm(path, 63);
-        let end = self.b.create_block();
-        self.b.ins().brif(more, block, &[child.into()], end, &[]);
-        self.b.switch_to_block(end);
-        let off = self.is_off(word, path);
-        self.b.ins().brif(off, again, &[], next, &[child.into()]);
-    }
-
-    /// The same with a look at every path: to `left` with the node whose path the key leaves.
-    fn step_by_step(&mut self, word: Value, block: Block, next_word: Option<Block>, left: Block, ends: Block) {
-        self.b.switch_to_block(block);
-        let node = self.b.block_params(block)[0];
-        let path = self.of_node(node, std::mem::offset_of!(Node, path));
-        let off = self.is_off(word, path);
+        let differ = self.b.ins().bxor(word, path);
+        let differ = self.b.ins().ushr(differ, path);
+        let off = self.b.ins().icmp_imm(IntCC::UnsignedGreaterThan, differ, (1 << STRIDE) - 1);
         let [on, below] = std::array::from_fn(|_| self.b.create_block());
         self.b.ins().brif(off, left, &[node.into()], on, &[]);
 
@@ -145,7 +106,10 @@ impl Fun<'_, '_> {
         self.b.ins().brif(has_child, below, &[], ends, &[node.into(), chunk.into()]);
 
         self.b.switch_to_block(below);
-        let child = self.child(node, forks);
+        let children = self.of_node(node, std::mem::offset_of!(Node, children));
+        let nth = self.b.ins().popcnt(forks);
+        let offset = self.b.ins().imul_imm(nth, size_of::<Node>() as i64);
+        let child = self.b.ins().iadd(children, offset);
         match next_word {
             Some(next) => {
                 let more = self.b.ins().band_imm(path, 63);
@@ -155,21 +119,6 @@ impl Fun<'_, '_> {
                 self.b.ins().jump(block, &[child.into()]);
             }
         }
-    }
-
-    /// Whether a word differs from a path above its chunk.
-    fn is_off(&mut self, word: Value, path: Value) -> Value {
-        let differ = self.b.ins().bxor(word, path);
-        let differ = self.b.ins().ushr(differ, path);
-        self.b.ins().icmp_imm(IntCC::UnsignedGreaterThan, differ, (1 << STRIDE) - 1)
-    }
-
-    /// The child of a node. `forks`: those from the child's chunk on.
-    fn child(&mut self, node: Value, forks: Value) -> Value {
-        let children = self.of_node(node, std::mem::offset_of!(Node, children));
-        let nth = self.b.ins().popcnt(forks);
-        let offset = self.b.ins().imul_imm(nth, size_of::<Node>() as i64);
-        self.b.ins().iadd(children, offset)
     }
 
     /// Takes the answer of a miss to where those of hits go; the answer.
