@@ -21,6 +21,8 @@ from topo.news.settings import Settings
 from topo.switches import REPOSITORY, switch_kind
 
 RESULTS = REPOSITORY / "results"
+TIMES = ("period_s", "before", "after", "ramp_s", "k")
+"""What the runs differ in, of the settings."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5
 """Intervals."""
 
@@ -42,7 +44,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 def _point(one: Planned, kind: str, directory: str, *, sweep: bool = False) -> Point:
     settings = one.settings
-    times = {"period_s": settings.period_s, "before": settings.before, "after": settings.after, "k": settings.k}
+    times = {name: getattr(settings, name) for name in TIMES}
     period = f"T = {settings.period_s:g} s, " if sweep else ""
     return Point(
         f"{one.name}, {period}{settings.before} + {settings.after} intervals, {kind}",
@@ -76,7 +78,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
-    times = {name: parameters[name] for name in ("period_s", "before", "after", "k")}
+    times = {name: parameters[name] for name in TIMES}
     settings = scenario.settle(replace(Settings(), **times))
     static = variant.static_per_s
     if variant.static_from:

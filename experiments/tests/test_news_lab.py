@@ -78,6 +78,8 @@ def test_bmv2_has_its_own_compression(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = {point.parameters["directory"]: point.parameters["k"] for point in EXPERIMENT.points(False)}
     assert factors["news/runs/network-limited/none"] == 2
     assert set(factors.values()) == {2, 4}
+    production = next(one for one in EXPERIMENT.points(False) if one.parameters["variant"] == "production")
+    assert production.parameters["ramp_s"] == 30, "in the seconds of this clock, as on the embedded switch"
 
 
 def measured(points: Sequence[Point]) -> list[Record]:

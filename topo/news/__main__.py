@@ -97,6 +97,7 @@ class Results:
             records.period_s,
             figures(records, records.window()),
             figures(records, records.quiet()),
+            one.settings.ramp_s,
         )
 
     def _progress(self, heading: str, rest: float) -> Callable[[float], None]:

@@ -26,8 +26,8 @@ OVERHEAD_S = 4.0
 """Building the network and taking it down; a run also waits for an interval to begin."""
 COMPRESSION = {"embedded": 8.0, "bmv2": 4.0}
 """k.  At 8 a crowd without control is some 9,000 packets/s, which is all that BMv2 can do here."""
-FULL_LINK = {"embedded": 8.0, "bmv2": 2.0}
-"""k of the run in which nothing keeps the link from filling.  At 4 BMv2 still loses packets before the link does."""
+BMV2_FULL_LINK = 2.0
+"""k where nothing keeps the link from filling: at 4, BMv2 loses packets before the link does."""
 STATIC_BEFORE = 1
 """A static limit learns nothing from the time before the crowd."""
 CALM_BEFORE, CALM_AFTER = 4, 6
@@ -83,6 +83,11 @@ def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
 
 def compressed(one: Planned, kind: str) -> Planned:
     """Return a run at the compression that the switch of this kind can carry."""
-    full_link = one.scenario is NETWORK and one.variant is NONE
-    k = (FULL_LINK if full_link else COMPRESSION)[kind]
-    return replace(one, settings=replace(one.settings, k=k))
+    k = COMPRESSION[kind]
+    settings = one.settings
+    if kind == "bmv2" and one.scenario is NETWORK and one.variant is NONE:
+        k = BMV2_FULL_LINK
+    if one.variant is PRODUCTION:
+        # Its alarm is to come within seconds of this clock: the link fills in as many on every switch.
+        settings = replace(settings, ramp_s=settings.ramp_s * k / COMPRESSION["embedded"])
+    return replace(one, settings=replace(settings, k=k))

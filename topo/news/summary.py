@@ -20,6 +20,7 @@ from topo.news.scenarios import (
     STATIC_SAME,
     VARIANTS,
 )
+from topo.news.settings import Settings
 
 QUIET = "quiet"
 """Not a variant: what the bystanders see before the crowd."""
@@ -30,6 +31,7 @@ AR_OF_SAME, AR_OF_BEST = 0.95, 0.85
 USED_MIN = 0.85
 LATENCY_TIMES = 1.8
 GOODPUT_KEPT = 0.9
+USUAL_RAMP_S = Settings().ramp_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Result:
     """T of the run, compressed."""
     crowd: Figures
     quiet: Figures
+    ramp_s: float = USUAL_RAMP_S
+    """Of the crowd, before compression."""
 
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -159,7 +163,7 @@ def table(results: Results) -> str:
     lines: list[str] = []
     for scenario, by_variant in results.items():
         usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]
-        rows = [_row(_title(name, one.k, usual), one.crowd, one.k) for name, one in by_variant.items()]
+        rows = [_row(_title(name, one, usual), one.crowd, one.k) for name, one in by_variant.items()]
         if NONE.name in by_variant:
             rows.insert(0, _row("before the crowd", by_variant[NONE.name].quiet, by_variant[NONE.name].k))
         cells = [HEADINGS, UNITS, *rows]
@@ -172,8 +176,10 @@ def table(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _title(name: str, k: float, usual: float) -> str:
-    return VARIANTS[name].title if k == usual else f"{VARIANTS[name].title} (k = {k:g})"
+def _title(name: str, one: Result, usual_k: float) -> str:
+    own = [f"k = {one.k:g}"] if one.k != usual_k else []
+    own += [f"ramp of {one.ramp_s:g} s"] if one.ramp_s != USUAL_RAMP_S else []
+    return VARIANTS[name].title + (f" ({', '.join(own)})" if own else "")
 
 
 def _row(title: str, one: Figures, k: float) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from topo.news.__main__ import parse_options
 from topo.news.configuration import controller_config
 from topo.news.measures import Figures
 from topo.news.plan import FAST
-from topo.news.programme import compressed, one_run, programme
+from topo.news.programme import COMPRESSION, compressed, one_run, programme
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, RISING_LOAD, SERVER, STATIC_SAME, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
@@ -62,11 +62,18 @@ def test_the_programme_is_within_its_time() -> None:
             assert names.index(f"{one.scenario.name}/{one.variant.static_from}") < names.index(one.name)
 
 
-def test_only_the_full_link_runs_at_half_the_compression_on_bmv2() -> None:
+def test_bmv2_has_half_the_load_and_a_quarter_of_it_where_the_link_fills() -> None:
     runs = programme(Settings(), quick=False)
     factors = {one.name: compressed(one, "bmv2").settings.k for one in runs}
-    assert factors == {one.name: 2 if one.name == f"{NETWORK.name}/{NONE.name}" else 4 for one in runs}
+    assert factors.pop(f"{NETWORK.name}/{NONE.name}") == 2
+    assert set(factors.values()) == {4}
     assert [compressed(one, "embedded") for one in runs] == runs
+
+
+def test_in_production_mode_the_link_fills_in_the_same_seconds_on_both_switches() -> None:
+    crowd = next(one for one in programme(Settings(), quick=False) if one.variant is PRODUCTION)
+    ramps = {kind: compressed(crowd, kind).settings for kind in COMPRESSION}
+    assert {one.ramp_s / one.k for one in ramps.values()} == {7.5}
 
 
 def test_a_run_at_another_compression_says_so_in_the_table() -> None:
@@ -75,6 +82,14 @@ def test_a_run_at_another_compression_says_so_in_the_table() -> None:
     assert len(marked) == 1
     assert marked[0].startswith("  no control (k = 2) ")
     assert "(k" not in table(RESULTS)
+
+
+def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
+    network = RESULTS[NETWORK.name] | {PRODUCTION.name: replace(RESULTS[NETWORK.name][PRODUCTION.name], ramp_s=30.0)}
+    marked = [line for line in table({NETWORK.name: network}).splitlines() if "ramp" in line]
+    assert len(marked) == 1
+    assert marked[0].startswith("  NEWS, production (ramp of 30 s) ")
+    assert "ramp" not in table(RESULTS)
 
 
 def test_a_run_of_an_hour_is_one() -> None:
