@@ -194,16 +194,11 @@ class NewsView:
                 continue
             own = anybody.get(number)
             limits[number] = split.limit
-            anybody[number] = _bucket(split.rate, split.burst)
+            anybody[number] = Bucket.rounded(split.rate, split.burst)
             if own is not None:
                 # A host with a limit of its own has one bucket, and never more than it was configured.
-                anybody[number] = min(own, _bucket(split.limit, split.burst), key=lambda b: b.rate)
+                anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
-                returning[number] = _bucket(split.returning_rate, split.returning_burst)
+                returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)
         share = self.decision.sample_share if self.decision is not None else 0.0
         return Crowd(dict(numbers), limits, anybody, returning, share)
-
-
-def _bucket(rate: float, burst: float) -> Bucket:
-    """The meters count whole connections."""
-    return Bucket(max(1, round(rate)), max(1, round(burst)))

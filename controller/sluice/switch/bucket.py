@@ -12,6 +12,11 @@ class Bucket:
     rate: int
     burst: int
 
+    @classmethod
+    def rounded(cls, rate: float, burst: float) -> Bucket:
+        """The nearest bucket of whole connections, at least one a second and one at once."""
+        return cls(max(1, round(rate)), max(1, round(burst)))
+
     def is_close(self, other: Bucket) -> bool:
         """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more."""
         return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (
