@@ -79,25 +79,46 @@ def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Ke
     return found
 
 
-def text(records: Sequence[Record], name: str, digits: int = 1, *, scale: float = 1.0, window: str = "crowd") -> str:
-    """Return the mean of a figure over repeated runs."""
-    known = [one.result[window][name] for one in records]
-    return mean_of([scale * value for value in known if value is not None]).text(digits)
+def text(
+    records: Sequence[Record],
+    name: str,
+    digits: int = 1,
+    *,
+    scale: float = 1.0,
+    window: str = "crowd",
+    unit: str = "",
+) -> str:
+    """Return the mean of a figure over repeated runs, and in how many it was measured if not in all."""
+    known = [scale * value for one in records if (value := one.result[window][name]) is not None]
+    mean = mean_of(known).text(digits) + (unit if known else "")
+    return mean if len(known) in (0, len(records)) else f"{mean} in {len(known)} of {len(records)}"
 
 
 def percent(records: Sequence[Record], name: str, digits: int = 0) -> str:
     """Return the mean of a share over repeated runs, in percent."""
-    return text(records, name, digits, scale=100) + " %"
+    return text(records, name, digits, scale=100, unit=" %")
+
+
+def mean(records: Sequence[Record], name: str, window: str = "crowd") -> float:
+    """Return the mean of a figure over those repeated runs in which it was measured; NaN without any."""
+    return mean_of([value for one in records if (value := one.result[window][name]) is not None]).value
+
+
+def detections_s(records: Sequence[Record]) -> list[float]:
+    """Return each run's seconds from the onset to the alarm; infinite where none came."""
+    intervals = [one.result["crowd"]["detected_after_intervals"] for one in records]
+    return [
+        math.inf if count is None else count * one.result["period_s"]
+        for one, count in zip(records, intervals, strict=True)
+    ]
 
 
 def detection(records: Sequence[Record]) -> str:
-    """Return seconds from the onset to the alarm."""
-    known = [
-        one.result["crowd"]["detected_after_intervals"] * one.result["period_s"]
-        for one in records
-        if one.result["crowd"]["detected_after_intervals"] is not None
-    ]
-    return mean_of(known).text(0) if known else "never"
+    """Return seconds from the onset to the alarm, and in how many runs none came."""
+    known = [one for one in detections_s(records) if math.isfinite(one)]
+    never = len(records) - len(known)
+    said = [mean_of(known).text(0)] if known else []
+    return ", ".join([*said, *([f"never in {never} of {len(records)}"] if never else [])])
 
 
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:

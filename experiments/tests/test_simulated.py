@@ -48,6 +48,51 @@ def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
         assert [row[0] for row in one.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
 
 
+def crowd(name: str, seed: int, *, ar_kbps: float | None = 90.0, alarm: float | None = 1 / 3) -> Record:
+    """A run of Table I whose figures are known; the alarm in intervals after the onset."""
+    variant, _, rate = name.partition(" ")
+    parameters = {
+        "variant": "none" if rate else variant,
+        "seed": seed,
+        **({"static_per_s": float(rate)} if rate else {}),
+    }
+    figures = {
+        "admitted_per_s": 100.0,
+        "turned_away": 0.3,
+        "ar_kbps": ar_kbps,
+        "response_loss": 0.3 if variant == "none" else 0.01,
+        "bottleneck_used": 0.9,
+        "detected_after_intervals": alarm,
+    }
+    result = {"crowd": figures, "quiet": {"ar_kbps": 95.0}, "period_s": 60.0}
+    return Record(f"{name} #{seed}", parameters, result, 0.0, 1.0, 0.0)
+
+
+def test_table1_compares_the_alarms_of_repeated_runs() -> None:
+    runs = [crowd(name, seed) for seed in (1, 2, 3) for name in ("none", "news")]
+    alarm = news_table1.report(runs).goals[1]
+    assert alarm.reached and alarm.seen == "20 ± 0"
+    late = [*runs, crowd("news", 4, alarm=4 / 3)]
+    assert news_table1.report(late).goals[1].reached is False
+    never = news_table1.report([*runs, crowd("news", 4, alarm=None)]).goals[1]
+    assert never.reached is False and never.seen == "20 ± 0, never in 1 of 4"
+
+
+def test_table1_holds_news_against_the_best_static_limit() -> None:
+    runs = [crowd("none", 1), crowd("news", 1, ar_kbps=90.0), crowd("static 60", 1, ar_kbps=101.0)]
+    best = news_table1.report([*runs, crowd("static 120", 1, ar_kbps=70.0)]).goals[-1]
+    assert best.reached and best.seen == "90.0 against 101.0 of static 60"
+    assert news_table1.report([*runs, crowd("static 80", 1, ar_kbps=102.0)]).goals[-1].reached is False
+    assert "static" not in news_table1.report(runs[:2]).goals[-1].text, "nothing to hold it against"
+
+
+def test_a_figure_that_some_runs_lack_says_so() -> None:
+    runs = [crowd("news", seed, ar_kbps=None if seed == 3 else 90.0) for seed in (1, 2, 3)]
+    assert simulated.text(runs, "ar_kbps") == "90.0 ± 0.0 in 2 of 3"
+    assert simulated.percent(runs, "turned_away") == "30 ± 0 %"
+    assert simulated.text(runs[2:], "ar_kbps") == "-"
+
+
 def test_points_are_told_apart_by_their_keys() -> None:
     for experiment in (news_table1, news_fig15, news_fig16, sim_scale, sim_unlike, sim_lab):
         for quick in (True, False):
