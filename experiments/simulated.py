@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from experiments.experiment import Point, Record, Values
 from experiments.intervals import mean_of
-from sim.dumbbell import Dumbbell, simulate_dumbbell
+from sim.crowd import CrowdPlan
+from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
 from topo.load.outcomes import Ending
 from topo.news.measures import Records, figures
 from topo.news.scenarios import VARIANTS
@@ -41,6 +42,11 @@ def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any)
 def _dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
     rest = {name: value for name, value in parameters.items() if name != "variant"}
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
+
+
+def planned(one: Point) -> CrowdPlan:
+    """Return what a point simulates."""
+    return plan(_dumbbell(one.parameters))
 
 
 def measure(one: Point) -> Values:

@@ -14,7 +14,9 @@ from experiments import news_fig15, news_fig16, news_table1, sim_lab, sim_scale,
 from experiments.document import rows
 from experiments.experiment import Experiment, Point, Record
 from experiments.store import without_nan
+from sim.clock import Clock
 from sim.demo import READERS, simulate_demo, work_s
+from topo.news.plan import TARGET
 
 SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
 
@@ -91,6 +93,73 @@ def test_a_figure_that_some_runs_lack_says_so() -> None:
     assert simulated.text(runs, "ar_kbps") == "90.0 ± 0.0 in 2 of 3"
     assert simulated.percent(runs, "turned_away") == "30 ± 0 %"
     assert simulated.text(runs[2:], "ar_kbps") == "-"
+
+
+def bystanders(name: str, **changes: float) -> Record:
+    """A run of Fig. 16 whose figures are known."""
+    known = next(one for one in news_fig16.points(False) if one.key == f"{name} #1")
+    base = crowd("news", 1)
+    figures = {
+        **base.result["crowd"],
+        "false_alarms": 0,
+        "bystander_goodput_kbps": 337.0,
+        "goodput_kbps": 4000.0,
+        "finished_per_s": 120.0,
+        **changes,
+    }
+    quiet = {"ar_kbps": 100.0, "bystander_goodput_kbps": 337.0}
+    result = {**base.result, "crowd": figures, "quiet": quiet}
+    return Record(known.key, known.parameters, result, 0.0, 1.0, 0.0)
+
+
+def test_fig16_describes_the_cases_that_were_run() -> None:
+    news = bystanders("FTP bystander, NEWS", admitted_per_s=67.0, bottleneck_used=0.51)
+    none = bystanders("FTP bystander, none", bystander_goodput_kbps=0.0, response_loss=0.58)
+    quick = "\n".join(news_fig16.report([news, none, bystanders("impatient users, NEWS")]).text)
+    assert (
+        "337 kbit/s, more than the paper's 120: 67 requests/s are admitted (Table I: 107), and the link is 51%" in quick
+    )
+    assert "left with 0 kbit/s (paper: 10), as 58% of the packets are lost (Table I: 25%)" in quick
+    assert "Under NEWS AR keeps 90%" in quick
+    assert all(word not in quick for word in ("slow server", "delta", "production"))
+    assert "delta" not in news_fig16.EXPERIMENT.about and "server" not in news_fig16.EXPERIMENT.about
+    full = [
+        bystanders("FTP bystander, production", bystander_goodput_kbps=320.0),
+        bystanders("slow server, buffer of 1,000, none", turned_away=0.1, bottleneck_used=1.0),
+        bystanders("delta 0.05, NEWS", false_alarms=1, ar_kbps=70.0),
+        bystanders("p 20 %, NEWS", detected_after_intervals=4 / 3),
+    ]
+    text = "\n".join(news_fig16.report(full).text)
+    assert "In production mode it keeps 320 kbit/s" in text
+    assert "10% are never connected, the link is 100% full, not as in the paper" in text
+    assert "ask for 417 KB/s" in text
+    assert "between 70 (delta 0.05) and 90 kbit/s (p 20 %). False alarms: delta 0.05." in text
+    assert text.endswith("none: p 20 %.")
+
+
+def test_fig16_has_both_modes_behind_the_runs_there_were() -> None:
+    keys = [one.key for one in news_fig16.points(False)]
+    cases = ("FTP bystander", "impatient users")
+    assert keys[-6:] == [f"{case}, production #{seed}" for seed in (1, 2, 3) for case in cases]
+    assert len(keys) == 3 * (8 + 3) + 6 and "production" not in "".join(keys[:-6])
+
+
+def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> None:
+    by_key = {one.key: one for one in news_fig16.points(False)}
+
+    def news(key: str) -> tuple[float, float]:
+        options = simulated.planned(by_key[key]).config.news
+        assert options is not None
+        return options.tolerance, options.fast_share
+
+    assert news("delta 0.05, NEWS #1") == (0.05, 0.1)
+    assert news("p 20 %, NEWS #1") == (0.1, 0.2)
+    server = simulated.planned(by_key["slow server, buffer of 1,000, NEWS #1"]).servers(Clock())[TARGET]
+    taken = 0
+    while server.syn():
+        server.request(2048, lambda _: None, lambda: True)
+        taken += 1
+    assert taken == 1 + 1001, "one is served, and as with Linux one more waits than the buffer has room for"
 
 
 def test_points_are_told_apart_by_their_keys() -> None:
