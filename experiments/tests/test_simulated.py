@@ -95,6 +95,30 @@ def test_a_figure_that_some_runs_lack_says_so() -> None:
     assert simulated.text(runs[2:], "ar_kbps") == "-"
 
 
+def at_period(period_s: float, **changes: float) -> Record:
+    base = crowd("news", 1)
+    figures = {**base.result["crowd"], "false_alarms": 0, **changes}
+    return replace(base, parameters={"period_s": period_s}, result={**base.result, "crowd": figures})
+
+
+def test_fig15_says_of_each_interval_where_it_agrees() -> None:
+    runs = [
+        at_period(15, response_loss=0.466, ar_kbps=33.8, bottleneck_used=1.0, admitted_per_s=140.2),
+        at_period(60, ar_kbps=98.3),
+        at_period(120, ar_kbps=105.6),
+        at_period(120, ar_kbps=105.6, false_alarms=1),
+    ]
+    text = news_fig15.report(runs).text[-1]
+    assert (
+        "T = 15 s agrees in 34 kbit/s against the best T's 106 (paper: inconsistent); differs in 0.0 false alarms "
+        "a run (paper: some), loss of 46.6% (Table I: 2%; 140 requests/s are admitted and the link is 100% full)."
+    ) in text
+    assert "T = 60 s agrees in 98 kbit/s near the best T's 106 (paper: the best), loss of 1.0% (Table I: 2%)." in text
+    assert (
+        "T = 120 s agrees in loss of 1.0% (Table I: 2%); differs in 0.5 false alarms a run (paper: none), alarm" in text
+    )
+
+
 def bystanders(name: str, **changes: float) -> Record:
     """A run of Fig. 16 whose figures are known."""
     known = next(one for one in news_fig16.points(False) if one.key == f"{name} #1")
