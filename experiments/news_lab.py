@@ -1,4 +1,4 @@
-"""Figs. 19 to 23, Tables II and III of paper 003 in the lab, from the runs of `make news` and `make news-overhead`."""
+"""The figures and tables of paper 003 in the lab, from the runs of `make news` and `make news-overhead`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
 EXPERIMENT = Experiment(
     name="news-lab",
     title="Flash crowds in the lab",
-    source="Paper 003, Figs. 19 to 23, Tables II and III",
+    source="Paper 003, Table I, Figs. 12 to 16, Figs. 19 to 23, Tables II and III",
     about="The paper's testbed (Fig. 17) as a Mininet lab: a bottleneck of 2 Mbit/s, a target, a slow target, a "
     "bystander with a bulk transfer and web requests. The runs are those of `make news` and `make news-overhead`.",
     points=points,
