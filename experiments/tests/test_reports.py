@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +18,12 @@ from experiments.experiment import Experiment, Record
 from experiments.ratios import course
 from experiments.simpool import simulated
 from experiments.store import Store
-from experiments.switchload import switch_sentence
+from experiments.switchload import DOCUMENTED_PER_S, FRAME_BYTES, ceiling_sentence, switch_sentence
 from experiments.variants import VARIANTS
 from topo.apache import HEAVY, WORK
 from topo.downloads import Download
 from topo.plan import SERVER_NAMES, pool_of
+from topo.switches import REPOSITORY
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
 
@@ -196,6 +199,18 @@ def test_the_switch_is_said_to_have_lost_what_it_lost() -> None:
     assert switch_sentence([bad, record({"seconds": 1.0}, 1.0)]).startswith("The switch lost 3 packets of its own")
     assert " 500 packets/s at most" in switch_sentence([bad])
     assert switch_sentence([]) == ""
+
+
+def test_the_ceiling_is_the_benchs_or_the_documented_one(tmp_path: Path) -> None:
+    bench = tmp_path / "switch.json"
+    assert ceiling_sentence(bench) == (
+        f"its ceiling is {DOCUMENTED_PER_S:,} with frames of 1,400 bytes, on the machine of [switch.md](switch.md)"
+    )
+    table = (REPOSITORY / "docs/switch.md").read_text()
+    assert f"| this switch | {FRAME_BYTES} | 100 | 1,000 | 0 | {DOCUMENTED_PER_S:,} |" in table
+    row = {"who": "embedded", "frame": 1400, "servers": 100, "connections": 1000, "entries": 0, "pps": 123456}
+    bench.write_text(json.dumps({"rows": [{**row, "frame": 64, "pps": 1}, {**row, "who": "bmv2", "pps": 2}, row]}))
+    assert ceiling_sentence(bench) == "its ceiling is 123,456 with frames of 1,400 bytes, by `make bench` here"
 
 
 @pytest.mark.parametrize(
