@@ -208,7 +208,10 @@ def test_pools_are_measured_reported_and_drawn() -> None:
     ]
     records = measured(sim_scale.EXPERIMENT, points)
     text = said(sim_scale.EXPERIMENT, records)
-    assert "| 4 | 2 | production |" in text and text.count("\n") == 4, "repeated runs are one row"
+    assert "| 4 | 2 | production, without the second look |" in text and text.count("\n") == 4, (
+        "repeated runs are one row"
+    )
+    assert sim_scale.plan(points[2].parameters).look is None, "or the row's name is wrong"
     assert records[0].result["weight_changes"] == 0
     assert records[0].result["loaded_share"] == pytest.approx(0.25)
 
