@@ -110,6 +110,12 @@ def test_fig6_holds_repeated_runs_of_the_lab_against_the_simulation() -> None:
     report = r_fig6.report([*lab, run("sim", 0.08, 20.0), run("sim", 0.08, 22.0)])
     assert report.goals[0].reached and report.goals[0].seen.startswith("0.050 ± 0.025 in the lab, 0.080")
     assert report.tables[0].rows[0][:2] == ["lab, 3 runs", "20 ± 0"]
+    assert (
+        "Connecting takes longer in the lab (40 ± 0 ms) than simulated (21 ± 13 ms); given up were 0" in report.text[2]
+    )
+    assert report.text[3].startswith("The switch lost 0 packets of its own in all runs")
+    alike = r_fig6.report([*lab, run("sim", 0.08, 39.0)])
+    assert not any("Connecting takes" in text for text in alike.text)
     swinging = [[float(second), 0.3, 0.3, (0.1, 0.5)[second % 2]] for second in range(90)]
     never = record({"where": "lab", "seconds": 90.0}, 40.0, ratios=swinging)
     report = r_fig6.report([*lab, never, run("sim", 0.5, 20.0)])

@@ -16,7 +16,10 @@ from experiments.experiment import Experiment, Point, Record
 from experiments.store import without_nan
 from sim.clock import Clock
 from sim.demo import READERS, simulate_demo, work_s
+from sim.lab import lab_plan
 from topo.news.plan import TARGET
+from topo.news.scenarios import NETWORK, NONE
+from topo.news.settings import Settings
 
 SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
 
@@ -228,6 +231,30 @@ def test_servers_and_requests_that_are_not_alike() -> None:
     assert re.search(r"a small one's ratio ends at 0\.\d\d and a large one's at 0\.\d\d", said_why)
     goals = sim_unlike.EXPERIMENT.report(records).goals
     assert [one.text.partition(":")[0] for one in goals] == list(sim_unlike.CPUS)
+
+
+def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
+    def demo(lab_r_ms: float) -> Record:
+        def figures(r_ms: float) -> dict[str, float]:
+            return {**dict.fromkeys(sim_lab.DEMO_ROWS, 1.0), "equal_ms": 400.0, "r_ms": r_ms}
+
+        sides = {"lab": figures(lab_r_ms), "simulated": [figures(25.0)], "sliced": [figures(29.0)]}
+        return Record("demo #0", {"run": 0}, sides, 0.0, 1.0, 0.0)
+
+    equal, by_r = sim_lab.report([demo(52.0)]).goals
+    assert equal.reached and by_r.reached is False
+    assert by_r.seen == "-52% evenly, -44% in slices"
+    assert sim_lab.report([demo(27.0)]).goals[1].reached
+
+
+def test_repeated_simulations_of_the_labs_crowds_differ() -> None:
+    lab = NETWORK.settle(Settings())
+    drawn = [
+        [(one.time_s, one.size) for one in lab_plan(NETWORK, NONE, sim_lab.reseeded(lab, number)).requests]
+        for number in (0, 1)
+    ]
+    assert drawn[0] == [(one.time_s, one.size) for one in lab_plan(NETWORK, NONE, lab).requests]
+    assert drawn[0] != drawn[1]
 
 
 def test_the_demo_is_simulated_at_the_labs_capacity() -> None:
