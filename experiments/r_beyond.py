@@ -28,6 +28,11 @@ LOAD_S, QUICK_LOAD_S = 120.0, 36.0
 REPETITIONS = 3
 REPAIRED = "repaired after starvation"
 KILLED = "killed"
+FAIR = 1 / len(SERVER_NAMES)
+BACK = 0.28
+"""A ratio from which on a server is back at its share."""
+STARVED = FAIR / 2
+"""A ratio below which a server counts as starved."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -106,6 +111,34 @@ def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
     ]
 
 
+def _why(records: Sequence[Record]) -> str:
+    """Say, of the repaired server, whether it was starved at all, and how far it came where it is not back."""
+    said: list[str] = []
+    for mode in ("paper", "production"):
+        runs = _of(records, REPAIRED, mode)
+        if not runs:
+            continue
+        before, end = (mean_of([read(one) for one in runs]).value for read in (_before, _at_end))
+        if before >= STARVED:
+            said.append(
+                f"In {mode} mode the server was hardly starved when it was repaired: its ratio was {before:.3f}, more "
+                f"than half of its share of {FAIR:.3f}."
+            )
+        if mode == "production" and end < BACK:
+            left = runs[0].parameters["seconds"] - runs[0].result["at_s"]
+            gained = end - before
+            pace = (
+                f"at that pace it needs {(BACK - end) / gained * left:.0f} s more"
+                if gained > 0
+                else "it did not rise at all"
+            )
+            said.append(
+                f"In production mode it was not back after the {left:.0f} s that were left: from {before:.3f} to "
+                f"{end:.3f}, {pace}. Ratios go back a part each period, and only while no R is large."
+            )
+    return " ".join(said)
+
+
 def report(records: Sequence[Record]) -> Report:
     """The ratios before and at the end, and what was broken."""
     goals: list[Goal] = []
@@ -116,7 +149,7 @@ def report(records: Sequence[Record]) -> Report:
             goals.append(
                 Goal(
                     f"repaired server, {mode} mode: {'back at its share' if recovers else 'stays starved'}",
-                    (ratio.value >= 0.28) is recovers,
+                    (ratio.value >= BACK) is recovers,
                     f"ratio {ratio.text(3)} at the end",
                 )
             )
@@ -135,6 +168,7 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
             "requests/s. Means with 95 % intervals where there are several runs.",
+            _why(records),
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
     )

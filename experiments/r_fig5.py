@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
+from experiments.ratios import course
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import ALTERNATIVES, EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S
 from experiments.webpool import pool, total
@@ -75,13 +76,18 @@ def _table(records: Sequence[Record], kind: str, figure: str, what: str) -> Tabl
     return Table([what, *(f"{rate:g}/s" for rate in rates)], rows)
 
 
-def _quarter(records: Sequence[Record]) -> Goal:
-    rates = sorted({one.parameters["rate_per_s"] for one in records})
+def _shares(records: Sequence[Record], above_ms: float = 0.0) -> dict[float, float]:
+    """Paper mode's mean connect time in parts of an equal split's, by rate, where that is above a time."""
     shares: dict[float, float] = {}
-    for rate in rates:
-        equal = figure_of(records, EQUAL.name, rate, "connect", "mean_ms").value
-        if equal > HURTS_MS:
-            shares[rate] = figure_of(records, PAPER.name, rate, "connect", "mean_ms").value / equal
+    for rate in sorted({one.parameters["rate_per_s"] for one in records}):
+        equal, paper = (figure_of(records, name, rate, "connect", "mean_ms").value for name in (EQUAL.name, PAPER.name))
+        if equal > above_ms and not math.isnan(paper):
+            shares[rate] = paper / equal
+    return shares
+
+
+def _quarter(records: Sequence[Record]) -> Goal:
+    shares = _shares(records, HURTS_MS)
     seen = ", ".join(f"{share:.0%} at {rate:g}/s" for rate, share in shares.items())
     return Goal(
         "paper mode at most a quarter of equal split in mean connect time, wherever that exceeds 100 ms",
@@ -107,6 +113,44 @@ def _at_or_below(records: Sequence[Record], figure: str, what: str) -> Goal:
         f"production mode at or below every alternative, {what} of the whole transfer",
         not misses if told else None,
         "; ".join(misses) or ("everywhere" if told else "-"),
+    )
+
+
+def _paper(records: Sequence[Record]) -> str:
+    """Say what the paper's figure shows and whether it is so here; where the quarter is missed, what settling cost."""
+    shares = _shares(records)
+    if not shares:
+        return ""
+    below = sum(share < 1 for share in shares.values())
+    said = [
+        "The paper's Fig. 5 has the connect time shorter by its method than by an equal split (means of 15 "
+        "measurements a rate; the text gives no numbers, so the quarter is this project's own goal). Here paper mode "
+        f"is below equal split at {below} of {len(shares)} rates."
+    ]
+    for rate, share in _shares(records, HURTS_MS).items():
+        if share > SHARE_OF_EQUAL and (settling := _settling(records, rate)):
+            said.append(settling)
+    return " ".join(said)
+
+
+def _settling(records: Sequence[Record], rate: float) -> str:
+    """Say how much of paper mode's runs at a rate the loaded server's ratio took to settle."""
+    runs = [
+        one
+        for one in records
+        if (one.parameters["variant"], one.parameters["rate_per_s"]) == (PAPER.name, rate) and one.result.get("ratios")
+    ]
+    if not runs:
+        return ""
+    seconds = runs[0].parameters["seconds"]
+    loaded = [[row for row in one.result["ratios"] if row[0] <= seconds] for one in runs]
+    settled = [min(seconds, course([row[0] for row in rows], [row[-1] for row in rows]).settled_s) for rows in loaded]
+    took = mean_of(settled)
+    share = took.value / seconds
+    whose = "most of what is measured there is settling" if share > 0.5 else "settling is the lesser part of it"
+    return (
+        f"At {rate:g}/s it misses the quarter; the loaded server's ratio took {took.text(0)} of {seconds:g} s to "
+        f"settle ({share:.0%} of the run): {whose}."
     )
 
 
@@ -152,6 +196,7 @@ def report(records: Sequence[Record]) -> Report:
             f"after {GIVEN_UP_S:g} s counts as that. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, Delta = 0.1, from "
             "equal ratios on: the first seconds, while R settles, are part of every run. A proxy answers the handshake "
             "itself, so proxies are held against whole transfers.",
+            _paper(records),
             _why(records),
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],

@@ -60,6 +60,18 @@ def test_fig5_names_the_alternatives_that_are_better() -> None:
     assert mean.reached and p99.reached
 
 
+def test_fig5_says_what_settling_cost_where_the_quarter_is_missed() -> None:
+    def run(settled_s: int, paper_ms: float) -> str:
+        ratios = [[float(second), 0.3, 0.3, 0.33 if second < settled_s else 0.05] for second in range(20)]
+        records = five(dict.fromkeys(VARIANTS, 50.0) | {"equal": 400.0, "paper": paper_ms})
+        records = [replace(one, result={**one.result, "ratios": ratios}) for one in records]
+        return r_fig5.report(records).text[1]
+
+    assert "paper mode is below equal split at 1 of 1 rates" in run(13, 90.0) and "misses" not in run(13, 90.0)
+    assert "took 13 of 20 s to settle (65% of the run): most of what is measured there is settling" in run(13, 120.0)
+    assert "4 of 20 s to settle (20% of the run): settling is the lesser part of it" in run(4, 120.0)
+
+
 def test_fig5_cannot_tell_without_alternatives_or_overload() -> None:
     quarter, mean, _ = r_fig5.report(five({"equal": 40.0, "paper": 30.0, "production": 20.0})).goals
     assert quarter.reached is None and mean.reached is None
@@ -138,6 +150,17 @@ def test_beyond_tells_who_recovers() -> None:
     r_beyond.EXPERIMENT.draw(records, Figure())
 
 
+def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> None:
+    def run(mode: str, before: float, end: float) -> Record:
+        ratios = [[float(second), 0.3, 0.3, before if second <= 20 else end] for second in range(60)]
+        return record({"case": r_beyond.REPAIRED, "mode": mode, "seconds": 60.0}, 10.0, ratios=ratios, at_s=20.0)
+
+    text = r_beyond.report([run("paper", 0.18, 0.045), run("production", 0.145, 0.245)]).text[1]
+    assert "In paper mode the server was hardly starved when it was repaired: its ratio was 0.180" in text
+    assert "after the 40 s that were left: from 0.145 to 0.245, at that pace it needs 14 s more" in text
+    assert r_beyond.report([run("paper", 0.02, 0.02), run("production", 0.02, 0.33)]).text[1] == ""
+
+
 def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:
     return [
         record({"case": case, "variant": name, "seconds": 15.0}, mean, cost_ms=2.0, asked=0.7)
@@ -153,6 +176,16 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
     assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn"
     assert [len(table.rows) for table in report.tables] == [len(r_unlike.COMPARED)] * 2
     assert r_unlike.report(unlike({"production": 1.0})).goals[0].reached is None, "nothing to hold it against"
+
+
+def test_unlike_says_that_it_is_an_overload_and_why_it_misses() -> None:
+    means = dict.fromkeys(r_unlike.COMPARED, 50.0) | {"production": 60.0}
+    over = [replace(one, result={**one.result, "asked": 1.28}) for one in unlike(means)]
+    text = "\n".join(r_unlike.report(over).text)
+    assert "The case of requests of unlike cost asks for 128% of the CPU time there is: it is an overload." in text
+    assert "Why production mode is behind" in text
+    calm = "\n".join(r_unlike.report(unlike(means | {"production": 40.0})).text)
+    assert "overload" not in calm and "Why" not in calm
 
 
 def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:

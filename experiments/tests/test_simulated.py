@@ -247,8 +247,29 @@ def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
     assert sim_lab.report([demo(27.0)]).goals[1].reached
 
 
-def test_repeated_simulations_of_the_labs_crowds_differ() -> None:
+def test_repeated_simulations_of_the_labs_crowds_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+
+    def there(run: object, kind: str, directory: object) -> bool:
+        del run, kind, directory
+        return True
+
+    def read(records: object) -> dict[str, float]:
+        del records
+        return {}
+
+    def simulate(scenario: object, variant: object, settings: Settings) -> None:
+        del scenario, variant
+        seeds.append(settings.seed)
+
+    monkeypatch.setattr(sim_lab, "is_done", there)
+    monkeypatch.setattr(sim_lab, "read_records", read)
+    monkeypatch.setattr(sim_lab, "_crowd_figures", read)
+    monkeypatch.setattr(sim_lab, "simulate_lab", simulate)
+    for number in (0, 1):
+        sim_lab.crowd("none", number)
     lab = NETWORK.settle(Settings())
+    assert seeds == [lab.seed, lab.seed + 1]
     drawn = [
         [(one.time_s, one.size) for one in lab_plan(NETWORK, NONE, sim_lab.reseeded(lab, number)).requests]
         for number in (0, 1)
