@@ -27,11 +27,11 @@ help: ## this list
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt; SCENARIO=... runs one flash crowd (docs/news.md)
+lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/news.md)
 ifdef SCENARIO
 	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour)
 else
-	@$(BIN)/python -m topo.lab
+	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD))
 endif
 
 news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes up to 10

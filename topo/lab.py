@@ -1,22 +1,27 @@
 """The lab with Mininet's prompt: the same network as the demo's, the controller running.
 
-`python -m topo.lab` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+`python -m topo.lab [--record FILE.pcap]` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
 """
 
 from __future__ import annotations
 
+import argparse
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from topo.apache import PAGE
+from topo.controller import CONFIGURATION
 from topo.errors import LabError
 from topo.httperf import Httperf, Load
 from topo.interrupts import Interrupted, interruptible
 from topo.mn import CLI
 from topo.network import Lab
 from topo.plan import SERVER_NAMES, Balance
+from topo.record import Recorder
 from topo.switches import switch_kind
 
 BALANCE = Balance("production", 2.0, 10.0)
@@ -41,6 +46,48 @@ def parse_load(line: str) -> Load:
     if not (0 < rate <= 10_000 and 0 < seconds <= 3600):
         raise LabError("load: RATE is above 0 and at most 10,000 per second, SECONDS at most 3,600")
     return Load(rate, seconds)
+
+
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m topo.lab", description="The lab with Mininet's prompt.")
+    parser.add_argument(
+        "--record",
+        type=_capture_file,
+        metavar="FILE.pcap",
+        help="record all of the switch's ports, for `sluice replay`; configuration and decisions go beside it",
+    )
+    return parser.parse_args(arguments)
+
+
+def _capture_file(text: str) -> Path:
+    path = Path(text)
+    if path.suffix != ".pcap":
+        raise argparse.ArgumentTypeError(f"{text} does not end in .pcap; .yaml and .jsonl of that name go beside it")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no directory {path.parent}")
+    return path
+
+
+def record(lab: Lab, capture: Path) -> None:
+    """Record a lab from now to its end; at the end, copy its configuration and the controller's decisions beside it.
+
+    From the beginning of the lab on: what the controller decides follows from everything before.
+    """
+    recorder = Recorder(lab.switch.pid, capture)
+
+    def end() -> None:
+        try:
+            shutil.copy(lab.directory / CONFIGURATION, capture.with_suffix(".yaml"))
+            shutil.copy(lab.controller.trace, capture.with_suffix(".jsonl"))
+            recorder.stop()
+        finally:
+            recorder.close()
+        print(
+            f"sluice replay {capture} --config {capture.with_suffix('.yaml')} --trace {capture.with_suffix('.jsonl')}"
+        )
+
+    lab.at_end(end)
 
 
 class LabCLI(CLI):
@@ -106,14 +153,16 @@ class LabCLI(CLI):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
-    del arguments
+    options = parse_options(arguments)
     # Ctrl-C at the prompt ends a command, not the lab; before the prompt it ends the lab (KeyboardInterrupt).
     with interruptible((signal.SIGTERM, signal.SIGHUP)):
         try:
             with Lab(switch_kind(), BALANCE) as lab:
+                if options.record is not None:
+                    record(lab, options.record)
                 print(HINT, flush=True)
                 LabCLI(lab)
-        except LabError as error:
+        except (LabError, OSError) as error:
             print(f"sluice lab: {error}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:
