@@ -16,9 +16,15 @@ from experiments.progress import Progress
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
 from experiments.runner import measure, missing, write
 from experiments.store import Store, StoreError
+from topo.switches import REPOSITORY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def test_the_readme_names_the_command_and_where_its_results_are() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    assert "`make experiments`" in readme and "(docs/results.md)" in readme
 
 
 class Interruption(Exception):
