@@ -14,7 +14,8 @@ HEADING = """\
 # Results
 
 What `make experiments` measured, made by it from `results/experiments`; `make experiments FIG=r-fig5` makes one section
-anew, `QUICK=1` the short form.
+anew, `QUICK=1` the short form. What stands in brackets behind a form is a note of whoever ran it
+(`results/experiments/<name>/note.txt`).
 """
 
 MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->\n", re.DOTALL)
@@ -30,7 +31,8 @@ def rows(table: Table) -> str:
 def section(experiment: Experiment, form: str, report: Report, store: Store) -> str:
     """Return the section of an experiment."""
     parts = [f"## {experiment.title}", f"*{experiment.source}.* {experiment.about}"]
-    parts.append(f"Run as `make experiments FIG={experiment.name}`, {form}, on {store.machine.sentence()}.")
+    how = f"{form} ({store.note})" if store.note else form
+    parts.append(f"Run as `make experiments FIG={experiment.name}`, {how}, on {store.machine.sentence()}.")
     parts.append(f"![{experiment.title}](results/{experiment.name}.svg)")
     parts += [rows(table) for table in report.tables]
     if report.goals:

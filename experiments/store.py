@@ -44,6 +44,12 @@ class Store:
         """The machine of the runs; this one while there is none."""
         return self._machine or this_machine()
 
+    @property
+    def note(self) -> str:
+        """What somebody wrote of the runs into `note.txt` beside them: what the records do not tell; "" if nothing."""
+        file = self.directory / "note.txt"
+        return " ".join(file.read_text().split()) if file.exists() else ""
+
     def has(self, point: Point) -> bool:
         """Say whether a point was measured, with these parameters."""
         known = self._records.get(point.key)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from experiments.document import write_document
+from experiments.document import section, write_document
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.progress import Progress
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 def test_the_readme_names_the_command_and_where_its_results_are() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     assert "`make experiments`" in readme and "(docs/results.md)" in readme
+
+
+def test_a_note_on_the_runs_is_in_their_section(tmp_path: Path) -> None:
+    experiment = doubling([])
+    store = Store(tmp_path, experiment.name)
+    report = Report([])
+    assert "FIG=doubling`, quick, on" in section(experiment, "quick", report, store)
+    store.directory.mkdir()
+    (store.directory / "note.txt").write_text("compilers ran\nbeside it\n")
+    assert "FIG=doubling`, quick (compilers ran beside it), on" in section(experiment, "quick", report, store)
 
 
 class Interruption(Exception):
