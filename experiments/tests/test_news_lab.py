@@ -105,6 +105,13 @@ def test_the_report_sets_the_papers_numbers_beside_its_own() -> None:
         by_text["Table II"].text,
     ]
     assert report.goals[-1].seen == "at 128 s"
+    said = "\n".join(report.text)
+    assert (
+        "Fig. 19: agrees" in said and "Figs. 12 and 20: does not (0 and 0/s), Table I, Figs. 14 and 21: agrees" in said
+    )
+    assert "without control AR falls to 20% of what it was (Fig. 19: 50%), at a loss of 41% (60 %)" in said
+    assert "rises 50.0 times" not in said, "half of the paper's or more is no difference"
+    assert "the loosest static limit loses 41% (Table I, 120 per second: 2%)" in said
     figure = Figure()
     EXPERIMENT.draw(measured(EXPERIMENT.points(False)), figure)
     network, requests, server, _ = figure.axes
