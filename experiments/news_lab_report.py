@@ -41,6 +41,7 @@ PAPER_LATENCY_S = {
 }
 """Table III: mean and median."""
 CURVES = (NONE.name, NEWS.name, HOT_SPOT.name, PRODUCTION.name)
+LEAST_DRAWN_PER_S = 10.0
 PAPER_MEMORY = "3 -> 10-12"
 """MB, whatever T is (section 8.5.2)."""
 MAPPING = (
@@ -360,8 +361,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     for axes, scenario in ((upper_left, NETWORK), (lower_left, SERVER)):
         for one in crowds:
             if one.parameters["scenario"] == scenario.name and one.parameters["variant"] in CURVES:
-                title = VARIANTS[one.parameters["variant"]].title
-                axes.plot(*_curve(one, simulated.AR, 1e-3), lw=0.8, label=title)
+                variant = VARIANTS[one.parameters["variant"]]
+                # Production mode decides so often that its curve would hide the others.
+                style: dict[str, float] = {"alpha": 0.4, "zorder": 1} if variant is PRODUCTION else {}
+                axes.plot(*_curve(one, simulated.AR, 1e-3), lw=0.8, label=variant.title, **style)
         axes.set_ylabel(f"AR, kbit/s, {scenario.name}", fontsize="x-small")
     for number, name in enumerate(CURVES):
         for one in network:
@@ -371,6 +374,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
                 upper_right.plot(*_curve(one, simulated.OFFERED), ":", color=f"C{number}", lw=0.8)
     upper_right.set_ylabel("requests/s: admitted, offered (dotted)", fontsize="x-small")
     upper_right.set_yscale("log")
+    upper_right.set_ylim(bottom=LEAST_DRAWN_PER_S)
     bars = [(VARIANTS[one.parameters["variant"]].title, _rate(one, "ar_kbps"), "C0") for one in network]
     bars += [(f"T = {one.parameters['period_s']:g} s", _rate(one, "ar_kbps"), "C1") for one in sweep]
     right.barh([title for title, _, _ in bars], [ar for _, ar, _ in bars], color=[colour for _, _, colour in bars])
