@@ -9,7 +9,7 @@ from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
-from sluice.news import Decision, FlowCollector, News, NewsMode, Observation, Requests, Split, Splitter, Target
+from sluice.news import Decision, FlowCollector, News, Observation, Requests, Split, Splitter, Target
 from sluice.news.sentence import dotted
 from sluice.switch.bucket import Bucket
 from sluice.switch.destinations import UNLISTED, read_requests
@@ -134,7 +134,7 @@ class NewsView:
     @property
     def freeze(self) -> bool:
         """The weights are to stay as they are."""
-        return self.decision is not None and self.decision.freeze and self.config.mode is NewsMode.PRODUCTION
+        return self.decision is not None and self.decision.freeze
 
     def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""

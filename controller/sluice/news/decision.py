@@ -52,8 +52,6 @@ class Decision:
     """``limits`` differs from the last decision's: only then is anything to be written."""
     sample_share: float
     """Part of the packets towards servers to be sampled; 0 is off."""
-    freeze: bool
-    """The weights are to stay as they are."""
     hot_spot: int | None
     """The destination the crowd is after, once it is known; may be known before it can be limited."""
     measurement: Measurement
@@ -64,6 +62,11 @@ class Decision:
     up_score: int
     down_score: int
     sentence: str
+
+    @property
+    def freeze(self) -> bool:
+        """The weights are to stay as they are."""
+        return self.verdict.freeze
 
     @property
     def limit(self) -> Limit | None:

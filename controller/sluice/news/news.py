@@ -259,7 +259,8 @@ class News:
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target = self._of_target(interval)
         binds = self.rate is not None and target.refused_share > self._options.production.binding_share
-        self._verdict = judge(self._ledger.sums, self._balance, crowd=detection.alarm or binds, slower=detection.slower)
+        verdict = judge(self._ledger.sums, self._balance, crowd=detection.alarm or binds, slower=detection.slower)
+        self._verdict = verdict if self._in_production else replace(verdict, freeze=False)
         return self._publish(
             Decision(
                 time_s=now,
@@ -267,7 +268,6 @@ class News:
                 limits={},
                 changed=False,
                 sample_share=self._options.sample_share if detection.alarm and self._options.identify else 0.0,
-                freeze=self._verdict.freeze,
                 hot_spot=None,
                 measurement=measured,
                 detection=detection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 
 from .limit import Limit
@@ -34,18 +34,23 @@ def sentence(
         if limit is None
         else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
     )
-    servers = ", ".join(server_name(server) for server in verdict.servers)
+    servers, one = _listed([server_name(server) for server in verdict.servers]), len(verdict.servers) == 1
+    frozen = "; the weights are frozen" if verdict.freeze else ""
     match verdict.cause:
         case Cause.CROWD:
-            worst = f"; {servers} answers worse than the others" if verdict.servers else ""
-            frozen = "; the weights are frozen" if verdict.freeze else ""
+            worst = f"; {servers} {'answers' if one else 'answer'} worse than the others" if verdict.servers else ""
             return f"Flash crowd at {where}: {numbers}{worst}{frozen}."
         case Cause.FLOOD:
             limited = f" ({where}: {numbers})" if limit is not None else ""
-            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}; the weights are frozen."
+            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}{frozen}."
         case Cause.SICK:
-            return f"Sick server: {servers} leaves connection requests unanswered; there is no crowd."
+            who = f"Sick server: {servers} leaves" if one else f"Sick servers: {servers} leave"
+            return f"{who} connection requests unanswered; there is no crowd{frozen}."
         case Cause.NORMAL:
             kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
             fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"
             return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -30,7 +30,7 @@ class Verdict:
     servers: tuple[int, ...] = ()
     """Servers that answer worse than the others, also in a crowd."""
     freeze: bool = False
-    """The weights are to stay: the cause is no single server, so R's differences are noise."""
+    """The weights are to stay: no single server is the cause, so R's differences are noise. In production mode only."""
 
 
 def judge(
