@@ -12,8 +12,7 @@ from fakeswitch import Memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sluice.loops.news import METERS, TABLES
-from sluice.names import Register
+from sluice.names import Meter, Register, Table
 from sluice.news import Cause
 from virtual import FAST_BPS, Run, Switch
 
@@ -98,33 +97,40 @@ def test_writes_only_what_changes() -> None:
     assert len(run.switch.writes) < 200
 
 
-@settings(max_examples=15)
+FOR_NEW_CONNECTIONS = {Table.DESTINATIONS, Table.SAMPLING, Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT}
+"""Stage destinations with its meters is for SYNs only; sampling looks at packets and changes none."""
+
+
+@settings(max_examples=20, deadline=None)
 @given(
     steps=st.lists(
-        st.tuples(st.integers(0, 400), st.integers(0, 400), st.floats(0, 2 * FAST_BPS)), min_size=8, max_size=12
+        st.tuples(st.integers(0, 400), st.integers(0, 400), st.floats(0, 2 * FAST_BPS)), min_size=6, max_size=8
     ),
-    mode=st.sampled_from(["paper, period_s: 3", "production"]),
+    mode=st.sampled_from(["paper, period_s: 3", "production", "static, period_s: 3"]),
+    identify=st.booleans(),
 )
 def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_are_limited(
-    steps: list[tuple[int, int, float]], mode: str
+    steps: list[tuple[int, int, float]], mode: str, identify: bool
 ) -> None:
     def now(time: float) -> tuple[int, int, float]:
         return steps[min(int(time / 5), len(steps) - 1)]
 
     run = Run(
-        f"{{mode: {mode}, limit_min: 5, limit_max: 150}}",
+        f"{{mode: {mode}, identify: {str(identify).lower()}, limit_min: 5, limit_max: 150}}",
         lambda t: {WEB: now(t)[0], HOST: now(t)[1]},
         response=lambda t: now(t)[2],
-    ).until(5 * len(steps))
+    )
+    run.until(5 * len(steps))
     for written in run.switch.writes:
         assert all(5 <= limit <= 150 for limit in written.limits.values())
         assert written.anybody.keys() == written.limits.keys()
+        assert not (mode.startswith("static") and written.limits)
         for number, limit in written.limits.items():
             second = written.returning.get(number)
             assert 1 <= written.anybody[number].rate <= limit + 1
             assert written.anybody[number].rate + (second.rate if second else 0) <= 1.25 * limit + 2
-    # Stage destinations, which these belong to, is for SYNs only.
-    assert run.switch.touched == TABLES | METERS
+    assert run.switch.touched().keys() <= FOR_NEW_CONNECTIONS
+    assert run.switch.established() == run.established
 
 
 def test_slow_readings_do_not_stretch_the_intervals() -> None:

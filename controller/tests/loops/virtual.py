@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import IPv4Address
 from typing import Any, cast
 
 import numpy as np
 from configs import web
 from fakeswitch import Memory
+from finsy.proto import p4r
 from sluice.configload import parse
 from sluice.loops import news
 from sluice.loops.link import Link
 from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
 from sluice.loops.world import World
-from sluice.names import RATE_TICK_US, SAMPLES, Meter, Register, Table
+from sluice.names import RATE_TICK_US, SAMPLES, Meter, PinState, Register, Table
 from sluice.news import Decision
+from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
 from sluice.switch.rates import step_time
+from sluice.switch.reconcile import Found, reconcile
+from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
 from sluice.switch.targets.units import STEPS
 
@@ -77,28 +82,83 @@ class Tokens:
         return admitted
 
 
+@cache
+def program() -> pipeline.Pipeline:
+    """The program that the switch runs."""
+    return pipeline.load()
+
+
+@dataclass
+class Updates:
+    """What a session is to the reconciler: it keeps what is written, and when."""
+
+    written: list[tuple[float, p4r.Update]] = field(default_factory=list[tuple[float, p4r.Update]])
+    address: str = "virtual"
+    pipeline: pipeline.Pipeline = field(default_factory=program)
+
+    @property
+    def target(self) -> object:
+        return self.pipeline.target
+
+    async def write(self, updates: Sequence[p4r.Update]) -> None:
+        self.written += [(asyncio.get_running_loop().time(), update) for update in updates]
+
+
+PINS = {
+    Register.PIN_KEY_1: {7: 0xA1_0000_0001, 9: 0xA2_0000_0001},
+    Register.PIN_SERVER_1: {7: 1, 9: 2},
+    Register.PIN_STATE_1: {7: int(PinState.ESTABLISHED), 9: int(PinState.ESTABLISHED)},
+}
+"""Connections that were established before anything else: one to each server."""
+
+
 @dataclass
 class Switch:
     """The stages that flash-crowd control reads and sets, one tick at a time; it is the controller's link too."""
 
     registers: Memory = field(default_factory=Memory)
+    updates: Updates = field(default_factory=Updates)
     crowd: Crowd = field(default_factory=Crowd)
     writes: list[Crowd] = field(default_factory=list[Crowd])
-    touched: set[Table | Meter] = field(default_factory=set[Table | Meter])
     anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     clock: int = 1 << 24
     step: int = 0
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
+    def __post_init__(self) -> None:
+        self.held = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        for register, cells in PINS.items():
+            self.registers.cells[register].update(cells)
+
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
-        self.touched |= {*(tables or ()), *meters}
-        changed = state.crowd != self.crowd
-        if changed:
+        many = await reconcile(cast(Session, self.updates), self.held, state, tables, meters)
+        if state.crowd != self.crowd:
             self.crowd = state.crowd
             self.writes.append(state.crowd)
-        for number in {*self.anybody, *state.crowd.anybody}:
-            self.anybody.setdefault(number, Tokens()).write(state.crowd.anybody.get(number))
-        return int(changed)
+        anybody = self.held.meters[Meter.DESTINATION_LIMIT]
+        for number in {*self.anybody, *anybody}:
+            self.anybody.setdefault(number, Tokens()).write(anybody.get(number))
+        return many
+
+    def touched(self) -> dict[Table | Meter, list[float]]:
+        """When tables and meters were written to, after the beginning."""
+        schema, moments = self.updates.pipeline.schema, dict[Table | Meter, list[float]]()
+        names = {schema.tables[table].id: table for table in Table} | {schema.meters[m].id: m for m in Meter}
+        for time_s, update in self.updates.written:
+            number = update.entity.table_entry.table_id or update.entity.meter_entry.meter_id
+            moments.setdefault(names[number], []).append(time_s)
+        return moments
+
+    def established(self) -> list[tuple[int, int, int, bytes]]:
+        """What a packet of each established connection meets: key, server and state of its pin, its server's entry."""
+        number = self.updates.pipeline.schema.tables[Table.SERVERS].id
+        servers = {
+            int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()
+            for entry in self.held.entries.values()
+            if entry.table_id == number
+        }
+        keys, pinned, states = (self.registers.cells[register] for register in PINS)
+        return [(key, pinned[slot], states[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
 
     def count(self, register: Register, index: int, more: int) -> None:
         cells = self.registers.cells[register]
@@ -149,6 +209,8 @@ class Run:
         self.world = World.of(parse(web(more=f"news: {self.options}")))
         assert self.world.news is not None
         self.view: NewsView = self.world.news
+        self.established: list[tuple[int, int, int, bytes]] = []
+        """Connections of before the run, as the switch treated them then."""
 
     def until(self, end_s: float) -> Run:
         """Run from zero in virtual time."""
@@ -159,6 +221,8 @@ class Run:
         loop = asyncio.get_running_loop()
         self.switch.step = step_time(self.view.config.rate_window_s)
         await self.switch.apply(self.world.state())
+        self.switch.updates.written.clear()
+        self.established = self.switch.established()
         link = cast(Link, self.switch)
         control = asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))
         while loop.time() < end_s and not control.done():
