@@ -50,6 +50,19 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
     assert last.sentence.startswith(f"Flash crowd at {run.view.name(int(IPv4Address(target)))}: limit ")
 
 
+@pytest.mark.parametrize(("mode", "frozen"), [("production", True), ("paper, period_s: 4", False)])
+def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: bool) -> None:
+    """Both servers leave as many requests unanswered: what R sees of a difference is chance."""
+    options = f"{{mode: {mode}, production: {{baseline_s: 20}}}}"
+    run = Run(options, crowd(WEB), unanswered=lambda now: 0.15 if now >= ONSET else 0.0).until(ONSET + 40)
+    crowded = [d.time_s for d in run.decisions if d.verdict.cause is Cause.CROWD]
+    assert crowded and crowded[-1] - crowded[0] > 25
+    assert any(d.freeze for d in run.decisions) == frozen
+    moved = run.switch.touched().get(Table.CHOOSE, [])
+    moved = [time for time in moved if crowded[0] < time <= crowded[-1]]
+    assert bool(moved) != frozen
+
+
 def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     run = Run(PRODUCTION, crowd(STRANGER)).until(ONSET + 120)
     assert any(crowd.limits for crowd in run.switch.writes)

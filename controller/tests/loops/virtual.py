@@ -16,9 +16,11 @@ from fakeswitch import Memory
 from finsy.proto import p4r
 from sluice.configload import parse
 from sluice.loops import news
+from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
+from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import RATE_TICK_US, SAMPLES, Meter, PinState, Register, Table
 from sluice.news import Decision
@@ -178,6 +180,14 @@ class Switch:
             cells[Register.SAMPLE_NEXT][0] = (end + 1) % (1 << 32)
         return admitted
 
+    def handshakes(self, many: int, servers: Sequence[int], lost: float) -> None:
+        """SYNs go to the servers in equal parts; what is not lost is answered and completed."""
+        for server, syns in zip(servers, self.random.multinomial(many, [1 / len(servers)] * len(servers)), strict=True):
+            answered = int(self.random.binomial(syns, 1 - lost))
+            self.count(Register.LEDGER_SYN, server, int(syns))
+            self.count(Register.LEDGER_SYNACK, server, answered)
+            self.count(Register.LEDGER_COMPLETED, server, answered)
+
     def flows(self, bps: float) -> None:
         """Responses of about this rate had packets."""
         self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
@@ -202,11 +212,14 @@ class Run:
     capacity: float = 60.0
     response: Callable[[float], float] | None = None
     """Response rate at a time in bit/s; left out: what the link leaves of FAST_BPS."""
+    unanswered: Callable[[float], float] | None = None
+    """Part of the connection requests to the service that no server answers, by chance, at a time; where given, R
+    decides the weights every second."""
     switch: Switch = field(default_factory=Switch)
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
-        self.world = World.of(parse(web(more=f"news: {self.options}")))
+        self.world = World.of(parse(web(more=f"news: {self.options}", period_s=1, window_s=4)))
         assert self.world.news is not None
         self.view: NewsView = self.world.news
         self.established: list[tuple[int, int, int, bytes]] = []
@@ -224,19 +237,26 @@ class Run:
         self.switch.updates.written.clear()
         self.established = self.switch.established()
         link = cast(Link, self.switch)
-        control = asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))
-        while loop.time() < end_s and not control.done():
-            admitted = sum(
-                self.switch.requests(destination, int(self.switch.random.poisson(rate * TICK_S)))
+        tasks = [asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))]
+        (service,) = self.world.plan.services
+        if self.unanswered:
+            tasks.append(asyncio.create_task(balance(self.world, link, service, Trace(None))))
+        while loop.time() < end_s and not any(task.done() for task in tasks):
+            admitted = {
+                destination: self.switch.requests(destination, int(self.switch.random.poisson(rate * TICK_S)))
                 for destination, rate in self.arrivals(loop.time()).items()
-            )
-            load = admitted / TICK_S / self.capacity
+            }
+            if self.unanswered:
+                lost = self.unanswered(loop.time())
+                self.switch.handshakes(admitted[str(service.config.address)], [s.id for s in service.servers], lost)
+            load = sum(admitted.values()) / TICK_S / self.capacity
             share = 1.0 if load <= 1 else 0.2 / load
             self.switch.flows(self.response(loop.time()) if self.response else FAST_BPS * share)
             await asyncio.sleep(TICK_S)
-        if control.done():
-            control.result()
-        control.cancel()
+        for task in tasks:
+            if task.done():
+                task.result()
+            task.cancel()
 
 
 class _Keep(NewsTrace):
