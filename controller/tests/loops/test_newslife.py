@@ -60,6 +60,14 @@ async def test_programs_destinations_and_measurement(switch: FakeSwitch, write_c
         assert not buckets(switch, "destination_limit")
 
 
+@pytest.mark.parametrize(("refuse", "answer_reset"), [("drop", b"\0"), ("reset", b"\1")])
+async def test_refused_requests_are_answered_as_configured(
+    switch: FakeSwitch, write_config: WriteConfig, refuse: str, answer_reset: bytes
+) -> None:
+    async with running(write_config(more=NEWS.replace("{mode: production,", f"{{mode: production, refuse: {refuse},"))):
+        assert {e.action.action.params[1].value for e in switch.entries("destinations")} == {answer_reset}
+
+
 async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
         assert default_of(switch, "rate_settings") == [0, 0]
