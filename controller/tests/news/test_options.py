@@ -14,6 +14,13 @@ def test_the_papers_values_are_the_defaults() -> None:
     assert options.window_intervals == 1
 
 
+def test_what_the_paper_leaves_open_is_as_documented() -> None:
+    """delta, step, N and the bucket; docs/decisions.md says why the step is a fifth."""
+    options = NewsOptions()
+    assert (options.tolerance, options.step, options.table_size, options.bucket_s) == (0.1, 0.2, 64, 0.25)
+    assert (options.limit_min, options.limit_max) == (1, 100_000)
+
+
 def test_production_has_its_own_period_and_window() -> None:
     options = NewsOptions()
     assert options.interval_s == 1
