@@ -19,7 +19,7 @@ from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
-from topo.news.records import read_records
+from topo.news.records import conditions, read_records
 from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
@@ -54,6 +54,7 @@ class Results:
                 rest = sum(later.seconds for later in runs[number:])
                 make_run(run, self._kind, directory, self._progress(heading, rest))
             self._take(one, directory)
+            self._say(f"{heading}: {self.results[one.scenario.name][one.variant.name].conditions}")
             self.write()
 
     def write(self) -> None:
@@ -98,6 +99,7 @@ class Results:
             figures(records, records.window()),
             figures(records, records.quiet()),
             one.settings.ramp_s,
+            conditions(directory),
         )
 
     def _progress(self, heading: str, rest: float) -> Callable[[float], None]:

@@ -123,7 +123,7 @@ class NewsLab(Ground):
             control = f"net.ipv4.tcp_congestion_control={settings.congestion_control}"
             run_in(self.pid(host.name), ["sysctl", "-q", "-w", control, *queues])
         log = self.directory / "delay.log"
-        self.distance = set_distances(router, interfaces, settings.k, log, self._stack.callback)
+        self.distance = set_distances(router, interfaces, settings, log, self._stack.callback)
 
     def _set_route(self, pid: int, gateway: str) -> None:
         settings = self.settings

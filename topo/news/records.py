@@ -35,6 +35,16 @@ def read_records(directory: Path) -> Records:
     )
 
 
+def conditions(directory: Path) -> str:
+    """Return what a run was made under that this machine decides, and the hosts' TCP, as a line for a person."""
+    meta = json.loads((directory / META).read_text())
+    settings = Settings(**meta["settings"])
+    return (
+        f"distance: {meta['distance']}; initial window: {settings.initcwnd} segments;"
+        f" congestion control: {settings.congestion_control}"
+    )
+
+
 def _read_bulk(path: Path) -> list[tuple[float, int]]:
     lines = (line.split(",") for line in path.read_text().splitlines()[1:])
     return [(float(moment), int(size)) for moment, size, _ in lines]

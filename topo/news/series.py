@@ -12,6 +12,7 @@ from pathlib import Path
 from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.news.programme import COMPRESSION
+from topo.news.records import conditions
 from topo.news.run import Run, is_done, make_run
 from topo.switches import REPOSITORY, switch_kind
 
@@ -25,6 +26,7 @@ def make_if_missing(run: Run, kind: str, directory: Path, title: str) -> None:
     if not is_done(run, kind, directory):
         print(f"{title}: {run.settings.seconds / run.settings.k:.0f} s", flush=True)
         make_run(run, kind, directory, lambda left: None)
+    print(f"{title}: {conditions(directory)}", flush=True)
 
 
 def main(

@@ -45,6 +45,8 @@ class Result:
     quiet: Figures
     ramp_s: float = USUAL_RAMP_S
     """Of the crowd, before compression."""
+    conditions: str = ""
+    """How distance was made, and the hosts' TCP."""
 
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -172,6 +174,7 @@ def table(results: Results) -> str:
         for row in cells:
             name, *values = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "  ".join((row[0].ljust(len(name)), *values)))
+        lines += ["  " + one for one in dict.fromkeys(result.conditions for result in by_variant.values()) if one]
         lines.append("")
     return "\n".join(lines)
 

@@ -92,6 +92,12 @@ def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
     assert "ramp" not in table(RESULTS)
 
 
+def test_the_table_says_once_how_distance_was_made() -> None:
+    under = {name: replace(one, conditions="distance: netem") for name, one in RESULTS[NETWORK.name].items()}
+    assert table({NETWORK.name: under}).splitlines()[-1] == "  distance: netem"
+    assert table({NETWORK.name: under}).count("netem") == 1
+
+
 def test_a_run_of_an_hour_is_one() -> None:
     hour = one_run(RISING_LOAD, PRODUCTION, Settings(), hour=True).settings
     assert 3600 <= hour.seconds < 3800
