@@ -37,11 +37,13 @@ class Results:
         self.output = output
         self._kind = kind
         self._say = say
+        self._planned: Sequence[str] = ()
         self._records: dict[str, Records] = {}
         self.results: dict[str, dict[str, Result]] = {}
 
     def make(self, runs: Sequence[Planned]) -> None:
         """Make the runs that are not there yet, and write the results after each."""
+        self._planned = [one.name for one in runs]
         for number, one in enumerate(runs, 1):
             run = self._settled(one)
             directory = self.output / "runs" / one.name
@@ -57,6 +59,10 @@ class Results:
             self._say(f"{heading}: {self.results[one.scenario.name][one.variant.name].conditions}")
             self.write()
 
+    def checks(self) -> dict[str, bool]:
+        """Return what is to be reached and whether it is; a run that is still to be made is not."""
+        return checks(self.results, self._planned)
+
     def write(self) -> None:
         """Write summary.json, details.json and the pictures."""
         # matplotlib takes a second to import: not before it is needed.
@@ -68,7 +74,7 @@ class Results:
             for scenario, by_variant in self.results.items()
         }
         (self.output / "details.json").write_text(json.dumps(_without_nan(details), indent=2) + "\n")
-        (self.output / "checks.json").write_text(json.dumps(checks(self.results), indent=2) + "\n")
+        (self.output / "checks.json").write_text(json.dumps(self.checks(), indent=2) + "\n")
         (self.output / "table.txt").write_text(table(self.results))
         for scenario, by_variant in self.results.items():
             names = [variant.name for variant in DRAWN if variant.name in by_variant] or list(by_variant)
@@ -167,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             return 128 + interrupted.number
     say("\n" + table(results.results))
-    verdicts = checks(results.results)
+    verdicts = results.checks()
     for name, holds in verdicts.items():
         say(f"  {'ok    ' if holds else 'FAILED'}  {name}")
     say(f"\nwritten to {options.output}; {(time.monotonic() - started) / 60:.1f} min")

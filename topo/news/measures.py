@@ -80,9 +80,10 @@ class Figures:
     bystander_latency_median_ms: float
     """From the request's due time to its last byte, of those that finished."""
     bystander_refused: int
-    """Connection requests of the bystander that the switch refused."""
+    """Connection requests of the bystander that the switch refused; of the crowd's window, from the onset on."""
     bystander_unconnected: int
-    """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs)."""
+    """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs): some of
+    an open link, too, since a lost SYN goes again only after a second, which is not compressed."""
     bystander_goodput_kbps: float
     """Of the bulk transfer."""
     bottleneck_used: float
@@ -118,6 +119,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     observed = [row for before, row in pairwise(decisions) if begin <= (before.time_s + row.time_s) / 2 < end]
     limited = [row for row, until in zip(decisions, ends, strict=False) if begin <= (row.time_s + until) / 2 < end]
     first, last = at(records.samples, begin), at(records.samples, end)
+    before_refusals = at(records.samples, min(begin, records.onset_s) if end > records.onset_s else begin)
     link = last.link.since(first.link)
     sampled = max(1e-9, last.time_s - first.time_s)
     alarm = records.alarm_s()
@@ -132,7 +134,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
         bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
         bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
-        bystander_refused=last.bystander_refused - first.bystander_refused,
+        bystander_refused=last.bystander_refused - before_refusals.bystander_refused,
         bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,

@@ -112,7 +112,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         period_s = settings.period_s / settings.k
         start = _next_boundary(first_decision(lab, period_s), period_s, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
-        samples = _sample(lab, start, settings, tick)
+        samples = sample(lab, start, settings, tick)
         if recorder is not None:
             recorder.stop()
         for client in clients:
@@ -191,21 +191,23 @@ def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, setting
     return clients
 
 
-def _sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float], object]) -> list[Sample]:
+def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float], object]) -> list[Sample]:
+    """Return the readings of the whole load; the last is from after its end, the controller's status included."""
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
-    end = start + settings.seconds / settings.k
+    seconds = settings.seconds / settings.k
     samples: list[Sample] = []
     due, refused = start, 0
-    while due < end + step:
+    while not samples or samples[-1].time_s < seconds:
         time.sleep(max(0.0, due - time.time()))
         lab.require_running()
+        moment = time.time() - start
         link = lab.link()
-        if len(samples) % STATUS_EVERY_SAMPLES == 0:
+        if len(samples) % STATUS_EVERY_SAMPLES == 0 or moment >= seconds:
             refused = _refused(lab.controller.ask(command="status"), BYSTANDER)
         assert lab.switch.process is not None and lab.controller.process is not None
         samples.append(
             Sample(
-                time.time() - start,
+                moment,
                 link.sent_packets,
                 link.sent_bytes,
                 link.dropped_packets,
@@ -214,7 +216,7 @@ def _sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[floa
                 refused,
             )
         )
-        tick(max(0.0, end - time.time()))
+        tick(max(0.0, start + seconds - time.time()))
         due = max(due + step, time.time())
     return samples
 

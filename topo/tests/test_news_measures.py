@@ -102,6 +102,14 @@ def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None
     assert found.limit_mean_per_s == pytest.approx(sum(range(10, 40)) / 30)
 
 
+def test_refusals_of_the_bystander_count_from_the_onset_to_the_end() -> None:
+    counts = {5.0: 1, 50.0: 2, 65.0: 4, 70.0: 5, 99.0: 7, 100.0: 8}
+    samples = [replace(sample(time, 0, 0), bystander_refused=refused) for time, refused in counts.items()]
+    records = replace(RECORDS, samples=samples)
+    assert figures(records, records.window()).bystander_refused == 8 - 2
+    assert figures(records, (5.0, 45.0)).bystander_refused == 2 - 1
+
+
 def test_without_control_the_window_begins_an_interval_after_the_onset() -> None:
     assert replace(RECORDS, controls=False).window() == (55.0, 100.0)
     assert replace(RECORDS, rows=[]).window() == (55.0, 100.0)

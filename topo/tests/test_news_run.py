@@ -1,16 +1,20 @@
-"""A run begins with the controller's first decision, however long an interval is."""
+"""A run begins with the controller's first decision, however long an interval is, and is counted to its end."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from topo.errors import LabError
+from topo.news import run
+from topo.news.bottleneck import LinkCounts
 from topo.news.network import NewsLab
-from topo.news.run import TRACE, first_decision
+from topo.news.run import TRACE, first_decision, sample
+from topo.news.settings import Settings
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -47,3 +51,33 @@ def test_the_first_decision_is_waited_for_a_whole_interval(lab: Lab) -> None:
 def test_a_controller_that_does_not_decide_is_an_error(lab: Lab) -> None:
     with pytest.raises(LabError, match="has not decided anything in 38 s"):
         first_decision(cast(NewsLab, lab), period_s=8.0)
+
+
+@pytest.mark.parametrize("reading_s", [0.0, 0.7])
+def test_the_last_sample_has_the_refusals_of_the_whole_load(monkeypatch: pytest.MonkeyPatch, reading_s: float) -> None:
+    """One refusal a second, in a load of 25.6 s; readings may be late."""
+    clock = SimpleNamespace(now_s=1000.0)
+
+    def sleep(seconds: float) -> None:
+        clock.now_s += seconds
+
+    def ask(command: str) -> object:
+        return {"news": {"destinations": [{"name": "bystander (10.0.0.101)", "refused": int(clock.now_s - 1000.0)}]}}
+
+    def usage(pid: int) -> tuple[float, int]:
+        return (0.0, pid)
+
+    def link() -> LinkCounts:
+        clock.now_s += reading_s
+        return LinkCounts(0, 0, 0)
+
+    monkeypatch.setattr(time, "time", lambda: clock.now_s)
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(run, "process_usage", usage)
+    process = SimpleNamespace(process=SimpleNamespace(pid=1), ask=ask)
+    lab = SimpleNamespace(require_running=lambda: None, link=link, switch=process, controller=process)
+    settings = Settings(k=1.0, period_s=8.0, before=1, after=1, onset_phase=1.2)
+    samples = sample(cast(NewsLab, lab), 1000.0, settings, lambda left: None)
+    assert settings.seconds == pytest.approx(25.6)
+    assert samples[-1].time_s >= 25.6 > samples[-2].time_s
+    assert samples[-1].bystander_refused >= int(samples[-1].time_s)

@@ -17,7 +17,20 @@ from topo.news.configuration import controller_config
 from topo.news.measures import Figures
 from topo.news.plan import FAST
 from topo.news.programme import COMPRESSION, compressed, one_run, programme
-from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, RISING_LOAD, SERVER, STATIC_SAME, VARIANTS
+from topo.news.scenarios import (
+    BULK,
+    HOT_SPOT,
+    NETWORK,
+    NONE,
+    PRODUCTION,
+    RISING_LOAD,
+    SERVER,
+    STATIC,
+    STATIC_SAME,
+    VARIANTS,
+    WEB,
+    Scenario,
+)
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
 
@@ -134,7 +147,7 @@ def test_every_check_holds_when_all_is_well() -> None:
     [
         (HOT_SPOT.name, {"detected_after_intervals": 1.5}, "alarm within 1.4 intervals"),
         (HOT_SPOT.name, {"detected_after_intervals": math.nan}, "alarm within 1.4 intervals"),
-        (PRODUCTION.name, {"detected_after_intervals": 0.7}, "alarm within 5 s"),
+        (PRODUCTION.name, {"detected_after_intervals": 0.7}, "alarm within 5 s of the clock"),
         (HOT_SPOT.name, {"false_alarms": 1}, "no alarm before the onset"),
         (HOT_SPOT.name, {"response_loss": 0.04}, "response loss at most 3 %"),
         (NONE.name, {"response_loss": 0.1}, "response loss without control"),
@@ -151,6 +164,37 @@ def test_a_check_fails_by_itself(variant: str, worse: dict[str, float], says: st
     network = {**RESULTS[NETWORK.name], variant: replace(one, crowd=replace(one.crowd, **worse))}
     failed = [name for name, holds in checks({NETWORK.name: network}).items() if not holds]
     assert any(says in name for name in failed)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "absent", "worse", "says"),
+    [
+        (BULK, {"bystander_latency_median_ms": math.nan}, {"bystander_goodput_kbps": 80.0}, "bulk keeps"),
+        (WEB, {"bystander_goodput_kbps": 0.0}, {"bystander_latency_median_ms": 40.0}, "median latency"),
+        (WEB, {"bystander_goodput_kbps": 0.0}, {"bystander_refused": 1}, "no bystander refused"),
+    ],
+)
+def test_a_single_bystander_is_checked_and_an_absent_one_is_not(
+    scenario: Scenario, absent: dict[str, float], worse: dict[str, float], says: str
+) -> None:
+    one = replace(RESULTS[NETWORK.name][HOT_SPOT.name], crowd=replace(GOOD, **absent), quiet=replace(QUIET, **absent))
+    assert all(checks({scenario.name: {HOT_SPOT.name: one}}).values())
+    harmed = replace(one, crowd=replace(one.crowd, **worse))
+    (failed,) = [name for name, holds in checks({scenario.name: {HOT_SPOT.name: harmed}}).items() if not holds]
+    assert failed.startswith(f"{scenario.name}: ") and says in failed
+
+
+def test_a_planned_run_that_is_missing_fails() -> None:
+    names = [f"{NETWORK.name}/{name}" for name in RESULTS[NETWORK.name]]
+    network = {name: one for name, one in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
+    found = checks({NETWORK.name: network}, names)
+    assert [name for name, holds in found.items() if not holds] == ["network-limited/static-news: has been run"]
+    assert all(checks({NETWORK.name: RESULTS[NETWORK.name]}, names).values())
+
+
+def test_the_whole_programme_has_what_the_shares_of_ar_are_of() -> None:
+    names = {one.name for one in programme(Settings(), quick=False)}
+    assert {f"{one.name}/{of.name}" for one in (NETWORK, SERVER) for of in (HOT_SPOT, STATIC_SAME, *STATIC)} <= names
 
 
 def test_an_alarm_without_a_crowd_is_a_false_one() -> None:
