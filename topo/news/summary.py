@@ -22,8 +22,6 @@ from topo.news.scenarios import (
 )
 from topo.news.settings import Settings
 
-QUIET = "quiet"
-"""Not a variant: what the bystanders see before the crowd."""
 DETECTED_INTERVALS = 1.4
 DETECTED_S = 5.0
 LOSS_MAX, LOSS_WITHOUT_MIN = 0.03, 0.20
@@ -74,13 +72,10 @@ def entry(one: Figures) -> dict[str, object]:
 
 def summary(results: Results) -> dict[str, object]:
     """Return summary.json: scenario -> variant -> figures, as measured (rates are k times the paper's)."""
-    found: dict[str, object] = {}
-    for scenario, by_variant in results.items():
-        entries: dict[str, object] = {name: entry(result.crowd) for name, result in by_variant.items()}
-        if NONE.name in by_variant:
-            entries = {QUIET: entry(by_variant[NONE.name].quiet), **entries}
-        found[scenario] = entries
-    return found
+    return {
+        scenario: {name: entry(result.crowd) for name, result in by_variant.items()}
+        for scenario, by_variant in results.items()
+    }
 
 
 def checks(results: Results, planned: Iterable[str] = ()) -> dict[str, bool]:

@@ -121,7 +121,7 @@ def test_the_summary_has_the_figures_of_every_variant() -> None:
     found = summary(RESULTS)
     network = found[NETWORK.name]
     assert isinstance(network, dict)
-    assert list(network) == ["quiet", NONE.name, HOT_SPOT.name, STATIC_SAME.name, PRODUCTION.name]
+    assert list(network) == [NONE.name, HOT_SPOT.name, STATIC_SAME.name, PRODUCTION.name]
     assert network[HOT_SPOT.name] == {
         "detected_after_intervals": 1.2,
         "false_alarms": 0,
