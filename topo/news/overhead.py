@@ -40,7 +40,8 @@ def row(period_s: float, before: Figures, during: Figures) -> Row:
         "controller_cpu_during": round(during.controller_cpu, 4),
         "switch_cpu_before": round(before.switch_cpu, 4),
         "switch_cpu_during": round(during.switch_cpu, 4),
-        "controller_mb": round(during.controller_mb, 1),
+        "controller_mb_before": round(before.controller_mb, 1),
+        "controller_mb_during": round(during.controller_mb, 1),
         "switch_mb_before": round(before.switch_mb, 1),
         "switch_mb_during": round(during.switch_mb, 1),
         "offered_per_s": round(during.offered_per_s, 1),
@@ -49,12 +50,12 @@ def row(period_s: float, before: Figures, during: Figures) -> Row:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows for a person."""
-    lines = ["    T  controller CPU    switch CPU        memory (MB)            offered"]
+    lines = ["    T    controller CPU      switch CPU        controller MB  switch MB      offered"]
     lines += [
         f"{one['period_s']:4.0f} s  {one['controller_cpu_before']:5.1%} -> {one['controller_cpu_during']:5.1%}  "
         f"{one['switch_cpu_before']:5.1%} -> {one['switch_cpu_during']:5.1%}  "
-        f"{one['controller_mb']:.0f} + {one['switch_mb_before']:.0f} -> {one['switch_mb_during']:.0f}  "
-        f"{one['offered_per_s']:.0f}/s"
+        f"{one['controller_mb_before']:4.0f} -> {one['controller_mb_during']:3.0f}  "
+        f"{one['switch_mb_before']:4.0f} -> {one['switch_mb_during']:3.0f}  {one['offered_per_s']:6.0f}/s"
         for one in rows
     ]
     return "\n".join(lines)

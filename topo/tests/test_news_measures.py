@@ -9,7 +9,7 @@ import pytest
 
 from topo.errors import LabError
 from topo.load.outcomes import Ending, Outcome
-from topo.news import phases
+from topo.news import overhead, phases
 from topo.news.bottleneck import LinkCounts, parse_counts
 from topo.news.measures import Records, figures, syn_times
 from topo.news.samples import Sample, at
@@ -165,6 +165,19 @@ def test_false_alarm_scenarios_stay_below_the_link() -> None:
 def test_times_for_the_controller_are_compressed() -> None:
     news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)), "trace.csv")
     assert (news["period_s"], news["rate_window_s"], news["bucket_s"]) == (8.0, 0.125, 0.03125)
+
+
+def test_what_control_costs_is_one_line_before_and_in_the_crowd() -> None:
+    crowd = figures(RECORDS, RECORDS.window())
+    before = replace(crowd, controller_cpu=0.02, switch_cpu=0.1, controller_mb=80.04, switch_mb=66.0)
+    one = overhead.row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
+    assert (one["controller_mb_before"], one["controller_mb_during"]) == (80.0, 83.0)
+    assert (one["switch_mb_before"], one["switch_mb_during"]) == (66.0, 67.0)
+    assert (one["controller_cpu_before"], one["controller_cpu_during"]) == (0.02, 0.25)
+    assert (one["switch_cpu_before"], one["switch_cpu_during"]) == (0.1, 0.5)
+    heading, line = overhead.table([one]).splitlines()
+    assert " ".join(heading.split()) == "T controller CPU switch CPU controller MB switch MB offered"
+    assert " ".join(line.split()) == "16 s 2.0% -> 25.0% 10.0% -> 50.0% 80 -> 83 66 -> 67 4000/s"
 
 
 def test_a_phase_is_one_line_in_the_papers_scale() -> None:
