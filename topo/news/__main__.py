@@ -21,12 +21,13 @@ from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
 from topo.news.records import conditions, read_records
 from topo.news.run import Run, is_done, make_run, static_limit
-from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, VARIANTS
+from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
 from topo.switches import REPOSITORY, switch_kind
 
 PROGRESS_EVERY_S = 15.0
+K_MAX = 8.0
 DRAWN = (NONE, NEWS, HOT_SPOT, PRODUCTION)
 
 
@@ -93,7 +94,10 @@ class Results:
         if one.variant.static_from:
             source = self.results.get(one.scenario.name, {}).get(one.variant.static_from)
             if source is None:
-                raise LabError(f"{one.name} takes its limit from {one.variant.static_from}, which has not been run")
+                raise LabError(
+                    f"{one.name} takes its limit from a run of {one.variant.static_from} made together with it:"
+                    f" `make news` makes both; or choose a limit yourself: {', '.join(other.name for other in STATIC)}"
+                )
             static = static_limit(one.variant, source.crowd.limit_mean_per_s, source.k)
         return Run(one.scenario, one.variant, one.settings, static)
 
@@ -127,6 +131,17 @@ def _without_nan(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+def compression(text: str) -> float:
+    """Read k; raise ArgumentTypeError for what a run cannot be compressed by."""
+    try:
+        k = float(text)
+    except ValueError:
+        k = math.nan
+    if not 0 < k <= K_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r}: time is compressed by a number above 0 and at most {K_MAX:g}")
+    return k
+
+
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m topo.news", description=__doc__)
@@ -135,7 +150,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scenario", choices=SCENARIOS, help="one run only: of this scenario")
     parser.add_argument("--variant", choices=VARIANTS, default=PRODUCTION.name, help="of that one run")
     parser.add_argument("--hour", action="store_true", help="that one run is an hour long (before compression)")
-    parser.add_argument("--k", type=float, help="compression of time, at most 8")
+    parser.add_argument("--k", type=compression, help=f"compression of time, at most {K_MAX:g}")
     return parser.parse_args(arguments)
 
 

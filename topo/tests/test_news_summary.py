@@ -11,8 +11,9 @@ import pytest
 import yaml
 from sluice import configload
 
+from topo.errors import LabError
 from topo.news import series
-from topo.news.__main__ import parse_options
+from topo.news.__main__ import Results, parse_options
 from topo.news.configuration import controller_config
 from topo.news.measures import Figures
 from topo.news.plan import FAST
@@ -231,6 +232,20 @@ def test_the_command_line_names_what_it_knows() -> None:
     assert (options.scenario, options.variant, options.quick) == ("bystander-web", "production", False)
     with pytest.raises(SystemExit):
         parse_options(["--scenario", "nothing"])
+
+
+@pytest.mark.parametrize("k", ["8.5", "0", "-1", "nan", "inf", "much"])
+def test_time_is_compressed_by_at_most_eight(k: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_options(["--k", "8"]).k == 8.0
+    with pytest.raises(SystemExit):
+        parse_options([f"--k={k}"])
+    assert f"'{k}': time is compressed by a number above 0 and at most 8" in capsys.readouterr().err
+
+
+def test_a_limit_that_needs_another_run_says_how_to_get_it(tmp_path: Path) -> None:
+    alone = one_run(NETWORK, STATIC_SAME, Settings(), hour=False)
+    with pytest.raises(LabError, match=r"from a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
+        Results(tmp_path, "embedded", print).make([alone])
 
 
 def test_a_series_is_a_table_and_json_without_what_is_unknown(
