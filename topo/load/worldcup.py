@@ -1,12 +1,13 @@
 """The access logs of the 1998 World Cup's web site: 20-byte records, big-endian.
 
-The logs are public (Internet Traffic Archive, "WorldCup98"; gunzip them first).  A record is: time (seconds since
+The logs are public (Internet Traffic Archive, "WorldCup98"), gzipped or not.  A record is: time (seconds since
 1970, GMT), client, object, size in bytes (all 32 bits), method, status, type, server (8 bits each; the upper three bits
 of `server` are the region).  Time is in whole seconds, so the requests of a second are spread evenly over it.
 """
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,13 +48,14 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Read a binary log; raise LogFormatError if its length is not a multiple of 20 bytes."""
-    with path.open("rb") as file:
+    """Read a binary log, gzipped if its name ends in .gz; raise LogFormatError if its length is not a multiple of 20
+    bytes, OSError or EOFError if it cannot be read."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         offset = 0
         while block := file.read(RECORD.size * RECORDS_AT_ONCE):
             if len(block) % RECORD.size:
                 place = offset + len(block) - len(block) % RECORD.size
-                raise LogFormatError(f"{path}: byte {place}: the last record is cut off; is the file still gzipped?")
+                raise LogFormatError(f"{path}: byte {place}: the last record is cut off; is it gzipped without .gz?")
             for fields in RECORD.iter_unpack(block):
                 yield Record(*fields)
             offset += len(block)

@@ -24,6 +24,7 @@ from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
+from topo.news.traffic import logged_requests
 from topo.switches import REPOSITORY, switch_kind
 
 PROGRESS_EVERY_S = 15.0
@@ -131,6 +132,13 @@ def _without_nan(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+def require_log(runs: Sequence[Planned]) -> None:
+    """Raise LabError, before anything is built, if the log that the runs replay is not one or too short."""
+    for one in runs:
+        for _ in logged_requests(one.settings):
+            pass
+
+
 def compression(text: str) -> float:
     """Read k; raise ArgumentTypeError for what a run cannot be compressed by."""
     try:
@@ -151,7 +159,23 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--variant", choices=VARIANTS, default=PRODUCTION.name, help="of that one run")
     parser.add_argument("--hour", action="store_true", help="that one run is an hour long (before compression)")
     parser.add_argument("--k", type=compression, help=f"compression of time, at most {K_MAX:g}")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="that one run replays a World Cup 98 binary log (.gz too), compressed, in place of the synthesised crowd",
+    )
+    parser.add_argument(
+        "--onset",
+        type=float,
+        metavar="S",
+        default=Settings().log_onset_s,
+        help="when the crowd begins in that log, in seconds from its first request (default: %(default)g)",
+    )
+    options = parser.parse_args(arguments)
+    if options.log and not options.scenario:
+        parser.error("--log is for one run: give a --scenario, too")
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,9 +191,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             kind = switch_kind()
             settings = replace(Settings(), k=options.k) if options.k else Settings()
+            if options.log:
+                settings = replace(settings, log=str(options.log.absolute()), log_onset_s=options.onset)
             runs = programme(settings, quick=options.quick)
             if options.scenario:
                 runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
+            if options.log:
+                require_log(runs)
             if not options.k:
                 runs = [compressed(one, kind) for one in runs]
             minutes = sum(one.seconds for one in runs) / 60

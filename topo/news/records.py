@@ -41,7 +41,7 @@ def conditions(directory: Path) -> str:
     settings = Settings(**meta["settings"])
     return (
         f"distance: {meta['distance']}; initial window: {settings.initcwnd} segments;"
-        f" congestion control: {settings.congestion_control}"
+        f" congestion control: {settings.congestion_control}" + (f"; load: {settings.log}" if settings.log else "")
     )
 
 

@@ -54,6 +54,10 @@ class Settings:
     of the paper's time: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN).  It answers some 43 requests per second
     (before compression by 8), nine tenths of what the link has room for."""
     seed: int = 1
+    log: str = ""
+    """A World Cup 98 binary log whose requests the target gets in place of the synthesised ones."""
+    log_onset_s: float = 1000.0
+    """When the crowd begins in the log ("at t = 1000 s", section 8.1), which is replayed so that it begins there."""
 
     def crowd(self) -> Crowd:
         """Return the rates of the target's requests; zero is the log's."""

@@ -1,0 +1,97 @@
+"""A World Cup 98 log as the target's load: what clients replay of it, and what is said of a log that will not do."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from topo.errors import LabError
+from topo.load.requestlog import read_log
+from topo.load.worldcup import Record, write_records
+from topo.news.__main__ import main, parse_options
+from topo.news.plan import CROWD
+from topo.news.scenarios import NETWORK, SLOW_CLIENTS
+from topo.news.settings import Settings
+from topo.news.traffic import target_requests, write_logs
+
+SETTINGS = replace(Settings(), k=4.0, period_s=10.0, before=2, after=2, onset_phase=0.0, log_onset_s=50.0)
+"""Crowd 20 s after the beginning of a load of 40 s: the log's 30th to 70th second."""
+EPOCH = 894_000_000
+
+
+def write(path: Path, seconds: int) -> Settings:
+    """A request a second, each by another client, of as many bytes as the second's number; then the settings."""
+    write_records(path, (Record(EPOCH + second, 6 * second + 1, 0, second) for second in range(seconds)))
+    return replace(SETTINGS, log=str(path))
+
+
+def test_clients_replay_the_logs_window_compressed(tmp_path: Path) -> None:
+    settings = write(tmp_path / "wc", 100)
+    logs = write_logs(tmp_path, target_requests(NETWORK, settings), iter(()), settings.k)
+    replayed = {host.name: list(read_log(logs[host.name])) for host in CROWD}
+    requests = replayed.pop("c2")
+    assert not any(replayed.values()), "the host of every sixth client"
+    # The first two fall into the silence at the beginning.
+    assert [(one.time_s, one.client, one.size) for one in requests] == [
+        (pytest.approx((second - 30) / 4), second, second) for second in range(32, 70)
+    ]
+
+
+def test_a_gzipped_log_is_the_same(tmp_path: Path) -> None:
+    plain = write(tmp_path / "wc", 100)
+    (tmp_path / "wc.gz").write_bytes(gzip.compress((tmp_path / "wc").read_bytes()))
+    zipped = replace(plain, log=str(tmp_path / "wc.gz"))
+    assert list(target_requests(NETWORK, zipped)) == list(target_requests(NETWORK, plain)) != []
+
+
+def test_slow_clients_are_slow_with_a_log_too(tmp_path: Path) -> None:
+    requests = list(target_requests(SLOW_CLIENTS, write(tmp_path / "wc", 100)))
+    assert [one.client_bytes_per_s for one in requests] == [0] * 20 + [7000] * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("none", None, "No such file .*; give --log another file"),
+        ("empty", b"", "has no requests, .*: give a longer log"),
+        ("cut", bytes(30), "byte 20: the last record is cut off.*; give --log another file"),
+        ("not.gz", b"no gzip", "Not a gzipped file.*; give --log another file"),
+        ("cut.gz", gzip.compress(bytes(400))[:-12], "ended before.*; give --log another file"),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes | None, says: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(LabError, match=re.escape(str(path)) + ": .*" + says):
+        list(target_requests(NETWORK, replace(SETTINGS, log=str(path))))
+
+
+def test_a_log_that_does_not_last_is_named_with_its_length(tmp_path: Path) -> None:
+    settings = write(tmp_path / "wc", 60)
+    with pytest.raises(LabError, match="wc: ends after 59 s, and the load is from 30 to 70 s of it: give a longer log"):
+        list(target_requests(NETWORK, settings))
+    with pytest.raises(LabError, match="wc: a crowd 10 s after its beginning is too early: the load has 20 s before"):
+        list(target_requests(NETWORK, replace(settings, log_onset_s=10.0)))
+
+
+def test_the_command_refuses_a_missing_log_before_it_builds_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topo.news.__main__.switch_kind", lambda: "embedded")
+    arguments = ["--scenario", NETWORK.name, "--output", str(tmp_path / "out"), "--log", str(tmp_path / "none")]
+    assert main(arguments) == 1
+    assert f"{tmp_path / 'none'}: no World Cup 98 log can be read" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_is_for_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    options = parse_options(["--scenario", NETWORK.name, "--log", "wc.gz"])
+    assert (options.log, options.onset) == (Path("wc.gz"), 1000.0)
+    with pytest.raises(SystemExit):
+        parse_options(["--log", "wc.gz"])
+    assert "--log is for one run: give a --scenario" in capsys.readouterr().err
