@@ -107,9 +107,22 @@ async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
 }
 
 impl Session {
+    /// The program anew. An input may have ended the stream unseen, so that nobody is primary.
+    async fn push(&mut self) {
+        if self.client.set_forwarding_pipeline_config(pipeline()).await.is_err() {
+            self.reopen().await;
+            self.client.set_forwarding_pipeline_config(pipeline()).await.expect("the program");
+        }
+    }
+
+    async fn reopen(&mut self) {
+        self.stream = None;
+        self.stream = Some(open(&mut self.client).await);
+    }
+
     async fn input(&mut self, kind: u8, data: &[u8]) {
         if self.inputs.is_multiple_of(FRESH) {
-            self.client.set_forwarding_pipeline_config(pipeline()).await.expect("the program");
+            self.push().await;
         }
         self.inputs += 1;
         match kind % 4 {
@@ -138,8 +151,7 @@ impl Session {
                     None => false,
                 };
                 if !alive {
-                    self.stream = None;
-                    self.stream = Some(open(&mut self.client).await);
+                    self.reopen().await;
                 }
             }
         }
