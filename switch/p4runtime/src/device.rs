@@ -9,9 +9,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
+use prost::Message;
 use sluice_engine::{Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
 use tokio::sync::Notify;
 
+use crate::binding::DigestBinding;
 use crate::digests::{Digests, List};
 use crate::entity::Target;
 use crate::fault::{Fault, Outcome};
@@ -281,6 +283,12 @@ impl Device {
         if messages.is_empty() {
             return Vec::new();
         }
+        let Some(binding) = &running.pipeline.binding else { return Vec::new() };
+        // A tag and a length go with each message.
+        let bytes = |digest: &DigestBinding, message: &Digest| {
+            let bytes = digest.encode(&message.fields).encoded_len();
+            1 + prost::length_delimiter_len(bytes) + bytes
+        };
         let now = self.now();
         let mut digests = self.digests.lock();
         let before = digests.deadline();
@@ -288,7 +296,8 @@ impl Device {
             .into_iter()
             .filter_map(|message| {
                 let config = running.engine.digest_config(message.digest)?;
-                digests.add(now, config, message)
+                let digest = binding.digest_of(message.digest)?;
+                digests.add(now, config, message, |message| bytes(digest, message))
             })
             .collect();
         if digests.deadline() != before {
@@ -321,11 +330,7 @@ impl Device {
         let message = p4::DigestList {
             digest_id: digest.id,
             list_id: list.id,
-            data: list
-                .messages
-                .iter()
-                .map(|fields| digest.data.encode(&mut fields.iter().map(Vec::as_slice)))
-                .collect(),
+            data: list.messages.iter().map(|fields| digest.encode(fields)).collect(),
             timestamp: nanoseconds_since_1970(),
         };
         match self.streams.send_to_primaries(&Update::Digest(message)) {

@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use sluice_engine::{Digest, DigestConfig, DigestId};
 
+use crate::proto::LARGE;
+
 /// Messages in one list when the client sets no limit.
 const DEFAULT_LIST: usize = 1024;
-/// Messages remembered as sent and not acknowledged; older ones are forgotten first. No list becomes longer than that either,
-/// whatever the client asks for.
+/// Messages remembered as sent and not acknowledged; older lists are forgotten first. No list becomes longer than that either,
+/// or much larger than [`LARGE`], whatever the client asks for.
 const REMEMBERED: usize = 65_536;
 
 /// One digest message: its fields.
@@ -34,6 +36,8 @@ struct Sent {
 struct Buffer {
     config: DigestConfig,
     waiting: Vec<Message>,
+    /// What the waiting messages take on the wire.
+    waiting_bytes: usize,
     /// When the first waiting message came.
     since: u64,
     sent: VecDeque<Sent>,
@@ -50,11 +54,18 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Adds a message; the result is a list that has become full.
-    pub fn add(&mut self, now: u64, config: DigestConfig, digest: Digest) -> Option<List> {
+    /// Adds a message, which takes `bytes` on the wire; the result is a list that has become full.
+    pub fn add(
+        &mut self,
+        now: u64,
+        config: DigestConfig,
+        digest: Digest,
+        bytes: impl FnOnce(&Digest) -> usize,
+    ) -> Option<List> {
         let buffer = self.buffers.entry(digest.digest).or_insert_with(|| Buffer {
             config,
             waiting: Vec::new(),
+            waiting_bytes: 0,
             since: now,
             sent: VecDeque::new(),
             remembered: 0,
@@ -68,12 +79,13 @@ impl Digests {
         if buffer.waiting.is_empty() {
             buffer.since = now;
         }
+        buffer.waiting_bytes += bytes(&digest);
         buffer.waiting.push(digest.fields);
         let limit = match config.max_list_size {
             0 => DEFAULT_LIST,
             size => (size as usize).min(REMEMBERED),
         };
-        if buffer.waiting.len() < limit && config.max_timeout_ns > 0 {
+        if buffer.waiting.len() < limit && buffer.waiting_bytes < LARGE && config.max_timeout_ns > 0 {
             return None;
         }
         self.last_list += 1;
@@ -136,6 +148,7 @@ impl Buffer {
 
     fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
         let messages = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
         if self.config.ack_timeout_ns == 0 {
             for message in &messages {
                 self.known.remove(message);
@@ -144,18 +157,17 @@ impl Buffer {
             self.remembered += messages.len();
             let forget_at = now.saturating_add(self.config.ack_timeout_ns);
             self.sent.push_back(Sent { id, forget_at, messages: messages.clone() });
+            self.forget(now);
         }
         List { digest, id, messages }
     }
 
     fn forget(&mut self, now: u64) {
-        let remembered = self.remembered;
-        let old = |sent: &Sent| sent.forget_at <= now || remembered > REMEMBERED;
-        if self.sent.front().is_some_and(old)
+        while let Some(oldest) = self.sent.front()
+            && (oldest.forget_at <= now || self.remembered > REMEMBERED)
             && let Some(sent) = self.sent.pop_front()
         {
             self.drop_sent(sent);
-            self.forget(now);
         }
     }
 
@@ -181,6 +193,15 @@ mod tests {
         Digest { digest: ID, time: 0, fields: vec![vec![value]] }
     }
 
+    fn message(number: u32) -> Digest {
+        Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] }
+    }
+
+    /// Bytes on the wire, in most of these tests.
+    fn wire(_: &Digest) -> usize {
+        8
+    }
+
     fn values(list: &List) -> Vec<u8> {
         list.messages.iter().map(|message| message[0][0]).collect()
     }
@@ -189,12 +210,12 @@ mod tests {
     fn a_list_goes_when_full_or_when_its_time_has_come() {
         let mut digests = Digests::default();
         let config = config(100, 3, 0);
-        assert_eq!(digests.add(5, config, digest(1)), None);
-        assert_eq!(digests.add(6, config, digest(1)), None);
-        assert_eq!(digests.add(7, config, digest(2)), None);
-        assert_eq!(values(&digests.add(8, config, digest(3)).unwrap()), [1, 2, 3]);
+        assert_eq!(digests.add(5, config, digest(1), wire), None);
+        assert_eq!(digests.add(6, config, digest(1), wire), None);
+        assert_eq!(digests.add(7, config, digest(2), wire), None);
+        assert_eq!(values(&digests.add(8, config, digest(3), wire).unwrap()), [1, 2, 3]);
         assert_eq!(digests.deadline(), None);
-        assert_eq!(digests.add(20, config, digest(1)), None);
+        assert_eq!(digests.add(20, config, digest(1), wire), None);
         assert_eq!(digests.deadline(), Some(120));
         assert_eq!(digests.due(119), []);
         assert_eq!(values(&digests.due(120)[0]), [1]);
@@ -204,22 +225,51 @@ mod tests {
     fn no_list_grows_without_end() {
         let mut digests = Digests::default();
         let patient = config(u64::MAX, u32::MAX, 0);
-        let message = |number: u32| Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] };
-        let sent = (0..REMEMBERED as u32).find_map(|number| digests.add(5, patient, message(number)));
+        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), wire));
         assert_eq!(sent.unwrap().messages.len(), REMEMBERED);
+        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), |_| 100));
+        assert_eq!(sent.unwrap().messages.len(), LARGE.div_ceil(100));
+        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), |_| 2 * LARGE));
+        assert_eq!(sent.unwrap().messages.len(), 1);
+    }
+
+    #[test]
+    fn what_nobody_acknowledges_does_not_grow_without_end() {
+        for size in [1, 1000, u32::MAX] {
+            let mut digests = Digests::default();
+            let forgotten = config(u64::MAX, size, u64::MAX);
+            for number in 0..3 * REMEMBERED as u32 {
+                digests.add(5, forgotten, message(number), wire);
+                let buffer = &digests.buffers[&ID];
+                assert!(buffer.known.len() - buffer.waiting.len() <= REMEMBERED);
+            }
+            assert_eq!(digests.add(5, forgotten, message(3 * REMEMBERED as u32 - 1), wire), None, "remembered");
+            assert!(!digests.buffers[&ID].known.contains(&message(0).fields), "forgotten");
+        }
+    }
+
+    #[test]
+    fn any_number_of_lists_may_be_forgotten_at_once() {
+        let mut digests = Digests::default();
+        let at_once = config(0, 1, 1000);
+        for number in 0..REMEMBERED as u32 {
+            digests.add(5, at_once, message(number), wire);
+        }
+        assert!(digests.add(2000, at_once, message(0), wire).is_some());
+        assert_eq!(digests.buffers[&ID].known.len(), 1);
     }
 
     #[test]
     fn what_waits_and_what_was_sent_outlive_a_change_of_program() {
         let (mut digests, other) = (Digests::default(), DigestId(5));
         let (patient, at_once) = (config(100, 3, 0), config(0, 1, 1000));
-        assert_eq!(digests.add(5, patient, digest(1)), None);
-        let list = digests.add(5, at_once, Digest { digest: DigestId(1), ..digest(2) }).unwrap();
-        assert_eq!(digests.add(5, patient, Digest { digest: DigestId(2), ..digest(3) }), None);
+        assert_eq!(digests.add(5, patient, digest(1), wire), None);
+        let list = digests.add(5, at_once, Digest { digest: DigestId(1), ..digest(2) }, wire).unwrap();
+        assert_eq!(digests.add(5, patient, Digest { digest: DigestId(2), ..digest(3) }, wire), None);
         digests.rename(&[(ID, other), (DigestId(1), ID)]);
-        assert_eq!(digests.add(6, at_once, digest(2)), None, "not acknowledged yet");
+        assert_eq!(digests.add(6, at_once, digest(2), wire), None, "not acknowledged yet");
         digests.acknowledge(ID, list.id);
-        assert!(digests.add(7, at_once, digest(2)).is_some());
+        assert!(digests.add(7, at_once, digest(2), wire).is_some());
         assert_eq!(
             digests.due(200).iter().map(|list| (list.digest, values(list))).collect::<Vec<_>>(),
             [(other, vec![1])]
@@ -230,7 +280,7 @@ mod tests {
     fn no_timeout_or_a_size_of_one_sends_at_once() {
         for config in [config(0, 10, 0), config(1000, 1, 0), config(0, 0, 0)] {
             let mut digests = Digests::default();
-            assert_eq!(values(&digests.add(1, config, digest(7)).unwrap()), [7]);
+            assert_eq!(values(&digests.add(1, config, digest(7), wire).unwrap()), [7]);
         }
     }
 
@@ -238,12 +288,12 @@ mod tests {
     fn what_is_not_acknowledged_is_not_repeated() {
         let mut digests = Digests::default();
         let config = config(0, 1, 1000);
-        let list = digests.add(0, config, digest(1)).unwrap();
-        assert_eq!(digests.add(1, config, digest(1)), None);
+        let list = digests.add(0, config, digest(1), wire).unwrap();
+        assert_eq!(digests.add(1, config, digest(1), wire), None);
         digests.acknowledge(ID, list.id);
-        let again = digests.add(2, config, digest(1)).unwrap();
+        let again = digests.add(2, config, digest(1), wire).unwrap();
         assert_ne!(again.id, list.id);
-        assert_eq!(digests.add(1001, config, digest(1)), None);
-        assert!(digests.add(1002, config, digest(1)).is_some(), "forgotten after the acknowledgement timeout");
+        assert_eq!(digests.add(1001, config, digest(1), wire), None);
+        assert!(digests.add(1002, config, digest(1), wire).is_some(), "forgotten after the acknowledgement timeout");
     }
 }

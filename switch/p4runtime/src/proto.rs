@@ -24,5 +24,8 @@ pub mod google {
     }
 }
 
+/// Bytes above which a message of many parts is sent and the next one begun; clients refuse more than 4 MB by default.
+pub const LARGE: usize = 1 << 20;
+
 /// The `FileDescriptorSet` of all messages, serialised.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

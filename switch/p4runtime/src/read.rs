@@ -4,11 +4,8 @@ use prost::Message;
 
 use crate::entity::{Look, Source, counter, digest, direct, meter, profile, register, replication, table, value_set};
 use crate::fault::{Fault, Outcome};
-use crate::proto::p4::v1 as p4;
+use crate::proto::{LARGE, p4::v1 as p4};
 use p4::entity::Entity;
-
-/// Size in bytes above which a response is sent and the next one begun; clients refuse more than 4 MB by default.
-const RESPONSE_BYTES: usize = 1 << 20;
 
 /// Part of what a read found.
 #[derive(Debug)]
@@ -110,7 +107,7 @@ impl Iterator for Responses {
     fn next(&mut self) -> Option<p4::ReadResponse> {
         let mut response = p4::ReadResponse::default();
         let mut bytes = 0;
-        while bytes < RESPONSE_BYTES {
+        while bytes < LARGE {
             let Some(entity) = self.next_entity() else { break };
             // A length prefix and a tag go with each entity.
             bytes += entity.encoded_len() + 6;

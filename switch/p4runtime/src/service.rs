@@ -318,7 +318,7 @@ impl P4Runtime for Service {
             tracing::debug!(stream = stream.0, "stream closed");
         });
         let streams::Outbox { notices, events } = outbox;
-        let responses = ReceiverStream::new(notices).merge(ReceiverStream::new(events));
+        let responses = ReceiverStream::new(notices).merge(ReceiverStream::new(events).map(|event| Ok(event.take())));
         Ok(Response::new(Box::pin(responses)))
     }
 

@@ -1,10 +1,11 @@
 //! The open streams: what goes to whom, without ever waiting for a client.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
 use crate::arbitration::{Arbiter, Notice, StreamId};
@@ -21,18 +22,46 @@ pub type Response = Result<p4::StreamMessageResponse, Status>;
 const NOTICES: usize = 64;
 /// Packets, digests and other events that wait for a client before further ones are dropped.
 const EVENTS: usize = 1024;
+/// Bytes that they may have together, as they are on the wire.
+const EVENT_BYTES: usize = 4 << 20;
+
+/// An event that waits, and its share of [`EVENT_BYTES`].
+pub struct Event {
+    message: p4::StreamMessageResponse,
+    _bytes: OwnedSemaphorePermit,
+}
+
+impl Event {
+    /// The message, which waits no longer.
+    pub fn take(self) -> p4::StreamMessageResponse {
+        self.message
+    }
+}
 
 /// The two queues of a stream, for the task that feeds the client.
 pub struct Outbox {
     /// Arbitration and what ends the stream.
     pub notices: mpsc::Receiver<Response>,
     /// Everything else.
-    pub events: mpsc::Receiver<Response>,
+    pub events: mpsc::Receiver<Event>,
 }
 
 struct Inbox {
     notices: mpsc::Sender<Response>,
-    events: mpsc::Sender<Response>,
+    events: mpsc::Sender<Event>,
+    /// What is left of [`EVENT_BYTES`].
+    room: Arc<Semaphore>,
+}
+
+impl Inbox {
+    /// Queues an event of so many bytes, if there is room.
+    fn queue(&self, bytes: usize, update: impl FnOnce() -> Update) -> bool {
+        let room =
+            u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.room).try_acquire_many_owned(bytes).ok());
+        let (Some(room), Ok(place)) = (room, self.events.try_reserve()) else { return false };
+        place.send(Event { message: p4::StreamMessageResponse { update: Some(update()) }, _bytes: room });
+        true
+    }
 }
 
 /// What became of an event.
@@ -75,9 +104,11 @@ impl Streams {
         let (events, events_out) = mpsc::channel(EVENTS);
         let mut state = self.state.lock();
         if state.inboxes.len() >= STREAMS {
-            return Err(Status::resource_exhausted(format!("{STREAMS} streams are open, which is the limit")));
+            return Err(Status::resource_exhausted(format!(
+                "{STREAMS} streams are open, which is the limit; close one first"
+            )));
         }
-        state.inboxes.insert(id, Inbox { notices, events });
+        state.inboxes.insert(id, Inbox { notices, events, room: Arc::new(Semaphore::new(EVENT_BYTES)) });
         drop(state);
         Ok((id, Outbox { notices: notices_out, events: events_out }))
     }
@@ -133,21 +164,21 @@ impl Streams {
     /// Sends an event to one stream, if its queue has room.
     pub fn send(&self, stream: StreamId, update: Update) {
         if let Some(inbox) = self.state.lock().inboxes.get(&stream) {
-            let _ = inbox.events.try_send(Ok(p4::StreamMessageResponse { update: Some(update) }));
+            inbox.queue(update.encoded_len(), || update);
         }
     }
 
     /// Sends an event to the primaries of all roles, as far as their queues have room. Never waits.
     pub fn send_to_primaries(&self, update: &Update) -> Delivery {
+        let bytes = update.encoded_len();
         let state = self.state.lock();
         let mut delivery = Delivery::NoPrimary;
         for stream in state.arbiter.primaries() {
             let Some(inbox) = state.inboxes.get(&stream) else { continue };
-            let message = p4::StreamMessageResponse { update: Some(update.clone()) };
-            match inbox.events.try_send(Ok(message)) {
-                Ok(()) => delivery = Delivery::Queued,
-                Err(_) if delivery == Delivery::NoPrimary => delivery = Delivery::QueueFull,
-                Err(_) => {}
+            if inbox.queue(bytes, || update.clone()) {
+                delivery = Delivery::Queued;
+            } else if delivery == Delivery::NoPrimary {
+                delivery = Delivery::QueueFull;
             }
         }
         delivery
@@ -178,5 +209,23 @@ mod tests {
         assert_eq!(streams.open().err().unwrap().code(), tonic::Code::ResourceExhausted);
         streams.close(open[7].0);
         assert!(streams.open().is_ok());
+    }
+
+    #[test]
+    fn the_bytes_that_wait_for_a_client_are_limited() {
+        let streams = Streams::new(1);
+        let (id, mut outbox) = streams.open().unwrap();
+        let election_id = Some(p4::Uint128 { high: 0, low: 1 });
+        streams
+            .arbitrate(id, &p4::MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() })
+            .unwrap();
+        let packet = Update::Packet(p4::PacketIn { payload: vec![0; EVENT_BYTES / 10], metadata: vec![] });
+        let mut sent = (0..20).map(|_| streams.send_to_primaries(&packet));
+        assert_eq!(sent.by_ref().take_while(|delivery| *delivery == Delivery::Queued).count(), 9);
+        assert!(sent.all(|delivery| delivery == Delivery::QueueFull));
+        // What has gone to the client makes room again.
+        assert_eq!(outbox.events.try_recv().unwrap().take().update.as_ref(), Some(&packet));
+        assert_eq!(streams.send_to_primaries(&packet), Delivery::Queued);
+        assert_eq!(streams.send_to_primaries(&packet), Delivery::QueueFull);
     }
 }

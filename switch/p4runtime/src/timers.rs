@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
 use crate::device::{Device, nanoseconds_since_1970};
 use crate::entity::table::encode_key_and_attributes;
-use crate::proto::p4::v1 as p4;
+use crate::proto::{LARGE, p4::v1 as p4};
 
 /// How often idle entries are looked for, in programs that have tables with idle timeouts.
 const IDLE_SCAN: Duration = Duration::from_millis(250);
@@ -62,11 +63,21 @@ fn report_idle_entries(device: &Device) {
     let pipeline = Arc::clone(&running.pipeline);
     drop(programs);
     let Some(binding) = &pipeline.binding else { return };
-    let entries = idle
+    let mut entries = idle
         .iter()
         .filter_map(|(table, view)| binding.table_of(*table).map(|table| encode_key_and_attributes(table, view)));
-    let table_entry: Vec<_> = entries.collect();
-    if !table_entry.is_empty() {
+    loop {
+        let (mut table_entry, mut bytes) = (Vec::new(), 0);
+        while bytes < LARGE
+            && let Some(entry) = entries.next()
+        {
+            // A length prefix and a tag go with each entry.
+            bytes += entry.encoded_len() + 6;
+            table_entry.push(entry);
+        }
+        if table_entry.is_empty() {
+            return;
+        }
         device.send_idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });
     }
 }

@@ -14,7 +14,7 @@ use sluice_engine::{
 };
 use thiserror::Error;
 
-use crate::proto::p4::config::v1 as p4info;
+use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::translation::{Sdn, Types};
 use crate::typespec::DataType;
 
@@ -227,6 +227,13 @@ pub struct DigestBinding {
     pub engine: DigestId,
     /// Type of a message.
     pub data: DataType,
+}
+
+impl DigestBinding {
+    /// A message for the wire, from its fields.
+    pub fn encode(&self, fields: &[Vec<u8>]) -> p4::P4Data {
+        self.data.encode(&mut fields.iter().map(Vec::as_slice))
+    }
 }
 
 /// A parser value set.

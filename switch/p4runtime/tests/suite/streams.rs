@@ -155,6 +155,26 @@ async fn idle_entries_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_idle_entries_come_in_several_notifications() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let entries = 0..4;
+    for key in entries.clone() {
+        let idle = p4::TableEntry {
+            idle_timeout_ns: 1,
+            metadata: vec![key; 600_000],
+            ..entry(EXACT, vec![exact(1, &[key])], direct(forward(2)))
+        };
+        controller.insert(TableEntry(idle)).await;
+    }
+    let mut seen = std::collections::HashSet::new();
+    while seen.len() < entries.len() {
+        let FromSwitch::IdleTimeoutNotification(found) = controller.next().await else { panic!("no notification") };
+        assert!(prost::Message::encoded_len(&found) < (1 << 20) + 610_000);
+        seen.extend(found.table_entry.into_iter().map(|entry| entry.metadata[0]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_holds_up_nobody() {
     let (switch, mut controller) = Switch::ready().await;
     send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
@@ -241,6 +261,33 @@ async fn digests_that_nobody_got_are_reported_anew() {
     switch.packet(port.into(), &frame(1, source, 0x800));
     let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
     assert_eq!(list.data, [last]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_digests_are_cut_and_few_wait_for_a_client_that_does_not_read() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(LEARN, &[])).await;
+    let config = p4::digest_entry::Config { max_timeout_ns: i64::MAX, max_list_size: 65_536, ack_timeout_ns: 0 };
+    let digest_id = id_of("learn_t");
+    controller.insert(DigestEntry(p4::DigestEntry { digest_id, config: Some(config) })).await;
+    let counters = || switch.device.counters();
+    let mut source = u64::MAX;
+    while counters().digest_lists_dropped.get() == 0 {
+        assert!(counters().digest_lists.get() < 8, "4 MiB in the queue, and what the connection takes");
+        let frames: Vec<Vec<u8>> = (0..1000)
+            .map(|_| {
+                source -= 1;
+                [&[0; 6][..], &source.to_be_bytes()[2..], &[8, 0], &[0; 46]].concat()
+            })
+            .collect();
+        switch.device.receive(257, frames.iter().map(Vec::as_slice), &mut Vec::new(), None);
+    }
+    for _ in 0..counters().digest_lists.get() {
+        // Larger messages than 4 MB would end this client's stream.
+        let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
+        let bytes = prost::Message::encoded_len(&list);
+        assert!((1 << 20..(1 << 20) + 100).contains(&bytes), "{} messages, {bytes} bytes", list.data.len());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
