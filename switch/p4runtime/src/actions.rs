@@ -165,7 +165,7 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     if profile.weights_disallowed {
         return match weight {
             0 => Ok(1),
-            _ => Err(Fault::invalid(format!("action profile {} has no weights", profile.name))),
+            _ => Err(Fault::invalid(format!("action profile {} has no weights; leave it 0", profile.name))),
         };
     }
     let weight = u32::try_from(weight)
@@ -173,7 +173,10 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
         .filter(|weight| *weight > 0)
         .ok_or_else(|| Fault::invalid(format!("the weight {weight} is not positive; leave the member out instead")))?;
     if profile.max_member_weight > 0 && weight > profile.max_member_weight {
-        return Err(Fault::invalid(format!("the weight {weight} is above {}", profile.max_member_weight)));
+        return Err(Fault::invalid(format!(
+            "the weight {weight} is above {}, the most a member may have",
+            profile.max_member_weight
+        )));
     }
     Ok(weight)
 }

@@ -22,7 +22,7 @@ impl Engine {
             None => groups
                 .remove(&group)
                 .map(|_| ())
-                .ok_or_else(|| ControlError::NotFound(format!("multicast group {group}"))),
+                .ok_or_else(|| ControlError::NotFound(format!("multicast group {group} does not exist"))),
             Some(_) if group == 0 || group > 0xffff => {
                 Err(ControlError::InvalidArgument(format!("multicast group {group}: ids are 1 to 65,535")))
             }
@@ -47,7 +47,7 @@ impl Engine {
             None => sessions
                 .remove(&session)
                 .map(|_| ())
-                .ok_or_else(|| ControlError::NotFound(format!("clone session {session}"))),
+                .ok_or_else(|| ControlError::NotFound(format!("clone session {session} does not exist"))),
             Some(_) if session > MAX_SESSION => {
                 Err(ControlError::InvalidArgument(format!("clone session {session}: ids end at {MAX_SESSION}")))
             }

@@ -18,7 +18,7 @@ impl Engine {
         let call = self.member_call(profile, &member.call)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.member_at.contains_key(&member.id) {
-            return Err(ControlError::AlreadyExists(format!("member {}", member.id)));
+            return Err(ControlError::AlreadyExists(format!("member {} is there already", member.id)));
         }
         ps.has_room_for_member(&self.program.profile_info(profile).name)?;
         let at = place(&mut ps.members, &mut ps.free_members, MemberState { id: member.id, call, users: 0 });
@@ -75,7 +75,7 @@ impl Engine {
         let wheel = self.group_wheel(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.group_at.contains_key(&group.id) {
-            return Err(ControlError::AlreadyExists(format!("group {}", group.id)));
+            return Err(ControlError::AlreadyExists(format!("group {} is there already", group.id)));
         }
         let size = ProfileSize::of_group(group);
         ps.has_room(&self.program.profile_info(profile).name, size, ProfileSize::default())?;
@@ -182,12 +182,12 @@ impl Engine {
     }
 }
 
-fn no_member(id: u32) -> ControlError {
-    ControlError::NotFound(format!("member {id}"))
+pub(super) fn no_member(id: u32) -> ControlError {
+    ControlError::NotFound(format!("member {id} does not exist; insert it first"))
 }
 
-fn no_group(id: u32) -> ControlError {
-    ControlError::NotFound(format!("group {id}"))
+pub(super) fn no_group(id: u32) -> ControlError {
+    ControlError::NotFound(format!("group {id} does not exist; insert it first"))
 }
 
 /// A group's members gain or lose a user.

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 
+use super::profiles::{no_group, no_member};
 use super::{
     ActionCall, CounterData, Entry, EntryAction, EntryPlace, EntryView, KeyField, ProfileSize, Result, bytes, call,
     view_call, words,
@@ -33,7 +34,10 @@ impl Engine {
             return Err(ControlError::InvalidArgument(format!("table '{}' has no key, so no entries", info.name)));
         }
         if ts.store.find(&raw).is_some() {
-            return Err(ControlError::AlreadyExists(format!("table '{}' has an entry with this key", info.name)));
+            return Err(ControlError::AlreadyExists(format!(
+                "table '{}' has an entry with this key already; modify it",
+                info.name
+            )));
         }
         if info.size > 0 && ts.store.len() as u64 >= info.size {
             return Err(ControlError::ResourceExhausted(format!("table '{}' holds {} entries", info.name, info.size)));
@@ -303,7 +307,7 @@ impl Engine {
             }
             EntryAction::Member(id) => {
                 let ps = &mut self.machine.profiles[profile.index()];
-                let at = *ps.member_at.get(id).ok_or_else(|| ControlError::NotFound(format!("member {id}")))?;
+                let at = *ps.member_at.get(id).ok_or_else(|| no_member(*id))?;
                 if let Some(m) = &mut ps.members[at as usize] {
                     m.users += 1;
                 }
@@ -311,7 +315,7 @@ impl Engine {
             }
             EntryAction::Group(id) => {
                 let ps = &mut self.machine.profiles[profile.index()];
-                let at = *ps.group_at.get(id).ok_or_else(|| ControlError::NotFound(format!("group {id}")))?;
+                let at = *ps.group_at.get(id).ok_or_else(|| no_group(*id))?;
                 if let Some(g) = &mut ps.groups[at as usize] {
                     g.users += 1;
                 }

@@ -12,13 +12,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::DigestEn
     let digest = target.binding.digests.get(entry.digest_id).ok_or_else(|| unknown("digest", entry.digest_id))?;
     let place = format!("digest {}", digest.name);
     let enabled = target.engine.digest_config(digest.engine).is_some();
-    match (operation, enabled) {
-        (Operation::Insert, true) => return Err(Fault::exists(format!("{place} is enabled already"))),
-        (Operation::Modify | Operation::Delete, false) => {
-            return Err(Fault::not_found(format!("{place} is not enabled")));
-        }
-        _ => {}
-    }
+    operation.check_presence(enabled).map_err(|fault| fault.within(&format!("configuration of {place}")))?;
     let config = match operation {
         Operation::Delete => None,
         Operation::Insert | Operation::Modify => {

@@ -124,6 +124,19 @@ impl Operation {
             }
         }
     }
+
+    /// Refuses to insert what is there, and to change or delete what is not.
+    ///
+    /// # Errors
+    /// `ALREADY_EXISTS`, `NOT_FOUND`.
+    pub fn check_presence(self, present: bool) -> Outcome {
+        match (self, present) {
+            (Self::Insert, true) => Err(Fault::exists("is there already; MODIFY it, or DELETE it first")),
+            (Self::Modify, false) => Err(Fault::not_found("is not there; INSERT it first")),
+            (Self::Delete, false) => Err(Fault::not_found("is not there, so that it cannot be deleted")),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The index of one cell, or `None` for all of them.

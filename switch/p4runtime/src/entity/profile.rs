@@ -30,6 +30,7 @@ pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::
     if member.member_id == 0 {
         return Err(within(Fault::invalid("ids begin at 1")));
     }
+    operation.check_presence(target.engine.member(profile.engine, member.member_id).is_some()).map_err(within)?;
     if operation == Operation::Delete {
         return target.engine.member_delete(profile.engine, member.member_id).map_err(|error| within(error.into()));
     }
@@ -54,6 +55,7 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
     if group.group_id == 0 {
         return Err(within(Fault::invalid("ids begin at 1")));
     }
+    operation.check_presence(target.engine.group(profile.engine, group.group_id).is_some()).map_err(within)?;
     if operation == Operation::Delete {
         return target.engine.group_delete(profile.engine, group.group_id).map_err(|error| within(error.into()));
     }
@@ -64,7 +66,7 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
             let old = target.engine.group(profile.engine, decoded.id);
             if let Some(old) = old.filter(|old| old.max_size != decoded.max_size) {
                 return Err(within(Fault::invalid(format!(
-                    "max_size cannot be changed from {} to {}",
+                    "max_size cannot be changed from {} to {}; DELETE the group and INSERT it anew",
                     old.max_size, decoded.max_size
                 ))));
             }

@@ -26,7 +26,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::PacketRe
 fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::MulticastGroupEntry) -> Outcome {
     let id = group.multicast_group_id;
     let place = format!("multicast group {id}");
-    check_presence(operation, &target.replication.groups, id, &place)?;
+    check_presence(operation, &target.replication.groups, id).map_err(|fault| fault.within(&place))?;
     if operation == Operation::Delete {
         target.engine.multicast_set(id, None)?;
         target.replication.groups.remove(&id);
@@ -41,7 +41,7 @@ fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Multic
 fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::CloneSessionEntry) -> Outcome {
     let id = session.session_id;
     let place = format!("clone session {id}");
-    check_presence(operation, &target.replication.sessions, id, &place)?;
+    check_presence(operation, &target.replication.sessions, id).map_err(|fault| fault.within(&place))?;
     if operation == Operation::Delete {
         target.engine.clone_session_set(id, None)?;
         target.replication.sessions.remove(&id);
@@ -53,13 +53,11 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
     Ok(())
 }
 
-fn check_presence<T>(operation: Operation, present: &BTreeMap<u32, T>, id: u32, place: &str) -> Outcome {
-    match (operation, present.contains_key(&id)) {
-        _ if id == 0 => Err(Fault::invalid(format!("{place}: ids begin at 1"))),
-        (Operation::Insert, true) => Err(Fault::exists(place)),
-        (Operation::Modify | Operation::Delete, false) => Err(Fault::not_found(place)),
-        _ => Ok(()),
+fn check_presence<T>(operation: Operation, present: &BTreeMap<u32, T>, id: u32) -> Outcome {
+    if id == 0 {
+        return Err(Fault::invalid("ids begin at 1"));
     }
+    operation.check_presence(present.contains_key(&id))
 }
 
 fn decode_session(session: &p4::CloneSessionEntry, ports: &Ports) -> Outcome<CloneSession> {
@@ -86,7 +84,7 @@ fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
         for backup in &replica.backup_replicas {
             let backup_port = ports::number(&backup.port).map_err(|fault| fault.within("backup replica port"))?;
             if backup_port == port {
-                return Err(Fault::invalid(format!("port {port} is its own backup")));
+                return Err(Fault::invalid(format!("port {port} is its own backup; give another one")));
             }
             choice.push(decode_replica(backup_port, backup.instance)?);
         }

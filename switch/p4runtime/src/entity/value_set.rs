@@ -44,7 +44,7 @@ fn pack(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<(Vec<u8>,
             KeyField::Range { low, high } if low == high => (low.clone(), all),
             KeyField::Range { .. } => {
                 return Err(Fault::unimplemented(format!(
-                    "match field {} ({}): ranges in value sets are not supported",
+                    "match field {} ({}): ranges in value sets are not supported; give the values one by one",
                     binding.id, binding.name
                 )));
             }

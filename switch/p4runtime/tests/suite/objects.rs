@@ -399,9 +399,13 @@ async fn digest_configurations() {
             config: Some(p4::digest_entry::Config { max_timeout_ns: 1, max_list_size, ack_timeout_ns: 2 }),
         })
     };
-    controller.refused(Modify, digest(1), Code::NotFound, "digest learn_t is not enabled").await;
+    controller
+        .refused(Modify, digest(1), Code::NotFound, "configuration of digest learn_t: is not there; INSERT it first")
+        .await;
     controller.insert(digest(1)).await;
-    controller.refused(Insert, digest(1), Code::AlreadyExists, "digest learn_t is enabled already").await;
+    controller
+        .refused(Insert, digest(1), Code::AlreadyExists, "configuration of digest learn_t: is there already; MODIFY it")
+        .await;
     controller.modify(digest(5)).await;
     assert_eq!(controller.read(DigestEntry(p4::DigestEntry::default())).await, [digest(5)]);
     controller.delete(digest(0)).await;
