@@ -74,7 +74,12 @@ pub struct Switch {
 impl Switch {
     /// Without a program.
     pub async fn start() -> Self {
-        let config = Config { device_id: DEVICE, cpu_port: Some(CPU_PORT), engine: Options::default() };
+        Self::start_with(Some(CPU_PORT)).await
+    }
+
+    /// Without a program, and with or without a port for the controller.
+    pub async fn start_with(cpu_port: Option<u32>) -> Self {
+        let config = Config { device_id: DEVICE, cpu_port, engine: Options::default() };
         let device = Arc::new(Device::new(config, false));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -140,6 +145,11 @@ impl Controller {
 
     pub async fn tell(&self, message: ToSwitch) {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
+    }
+
+    /// A message without content.
+    pub async fn tell_nothing(&self) {
+        self.to_switch.send(p4::StreamMessageRequest { update: None }).await.unwrap();
     }
 
     pub async fn bid(&self, election: Option<u64>) {

@@ -5,13 +5,15 @@
 use std::fmt::Write as _;
 
 use crate::common::*;
+use crate::reconcile::{with_cells, with_room_for};
+use crate::translation::{metadata, of, strings, translated};
 use p4::entity::Entity::{self, *};
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type::{self, Delete, Insert, Modify, Unspecified};
-use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_p4runtime::proto::p4::{config::v1 as p4info, v1 as p4};
 use tonic::{Code, Status};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/errors.txt");
@@ -69,13 +71,17 @@ fn member(profile: u32, id: u32, action: Option<p4::Action>) -> Entity {
 }
 
 fn group(profile: u32, id: u32, members: &[(u32, i32)]) -> Entity {
+    sized_group(profile, id, members, 0)
+}
+
+fn sized_group(profile: u32, id: u32, members: &[(u32, i32)], max_size: i32) -> Entity {
     let member = |(member_id, weight): &(u32, i32)| p4::action_profile_group::Member {
         member_id: *member_id,
         weight: *weight,
         watch_kind: None,
     };
     let members = members.iter().map(member).collect();
-    ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: profile, group_id: id, members, max_size: 0 })
+    ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: profile, group_id: id, members, max_size })
 }
 
 fn multicast(id: u32, replicas: Vec<p4::Replica>) -> Entity {
@@ -93,6 +99,11 @@ fn session(id: u32, packet_length_bytes: i32) -> Entity {
 fn replica(port: &[u8], instance: u32) -> p4::Replica {
     let port_kind = Some(p4::replica::PortKind::Port(port.to_vec()));
     p4::Replica { port_kind, instance, ..Default::default() }
+}
+
+/// A replica on port 1 with this one as its backup.
+fn backed_by(port: u8) -> p4::Replica {
+    p4::Replica { backup_replicas: vec![p4::BackupReplica { port: vec![port], instance: 1 }], ..replica(&[1], 0) }
 }
 
 fn counter(id: u32, at: i64, packets: i64) -> Entity {
@@ -253,6 +264,9 @@ fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("group with a member twice", Insert, group(POOL, 2, &[(1, 1), (1, 1)])),
         ("group member of weight 0", Insert, group(POOL, 2, &[(1, 0)])),
         ("group too large for the profile", Insert, group(POOL, 2, &[(1, 64)])),
+        ("group with a negative max_size", Insert, sized_group(POOL, 2, &[(1, 1)], -1)),
+        ("group of another max_size", Modify, sized_group(POOL, 1, &[(1, 1)], 5)),
+        ("group in use", Delete, group(POOL, 1, &[])),
         ("unknown counter", Modify, counter(7, 0, 1)),
         ("counter inserted", Insert, counter(BY_PORT, 0, 1)),
         ("counter beyond its end", Modify, counter(BY_PORT, 8, 1)),
@@ -282,6 +296,7 @@ fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("replica port too wide", Insert, multicast(7, vec![replica(&[1; 5], 0)])),
         ("replica instance too wide", Insert, multicast(7, vec![replica(&[1], 0x1_0000)])),
         ("replica twice", Insert, multicast(7, vec![replica(&[1], 0), replica(&[1], 0)])),
+        ("replica as its own backup", Insert, multicast(7, vec![backed_by(1)])),
         ("clone session 0", Insert, session(0, 0)),
         ("clone session too high", Insert, session(0x8000, 0)),
         ("clone session with a negative length", Insert, session(7, -1)),
@@ -349,6 +364,18 @@ impl Golden {
     fn status(&mut self, request: &str, status: &Status) {
         self.line(request, status.code(), status.message());
     }
+
+    /// The refusal of an update.
+    async fn write(&mut self, controller: &mut Controller, what: &str, kind: Type, entity: Entity) {
+        let Err((code, text)) = controller.try_write(kind, entity).await else { panic!("accepted: {what}") };
+        self.line(&format!("write: {what}"), code, &text);
+    }
+
+    /// The next message of a stream.
+    async fn stream_error(&mut self, what: &str, controller: &mut Controller) {
+        let FromSwitch::Error(error) = controller.next().await else { panic!("no error: {what}") };
+        self.line(what, Code::from_i32(error.canonical_code), &error.message);
+    }
 }
 
 async fn with_state() -> (Switch, Controller) {
@@ -359,6 +386,8 @@ async fn with_state() -> (Switch, Controller) {
     controller.insert(TableEntry(table(vec![exact(1, &[9])], to(1)))).await;
     controller.insert(member(POOL, 1, Some(forward(1)))).await;
     controller.insert(group(POOL, 1, &[(1, 1)])).await;
+    let grouped = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)) };
+    controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[9])], Some(grouped)))).await;
     controller.insert(multicast(6, vec![])).await;
     for id in 1..=16 {
         controller.insert(member(PLAIN_POOL, id, Some(forward(1)))).await;
@@ -371,9 +400,10 @@ async fn every_refusal_has_its_code_and_its_text() {
     let (switch, mut controller) = with_state().await;
     let mut golden = Golden(HEAD.to_owned());
     for (what, kind, entity) in writes() {
-        let Err((code, text)) = controller.try_write(kind, entity).await else { panic!("accepted: {what}") };
-        golden.line(&format!("write: {what}"), code, &text);
+        golden.write(&mut controller, what, kind, entity).await;
     }
+    controller.insert(digest(id_of("learn_t"), 1)).await;
+    golden.write(&mut controller, "digest is there", Insert, digest(id_of("learn_t"), 1)).await;
     for (what, pattern) in reads() {
         let status = controller.try_read(vec![pattern]).await.expect_err(what);
         let (code, text) = errors(&status).remove(0);
@@ -381,7 +411,11 @@ async fn every_refusal_has_its_code_and_its_text() {
     }
     requests(&mut controller, &mut golden).await;
     pipelines(&mut controller, &mut golden).await;
+    reconciliations(&mut controller, &mut golden).await;
     streams(&switch, &mut golden).await;
+    packet_outs(&mut golden).await;
+    limits(&mut golden).await;
+    translations(&mut golden).await;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(GOLDEN, &golden.0).unwrap();
     }
@@ -457,11 +491,32 @@ async fn streams(switch: &Switch, golden: &mut Golden) {
         let election_id = Some(p4::Uint128 { high: 0, low });
         ToSwitch::Arbitration(p4::MasterArbitrationUpdate { device_id, election_id, ..Default::default() })
     };
-    for (what, bid) in [("another device", bid(77, 1)), ("an election id in use", bid(DEVICE, 10))] {
+    let role = |role| {
+        let role = Some(role);
+        ToSwitch::Arbitration(p4::MasterArbitrationUpdate { device_id: DEVICE, role, ..Default::default() })
+    };
+    #[allow(deprecated)]
+    let numbered = p4::Role { id: 4, ..Default::default() };
+    let configured = p4::Role { name: "x".to_owned(), config: Some(prost_types::Any::default()), ..Default::default() };
+    for (what, bid) in [
+        ("another device", bid(77, 1)),
+        ("an election id in use", bid(DEVICE, 10)),
+        ("a role id", role(numbered)),
+        ("a role config", role(configured)),
+    ] {
         let mut controller = Controller::connect(switch, 1).await;
         controller.tell(bid).await;
         golden.status(&format!("bid: {what}"), &controller.try_next().await.unwrap_err());
     }
+    let other = p4::Role { name: "x".to_owned(), ..Default::default() };
+    for (election, what, bid) in [(1, "another device later", bid(77, 1)), (2, "another role later", role(other))] {
+        let mut controller = switch.controller(election).await;
+        controller.tell(bid).await;
+        golden.status(&format!("bid: {what}"), &controller.try_next().await.unwrap_err());
+    }
+    let mut controller = Controller::connect(switch, 1).await;
+    controller.tell_nothing().await;
+    golden.status("stream: an empty message", &controller.try_next().await.unwrap_err());
     let mut primary = switch.controller(12).await;
     let messages = [
         ("a packet without metadata", ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: vec![] })),
@@ -473,4 +528,122 @@ async fn streams(switch: &Switch, golden: &mut Golden) {
         let FromSwitch::Error(error) = primary.next().await else { panic!("no error: {what}") };
         golden.line(&format!("stream: {what}"), Code::from_i32(error.canonical_code), &error.message);
     }
+    let mut backup = switch.controller(5).await;
+    backup.tell(ToSwitch::Packet(p4::PacketOut::default())).await;
+    golden.stream_error("stream: a packet of a backup", &mut backup).await;
+    open_too_many(switch, golden).await;
+}
+
+/// One more stream than may be open.
+async fn open_too_many(switch: &Switch, golden: &mut Golden) {
+    // A connection has 128 calls under way at most.
+    let clients = [switch.client().await, switch.client().await, switch.client().await];
+    let mut open = Vec::new();
+    loop {
+        let mut client = clients[open.len() / 100].clone();
+        match client.stream_channel(tokio_stream::pending()).await {
+            Ok(stream) => open.push(stream),
+            Err(status) => break golden.status("stream: too many", &status),
+        }
+    }
+}
+
+/// What a controller has the switch send.
+async fn packet_outs(golden: &mut Golden) {
+    let packet = || ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[&[4], &[0], &[0]]) });
+    let switch = Switch::start_with(None).await;
+    let mut controller = switch.controller(1).await;
+    controller.tell(packet()).await;
+    golden.stream_error("stream: a packet without a CPU port", &mut controller).await;
+    let switch = Switch::start().await;
+    let mut controller = switch.controller(1).await;
+    controller.tell(packet()).await;
+    golden.stream_error("stream: a packet without a pipeline", &mut controller).await;
+    controller.push(Action::VerifyAndCommit, Some(config(1))).await.unwrap();
+    while switch.device.counters().packet_out_refused.get() < 2 {
+        controller.tell(packet()).await;
+    }
+    golden.stream_error("stream: a packet too many", &mut controller).await;
+}
+
+/// A switch with the program, of which P4Info says something else.
+async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
+    let switch = Switch::start().await;
+    let mut controller = switch.controller(1).await;
+    let mut config = config(1);
+    change(config.p4info.as_mut().unwrap());
+    controller.push(Action::VerifyAndCommit, Some(config)).await.unwrap();
+    controller.insert(member(POOL, 1, Some(forward(1)))).await;
+    controller
+}
+
+/// Limits that only P4Info has.
+async fn limits(golden: &mut Golden) {
+    use p4info::action_profile::{SelectorSizeSemantics, SumOfMembers};
+    let mut limited = with_info(|info| info.action_profiles[0].max_group_size = 6).await;
+    limited.insert(sized_group(POOL, 1, &[], 5)).await;
+    for (what, kind, entity) in [
+        ("group without max_size", Insert, sized_group(POOL, 2, &[], 0)),
+        ("group with a max_size too large", Insert, sized_group(POOL, 2, &[], 7)),
+        ("group of another max_size, limited", Modify, sized_group(POOL, 1, &[], 4)),
+        ("group beyond its max_size", Insert, sized_group(POOL, 2, &[(1, 4)], 3)),
+        ("one-shot beyond the profile's group size", Insert, one_shot(set_of(&[4, 3]))),
+    ] {
+        golden.write(&mut limited, what, kind, entity).await;
+    }
+    let mut weighed = with_info(|info| {
+        let members = SumOfMembers { max_member_weight: 9 };
+        info.action_profiles[0].selector_size_semantics = Some(SelectorSizeSemantics::SumOfMembers(members));
+    })
+    .await;
+    golden.write(&mut weighed, "member too heavy", Insert, group(POOL, 1, &[(1, 10)])).await;
+    let mut even = with_info(|info| info.action_profiles[0].weights_disallowed = true).await;
+    golden.write(&mut even, "weight where there are none", Insert, group(POOL, 1, &[(1, 1)])).await;
+    let mut ranged = with_info(|info| {
+        let range = p4info::match_field::MatchType::Range as i32;
+        info.value_sets[0].r#match[0].r#match = Some(p4info::match_field::Match::MatchType(range));
+    })
+    .await;
+    golden.write(&mut ranged, "range in a value set", Modify, value_set(vec![vec![range(1, &[1], &[2])]])).await;
+}
+
+/// Names that stand for numbers.
+async fn translations(golden: &mut Golden) {
+    let switch = Switch::start().await;
+    let mut controller = switch.controller(1).await;
+    controller.push(Action::VerifyAndCommit, Some(translated(&strings()))).await.unwrap();
+    controller.insert(of(b"a", b"uplink")).await;
+    let wrong: [(&str, &[u8]); 5] = [
+        ("name empty", b""),
+        ("name too long", &[b'x'; 257]),
+        ("name not UTF-8", &[0xff]),
+        ("name a number too large", b"512"),
+        ("name a number that has a name", b"511"),
+    ];
+    for (what, port) in wrong {
+        golden.write(&mut controller, what, Insert, of(b"b", port)).await;
+    }
+    // With the first one as many as there are numbers.
+    let to = |number: u32| direct(action(FORWARD, &[format!("p{number}").as_bytes()]));
+    let ports = (1..=511u32)
+        .map(|number| update(Insert, TableEntry(entry(LPM, vec![lpm(1, &number.to_be_bytes(), 32)], to(number)))));
+    controller.write_all(ports.collect()).await.unwrap();
+    golden.write(&mut controller, "name too many", Insert, of(b"b", b"p512")).await;
+}
+
+/// State that the next program cannot have.
+async fn reconciliations(controller: &mut Controller, golden: &mut Golden) {
+    let any = |source| {
+        TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![ternary(1, &[source], &[255])], to(1)) })
+    };
+    let far = |data| register(LAST_SOURCE, 200, data);
+    let refused = async |controller: &mut Controller, config| {
+        controller.push(Action::ReconcileAndCommit, Some(config)).await.unwrap_err()
+    };
+    controller.insert(any(1)).await;
+    controller.insert(any(2)).await;
+    golden.status("pipeline: a table too small", &refused(controller, with_room_for(1)).await);
+    controller.delete(any(2)).await;
+    controller.modify(far(bits(&[1]))).await;
+    golden.status("pipeline: an array too small", &refused(controller, with_cells(100)).await);
 }

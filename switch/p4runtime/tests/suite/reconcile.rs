@@ -13,7 +13,7 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
 /// The program with so much room in its ternary table, so that it is another one.
-fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
+pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
     let json = json.replace("\"max_size\" : 16384", &format!("\"max_size\" : {entries}"));
@@ -21,7 +21,7 @@ fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
 }
 
 /// The program with so many cells in `last_source`.
-fn with_cells(cells: u32) -> p4::ForwardingPipelineConfig {
+pub fn with_cells(cells: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"size\" : 300000"));
     let json = json.replace("\"size\" : 300000", &format!("\"size\" : {cells}"));

@@ -20,13 +20,13 @@ fn named(name: &str) -> Option<p4info::P4NamedType> {
     Some(p4info::P4NamedType { name: name.to_owned() })
 }
 
-fn strings() -> SdnType {
+pub fn strings() -> SdnType {
     SdnType::SdnString(SdnString::default())
 }
 
 /// The config with addresses and ports of translated types: in the exact table's key, in the port of `forward`, in both controller
 /// headers, in `last_source` and in the digest.
-fn translated(sdn: &SdnType) -> p4::ForwardingPipelineConfig {
+pub fn translated(sdn: &SdnType) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();
     let bitwidth = match sdn {
@@ -61,11 +61,11 @@ async fn with(sdn: &SdnType) -> (Switch, Controller) {
     (switch, controller)
 }
 
-fn of(station: &[u8], port: &[u8]) -> p4::entity::Entity {
+pub fn of(station: &[u8], port: &[u8]) -> p4::entity::Entity {
     TableEntry(entry(EXACT, vec![exact(1, station)], direct(action(FORWARD, &[port]))))
 }
 
-fn metadata(values: &[&[u8]]) -> Vec<p4::PacketMetadata> {
+pub fn metadata(values: &[&[u8]]) -> Vec<p4::PacketMetadata> {
     let metadata = |(metadata_id, value): (u32, &&[u8])| p4::PacketMetadata { metadata_id, value: value.to_vec() };
     (1..).zip(values).map(metadata).collect()
 }
