@@ -6,6 +6,7 @@ mod meters;
 mod native;
 mod paths;
 mod prefixes;
+mod refusals;
 mod robust;
 mod selector;
 mod stacks;
