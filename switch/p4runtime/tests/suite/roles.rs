@@ -66,6 +66,20 @@ async fn every_role_has_a_primary_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_role_reads_everything() {
+    let (switch, mut default) = Switch::ready().await;
+    write(&mut default, "", 10, 1).await.unwrap();
+    let mut other = with_role(&switch, "monitoring", 1).await;
+    assert_eq!(other.next_arbitration().await, (Code::Ok, 1));
+    for role in ["monitoring", "", "unheard-of"] {
+        let pattern = p4::Entity { entity: Some(TableEntry(entry(EXACT, vec![], None))) };
+        let request = p4::ReadRequest { device_id: DEVICE, entities: vec![pattern], role: role.to_owned() };
+        let mut found = other.client.read(request).await.unwrap().into_inner();
+        assert_eq!(found.message().await.unwrap().unwrap().entities.len(), 1, "{role}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn packets_go_to_the_primary_of_every_role() {
     let (switch, mut default) = Switch::ready().await;
     let mut other = with_role(&switch, "monitoring", 1).await;

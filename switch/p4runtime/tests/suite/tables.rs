@@ -224,6 +224,22 @@ async fn counters_and_meters_of_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn direct_resources_of_actions_that_do_not_use_them_are_accepted() {
+    let (switch, mut controller) = Switch::ready().await;
+    let counts = |packet_count, byte_count| Some(p4::CounterData { byte_count, packet_count });
+    let meter_config = Some(p4::MeterConfig { cir: 1000, cburst: 100, pir: 2000, pburst: 200, eburst: 0 });
+    let forwards = |counter_data| p4::TableEntry {
+        counter_data,
+        meter_config,
+        ..entry(EXACT, vec![exact(1, &[7])], direct(forward(2)))
+    };
+    controller.insert(TableEntry(forwards(counts(10, 1000)))).await;
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1);
+    let pattern = p4::TableEntry { action: None, ..forwards(counts(0, 0)) };
+    assert_eq!(controller.read(TableEntry(pattern)).await, [TableEntry(forwards(counts(11, 1060)))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn counters_and_meters_of_default_entries() {
     let (switch, mut controller) = Switch::ready().await;
     let counts = |packet_count, byte_count| p4::CounterData { byte_count, packet_count };
