@@ -228,7 +228,7 @@ fn whatever_is_sent_the_switch_answers_and_goes_on() {
         let answer = runtime.block_on(async {
             tokio::time::timeout(std::time::Duration::from_secs(60), send(grpc.clone(), method, bytes)).await
         });
-        let answer = answer.expect("an answer within 10 s");
+        let answer = answer.expect("an answer within a minute");
         if let Err(status) = answer {
             // tonic says INTERNAL of bytes that are no message; from the switch it would be a panic.
             let garbled = status.code() == Code::Internal && status.message().contains("decode");
