@@ -7,6 +7,9 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::{LARGE, p4::v1 as p4};
 use p4::entity::Entity;
 
+/// Bytes that a read may have found before its further patterns are refused: a small request must not fill the memory.
+const FULL: usize = 256 << 20;
+
 /// Part of what a read found.
 #[derive(Debug)]
 pub enum Part {
@@ -27,6 +30,15 @@ impl Part {
         }
     }
 
+    /// Bytes that it takes, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::Entities(entities) => entities.iter().map(|one| size_of_val(one) + one.encoded_len()).sum(),
+            Self::Counters(cells) => size_of_val(cells.data.as_slice()),
+            Self::Registers(cells) => cells.raw.len(),
+        }
+    }
+
     fn entity(&self, place: usize) -> p4::Entity {
         let entity = match self {
             Self::Entities(entities) => entities[place].clone(),
@@ -39,6 +51,22 @@ impl Part {
 
 fn entities<T>(found: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Part> {
     vec![Part::Entities(found.into_iter().map(kind).collect())]
+}
+
+/// Everything that `find` has for these patterns, and what went wrong with each of them.
+pub fn all(patterns: &[p4::Entity], find: impl Fn(&p4::Entity) -> Outcome<Vec<Part>>) -> (Vec<Part>, Vec<Outcome>) {
+    let (mut parts, mut held) = (Vec::new(), 0);
+    let outcomes = patterns.iter().map(|pattern| {
+        if held >= FULL {
+            return Err(Fault::exhausted("the read has found 256 MiB already: ask for the rest in another one"));
+        }
+        let found = find(pattern)?;
+        held += found.iter().map(Part::size).sum::<usize>();
+        parts.extend(found);
+        Ok(())
+    });
+    let outcomes = outcomes.collect();
+    (parts, outcomes)
 }
 
 /// Everything that fits one pattern. Tables and arrays are read in several looks, everything else in one.
@@ -128,6 +156,26 @@ pub fn no_pipeline() -> Fault {
 mod tests {
     use super::*;
     use crate::typespec::DataType;
+
+    #[test]
+    fn a_read_that_has_found_much_finds_no_more() {
+        let array = |_: &p4::Entity| {
+            let raw = vec![0; FULL / 2 - 1];
+            Ok(vec![Part::Registers(register::Cells {
+                id: 7,
+                start: 0,
+                count: raw.len(),
+                bytes: 1,
+                raw,
+                data: DataType::Bit(8),
+            })])
+        };
+        let (parts, outcomes) = all(&vec![p4::Entity::default(); 5], array);
+        assert_eq!(parts.len(), 3, "the last one begins below the limit");
+        let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+        assert_eq!(refused.len(), 2);
+        assert!(refused.iter().all(|fault| fault.code == tonic::Code::ResourceExhausted));
+    }
 
     #[test]
     fn large_arrays_come_in_pieces_below_the_limit_of_clients() {

@@ -16,7 +16,7 @@ use crate::fault::{Fault, Outcome, batch_status};
 use crate::looks::Looks;
 use crate::pipeline::Pipeline;
 use crate::proto::p4::v1 as p4;
-use crate::read::{Responses, no_pipeline, snapshot};
+use crate::read::{Part, Responses, all, no_pipeline, snapshot};
 use crate::{streams, write};
 use p4::p4_runtime_server::P4Runtime;
 use p4::set_forwarding_pipeline_config_request::Action;
@@ -71,16 +71,12 @@ impl Service {
     }
 
     /// Everything a read finds, and what went wrong with each of its patterns.
-    fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<crate::read::Part>, Vec<Outcome>), Status> {
-        let (mut parts, mut outcomes) = (Vec::new(), Vec::with_capacity(patterns.len()));
+    fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
         let pipeline = self.device.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
         let pipeline = pipeline.as_ref().ok_or_else(no_pipeline)?;
         let binding = pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
         let looks = Looks::new(&self.device, pipeline, binding);
-        for pattern in patterns {
-            outcomes.push(snapshot(&looks, pattern).map(|found| parts.extend(found)));
-        }
-        Ok((parts, outcomes))
+        Ok(all(patterns, |pattern| snapshot(&looks, pattern)))
     }
 
     /// Does what a pipeline request asks for; compiling takes its time.
