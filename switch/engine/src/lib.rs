@@ -10,7 +10,8 @@
 //! Semantics are those of BMv2's `simple_switch`, its oddities included: `egress_spec` becomes the drop port + 1 when egress begins;
 //! clones, resubmitted and recirculated packets start with all metadata zero (the ingress port too) but for their field list;
 //! a failed parser still enters ingress; meters are asked peak bucket first and never look at a colour; a hash leaves out
-//! the fields of invalid headers; a hash maximum of 0 counts as 1; a register or counter index outside of the array does nothing.
+//! the fields of invalid headers, and a table's key has zero for them; a hash maximum of 0 counts as 1; a register or counter
+//! index outside of the array does nothing.
 //!
 //! # Unlike BMv2, on purpose
 //! - Fields that were never written read as zero. (BMv2: what the buffer's previous packet left there.)

@@ -9,10 +9,10 @@ use super::json::{J, Result};
 use super::objects::{Objects, calculation};
 use crate::calc::Calculation;
 use crate::codegen::to_limbs;
-use crate::layout::{FieldRef, Layout};
+use crate::layout::{FieldRef, Layout, Slot};
 use crate::program::{ActionId, ActionInfo, KeyInfo, MatchKind, MeterId, ProfileId, ProfileInfo, TableId, TableInfo};
 use crate::table::answers::MOST_WORDS;
-use crate::table::key::{KeyLayout, RawField};
+use crate::table::key::{KeyLayout, RawField, Source};
 use crate::table::trie;
 
 /// A node of the control flow; 0 is the end.
@@ -256,7 +256,7 @@ fn table(
     c: &mut Control,
 ) -> Result<Table> {
     let name = j.str("name")?.to_string();
-    let (keys, fields) = key(j, scope)?;
+    let (keys, sources) = key(j, scope)?;
     let kind = j.str("match_type")?;
     if !["exact", "lpm", "ternary", "range"].contains(&kind) {
         return Err(j.get("match_type")?.error(format!("the match type '{kind}' is not supported")));
@@ -304,7 +304,7 @@ fn table(
         default = Some(DefaultAction { action, params: action_data(&d, &actions[action.index()])? });
         const_default = d.bool_or("action_const", false)? || d.bool_or("action_entry_const", false)?;
     }
-    let layout = KeyLayout::new(&keys, &fields);
+    let layout = KeyLayout::new(&keys, &sources);
     let mut entries = Vec::new();
     let mut seen = HashSet::new();
     let const_entries = j.opt("entries").is_some();
@@ -348,11 +348,8 @@ fn table(
     })
 }
 
-/// Field and static mask of each key part.
-type KeyParts = Vec<(FieldRef, Option<Vec<u64>>)>;
-
-fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, KeyParts)> {
-    let (mut keys, mut fields) = (Vec::new(), Vec::new());
+fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, Vec<Source>)> {
+    let (mut keys, mut sources) = (Vec::new(), Vec::new());
     let mut lpm = false;
     for k in j.list("key")? {
         let kind_j = k.get("match_type")?;
@@ -386,9 +383,15 @@ fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, KeyParts)> {
             None => target.as_pair().map_or_else(|_| target.value.to_string(), |(h, f)| format!("{h}.{f}")),
         };
         keys.push(KeyInfo { name, kind, width: field.width });
-        fields.push((field, mask));
+        sources.push(Source { field, valid: validity(scope.layout, field), mask });
     }
-    Ok((keys, fields))
+    Ok((keys, sources))
+}
+
+/// Slot of the validity that a field's value depends on: that of its header, unless it is metadata or the validity itself.
+fn validity(layout: &Layout, field: FieldRef) -> Option<Slot> {
+    let header = layout.headers.iter().find(|h| (h.base..h.valid).contains(&field.slot));
+    header.filter(|h| !h.metadata).map(|h| h.valid)
 }
 
 fn next(j: &J, names: &HashMap<String, Node>, ids: &[ActionId], actions: &[Action]) -> Result<Next> {

@@ -8,7 +8,7 @@ use super::abi::{ASSERTION, DONE, Frame, PARSER_ERROR};
 use super::emit::{Fun, there};
 use super::reach::{For, Place, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
-use crate::layout::mask64;
+use crate::layout::{Slot, mask64};
 use crate::load::table::Direct;
 use crate::machine::NONE;
 use crate::table::key::KeyTerm;
@@ -200,6 +200,7 @@ impl Fun<'_, '_> {
             let v = self.get(t.slot);
             let v = if t.mask == u64::MAX { v } else { self.cut(v, t.mask.leading_zeros() as u8) };
             let v = if t.shift == 0 { v } else { self.b.ins().ishl_imm(v, i64::from(t.shift)) };
+            let v = t.valid.map_or(v, |valid| self.if_valid(valid, v));
             key[t.word] = Some(match key[t.word] {
                 Some(before) => self.b.ins().bor(before, v),
                 None => v,
@@ -213,6 +214,12 @@ impl Fun<'_, '_> {
             out.push(self.under(v, mask));
         }
         out
+    }
+
+    /// The value, or 0 while the header is not valid.
+    pub fn if_valid(&mut self, valid: Slot, v: Value) -> Value {
+        let (valid, zero) = (self.get(valid), self.number(0));
+        self.b.ins().select(valid, v, zero)
     }
 
     /// A parser's transition. `after`: the place behind it.

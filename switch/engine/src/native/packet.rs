@@ -281,9 +281,7 @@ impl Fun<'_, '_> {
             let v = if shift == 0 { v } else { self.b.ins().rotl_imm(v, i64::from(shift)) };
             sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_around(sum, v) };
         }
-        let Some(valid) = group.valid else { return sum };
-        let (valid, zero) = (self.get(valid), self.number(0));
-        self.b.ins().select(valid, sum, zero)
+        group.valid.map_or(sum, |valid| self.if_valid(valid, sum))
     }
 
     /// A variable-length field's part, which mostly is not there.
@@ -292,13 +290,7 @@ impl Fun<'_, '_> {
         let zero = self.number(0);
         self.b.def_var(sum, zero);
         let bits = self.get(slot);
-        let there = match valid {
-            Some(valid) => {
-                let valid = self.get(valid);
-                self.b.ins().select(valid, bits, zero)
-            }
-            None => bits,
-        };
+        let there = valid.map_or(bits, |valid| self.if_valid(valid, bits));
         let (some, on) = (self.b.create_block(), self.b.create_block());
         self.branch(there, some, on);
         self.b.switch_to_block(some);

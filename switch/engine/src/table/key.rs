@@ -4,12 +4,23 @@ use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
 use crate::program::{KeyInfo, MatchKind};
 use crate::table::trie::STRIDE;
 
+/// What a key field is taken from.
+pub struct Source {
+    pub field: FieldRef,
+    /// Slot of the validity of the field's header, without which the key has zero, as in BMv2; `None`: the field is always there.
+    pub valid: Option<Slot>,
+    /// Static mask of the program.
+    pub mask: Option<Vec<u64>>,
+}
+
 /// Where a key field sits in the packed key. No narrow field straddles two words; a wide one has words of its own.
 #[derive(Debug, Clone)]
 struct Part {
     /// Which field it is.
     field: usize,
     slot: Slot,
+    /// See [`Source::valid`].
+    valid: Option<Slot>,
     width: u32,
     word: usize,
     shift: u32,
@@ -31,10 +42,11 @@ pub struct KeyLayout {
     pub masked: bool,
 }
 
-/// A slot's part in a word of a packed key: `(slot & mask) << shift`; the whole word is under `word_mask`.
+/// A slot's part in a word of a packed key: `(slot & mask) << shift`, or 0 while `valid` is; the whole word is under `word_mask`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTerm {
     pub slot: Slot,
+    pub valid: Option<Slot>,
     pub mask: u64,
     pub shift: u32,
     pub word: usize,
@@ -74,13 +86,13 @@ pub struct RawEntry {
 }
 
 impl KeyLayout {
-    pub fn new(keys: &[KeyInfo], fields: &[(FieldRef, Option<Vec<u64>>)]) -> KeyLayout {
+    pub fn new(keys: &[KeyInfo], sources: &[Source]) -> KeyLayout {
         let mut layout = KeyLayout { parts: Vec::new(), words: 0, mask: Vec::new(), masked: false };
         let mut free = 0;
         let is_lpm = |i: &usize| keys[*i].kind == MatchKind::Lpm;
         let (others, prefixes): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|i| !is_lpm(i));
         for field in others.into_iter().chain(prefixes) {
-            let (k, (f, mask)) = (&keys[field], &fields[field]);
+            let (k, Source { field: f, valid, mask }) = (&keys[field], &sources[field]);
             let limbs = limbs(k.width);
             let first = k.width > free;
             if first {
@@ -94,7 +106,7 @@ impl KeyLayout {
             free -= if k.width + pad <= free { pad } else { 0 };
             free = free.saturating_sub(k.width);
             let (shift, m) = (free, (64 - k.width.min(64)) as u8);
-            let part = Part { field, slot: f.slot, width: k.width, word, shift, m, limbs, first };
+            let part = Part { field, slot: f.slot, valid: *valid, width: k.width, word, shift, m, limbs, first };
             let ones = all_ones(k.width);
             layout.masked |= mask.is_some();
             put(&part, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
@@ -113,6 +125,7 @@ impl KeyLayout {
     pub fn terms(&self) -> Vec<KeyTerm> {
         let limb = |p: &Part, i: usize| KeyTerm {
             slot: p.slot + i as Slot,
+            valid: p.valid,
             mask: if p.limbs == 1 { u64::MAX >> p.m } else { u64::MAX },
             shift: p.shift * u32::from(p.limbs == 1),
             word: p.word + i,
@@ -123,19 +136,22 @@ impl KeyLayout {
 
     /// Slots it is made of.
     pub fn slots(&self) -> Vec<Slot> {
-        self.parts.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i)).collect()
+        self.parts.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i).chain(p.valid)).collect()
     }
 
     /// Packs the packet's values.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {
         for p in &self.parts {
+            let there = p.valid.is_none_or(|v| slots[usize::from(v)] != 0);
             if p.limbs == 1 {
-                let v = (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift;
+                let v = if there { (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift } else { 0 };
                 key[p.word] = if p.first { v } else { key[p.word] | v };
-            } else {
+            } else if there {
                 let first = p.slot as usize;
                 key[p.word..p.word + p.limbs].copy_from_slice(&slots[first..first + p.limbs]);
+            } else {
+                key[p.word..p.word + p.limbs].fill(0);
             }
         }
         if self.masked {

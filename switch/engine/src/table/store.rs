@@ -172,14 +172,15 @@ mod tests {
     use super::*;
     use crate::layout::FieldRef;
     use crate::program::{KeyInfo, MatchKind};
-    use crate::table::key::{KeyLayout, RawField};
+    use crate::table::key::{KeyLayout, RawField, Source};
     use proptest::prelude::*;
 
     fn layout(kinds: &[(MatchKind, u32)]) -> KeyLayout {
         let keys: Vec<_> = kinds.iter().map(|&(kind, width)| KeyInfo { name: String::new(), kind, width }).collect();
-        let fields: Vec<_> =
-            kinds.iter().map(|&(_, width)| (FieldRef { slot: 0, width, signed: false, varbit: false }, None)).collect();
-        KeyLayout::new(&keys, &fields)
+        let field = |width| FieldRef { slot: 0, width, signed: false, varbit: false };
+        let sources: Vec<_> =
+            kinds.iter().map(|&(_, width)| Source { field: field(width), valid: None, mask: None }).collect();
+        KeyLayout::new(&keys, &sources)
     }
 
     proptest! {

@@ -22,8 +22,17 @@ pub struct Switch {
 
 impl Switch {
     pub fn new(name: &str) -> Switch {
+        let [compiled, _] = Switch::both(name);
+        compiled
+    }
+
+    /// Compiled to machine code, and interpreted.
+    pub fn both(name: &str) -> [Switch; 2] {
         let program = Arc::new(Program::load(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}")));
-        Switch { engine: Engine::new(program.clone(), Options::default()), program }
+        [false, true].map(|interpret| {
+            let engine = Engine::new(program.clone(), Options { interpret, ..Options::default() });
+            Switch { engine, program: program.clone() }
+        })
     }
 
     pub fn table(&self, name: &str) -> TableId {

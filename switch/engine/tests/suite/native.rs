@@ -11,7 +11,7 @@ use sluice_engine::{
     MeterConfig, OneShotMember, Options, Program, RegisterId, Replica, TableId,
 };
 
-const PROGRAMS: [&str; 5] = ["tables", "selector", "arrays", "paths", "stacks"];
+const PROGRAMS: [&str; 6] = ["tables", "selector", "arrays", "paths", "stacks", "keys"];
 
 fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)

@@ -1,0 +1,65 @@
+//! Keys out of headers that are not valid: zero, as in BMv2 (`MatchKeyBuilder`), whatever the fields hold.
+
+use crate::common::{Switch, exact, lpm, range, ternary};
+use sluice_engine::KeyField;
+
+/// The fields of `keys.p4`'s key as they come.
+const SMALL: u64 = 0x12;
+const NUMBER: u64 = 0x1234;
+const ADDRESS: u64 = 0x0a0b_0c0d;
+const WIDE: [u8; 17] = *b"a wide key field.";
+const SIGNED: u64 = 0xfd;
+/// What the program writes into each of them.
+const WRITTEN: u64 = 9;
+
+/// The answers to a packet, table by table in the program's order.
+fn ask(s: &mut Switch, what: u8) -> Vec<u8> {
+    let mut frame = vec![what, SMALL as u8];
+    frame.extend((NUMBER as u16).to_be_bytes());
+    frame.extend((ADDRESS as u32).to_be_bytes());
+    frame.extend(WIDE);
+    frame.push(SIGNED as u8);
+    let mut out = s.one(0, &frame);
+    out.truncate(ANSWERS);
+    out
+}
+
+const ANSWERS: usize = 10;
+
+/// Every table says 1 to zero, 2 to what comes, 3 to what the program writes.
+fn fill(s: &mut Switch) {
+    for (answer, small, number, address, signed) in
+        [(1, 0, 0, 0, 0), (2, SMALL, NUMBER, ADDRESS, SIGNED), (3, WRITTEN, WRITTEN, WRITTEN, WRITTEN)]
+    {
+        s.insert("exact_t", vec![exact(1), exact(small), exact(number)], 0, "exact_is", &[answer]);
+        let wide = if answer == 2 { KeyField::Exact(WIDE.to_vec()) } else { exact(small) };
+        s.insert("wide_t", vec![wide], 0, "wide_is", &[answer]);
+        s.insert("counted_t", vec![exact(signed)], 0, "counted_is", &[answer]);
+        s.insert("prefix_t", vec![lpm(address, 32)], 0, "prefix_is", &[answer]);
+        let any = KeyField::Optional(None);
+        s.insert("ternary_t", vec![ternary(number, 0xffff), any], 1, "ternary_is", &[answer]);
+        s.insert("range_t", vec![range(number, number)], 1, "range_is", &[answer]);
+    }
+    for (answer, small, number, address) in [(1, 0, 0, 0), (2, 0x10, 0x230, 0x0a0b_000d), (3, 0xf0, 0xff0, WRITTEN)] {
+        s.insert("masked_exact_t", vec![exact(small)], 0, "masked_exact_is", &[answer]);
+        s.insert("masked_prefix_t", vec![lpm(address, 32)], 0, "masked_prefix_is", &[answer]);
+        s.insert("masked_ternary_t", vec![ternary(number, 0xffff)], 1, "masked_ternary_is", &[answer]);
+    }
+    for valid in [0, 1] {
+        s.insert("valid_t", vec![exact(valid)], 0, "valid_is", &[valid + 1]);
+    }
+}
+
+#[test]
+fn the_key_of_an_invalid_header_is_zero() {
+    for mut s in Switch::both("keys") {
+        fill(&mut s);
+        let nothing = [1; ANSWERS];
+        assert_eq!(ask(&mut s, 0), nothing, "never there");
+        assert_eq!(ask(&mut s, 4), nothing, "written, never there");
+        assert_eq!(ask(&mut s, 1), [2; ANSWERS], "there");
+        assert_eq!(ask(&mut s, 3), nothing, "removed");
+        assert_eq!(ask(&mut s, 7), nothing, "removed and written");
+        assert_eq!(ask(&mut s, 5), [3, 3, 3, 3, 3, 3, 2, 1, 3, 1], "there and written");
+    }
+}
