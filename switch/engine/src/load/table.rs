@@ -374,7 +374,6 @@ fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, Vec<Source>)> {
             return Err(target.error("a variable-length field cannot be a key"));
         }
         let mask = match k.opt("mask") {
-            Some(m) if kind == MatchKind::Range => return Err(m.error("a mask on a range field is not supported")),
             Some(m) => Some(to_limbs(&m.as_hex()?, field.width)),
             None => None,
         };

@@ -65,7 +65,7 @@ pub enum RawField {
     Range(Vec<u64>, Vec<u64>),
 }
 
-/// A range to be checked on the packed key.
+/// A range to be checked on the packed key. As in BMv2, a static mask of the program holds for the lower bound, not for the upper one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Range {
     word: usize,
@@ -178,6 +178,14 @@ impl KeyLayout {
         values
     }
 
+    /// A field's static mask, in words of the field's own.
+    fn static_mask(&self, p: &Part) -> Vec<u64> {
+        match &self.mask[p.word..p.word + p.limbs] {
+            [word] => vec![word >> p.shift & u64::MAX >> p.m],
+            limbs => limbs.into(),
+        }
+    }
+
     /// An entry's identity; the fields are in the key's order and fit their widths.
     pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
         let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
@@ -195,14 +203,11 @@ impl KeyLayout {
                     put(p, v, &mut e.value);
                     put(p, m, &mut e.mask);
                 }
-                RawField::Range(low, high) => e.ranges.push(Range {
-                    word: p.word,
-                    limbs: p.limbs,
-                    shift: p.shift,
-                    mask: u64::MAX >> p.m,
-                    low: low.clone(),
-                    high: high.clone(),
-                }),
+                RawField::Range(low, high) => {
+                    let low = low.iter().zip(self.static_mask(p)).map(|(v, m)| v & m).collect();
+                    let (mask, high) = (u64::MAX >> p.m, high.clone());
+                    e.ranges.push(Range { word: p.word, limbs: p.limbs, shift: p.shift, mask, low, high });
+                }
             }
         }
         for (v, m) in e.value.iter_mut().zip(&mut e.mask) {

@@ -22,6 +22,7 @@ header answer_h {
     bit<8> masked_exact;
     bit<8> masked_prefix;
     bit<8> masked_ternary;
+    bit<8> masked_range;
 }
 
 struct headers_t {
@@ -60,6 +61,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
     action masked_exact_is(bit<8> value) { hdr.answer.masked_exact = value; }
     action masked_prefix_is(bit<8> value) { hdr.answer.masked_prefix = value; }
     action masked_ternary_is(bit<8> value) { hdr.answer.masked_ternary = value; }
+    action masked_range_is(bit<8> value) { hdr.answer.masked_range = value; }
 
     table exact_t {
         key = { meta.free : exact; hdr.key.small : exact; hdr.key.number : exact; }
@@ -112,6 +114,11 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         actions = { masked_ternary_is; none; }
         default_action = none;
     }
+    table masked_range_t {
+        key = { hdr.key.number & 0x0ff0 : range @name("number"); hdr.key.wide & 0xff : range @name("wide"); }
+        actions = { masked_range_is; none; }
+        default_action = none;
+    }
 
     apply {
         hdr.answer.setValid();
@@ -135,6 +142,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         masked_exact_t.apply();
         masked_prefix_t.apply();
         masked_ternary_t.apply();
+        masked_range_t.apply();
         standard.egress_spec = 1;
     }
 }

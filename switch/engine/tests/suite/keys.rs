@@ -1,4 +1,4 @@
-//! Keys out of headers that are not valid: zero, as in BMv2 (`MatchKeyBuilder`), whatever the fields hold.
+//! Keys out of headers that are not valid, and under masks of the program's own: as in BMv2 (`MatchKeyBuilder`).
 
 use crate::common::{Switch, exact, lpm, range, ternary};
 use sluice_engine::KeyField;
@@ -13,18 +13,17 @@ const SIGNED: u64 = 0xfd;
 const WRITTEN: u64 = 9;
 
 /// The answers to a packet, table by table in the program's order.
-fn ask(s: &mut Switch, what: u8) -> Vec<u8> {
+fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
     let mut frame = vec![what, SMALL as u8];
     frame.extend((NUMBER as u16).to_be_bytes());
     frame.extend((ADDRESS as u32).to_be_bytes());
     frame.extend(WIDE);
     frame.push(SIGNED as u8);
-    let mut out = s.one(0, &frame);
-    out.truncate(ANSWERS);
-    out
+    s.one(0, &frame)
 }
 
-const ANSWERS: usize = 10;
+/// The tables that [`fill`] fills.
+const FILLED: usize = 10;
 
 /// Every table says 1 to zero, 2 to what comes, 3 to what the program writes.
 fn fill(s: &mut Switch) {
@@ -54,12 +53,35 @@ fn fill(s: &mut Switch) {
 fn the_key_of_an_invalid_header_is_zero() {
     for mut s in Switch::both("keys") {
         fill(&mut s);
-        let nothing = [1; ANSWERS];
-        assert_eq!(ask(&mut s, 0), nothing, "never there");
-        assert_eq!(ask(&mut s, 4), nothing, "written, never there");
-        assert_eq!(ask(&mut s, 1), [2; ANSWERS], "there");
-        assert_eq!(ask(&mut s, 3), nothing, "removed");
-        assert_eq!(ask(&mut s, 7), nothing, "removed and written");
-        assert_eq!(ask(&mut s, 5), [3, 3, 3, 3, 3, 3, 2, 1, 3, 1], "there and written");
+        let mut ask = |what: u8| answers(&mut s, what)[..FILLED].to_vec();
+        let nothing = [1; FILLED];
+        assert_eq!(ask(0), nothing, "never there");
+        assert_eq!(ask(4), nothing, "written, never there");
+        assert_eq!(ask(1), [2; FILLED], "there");
+        assert_eq!(ask(3), nothing, "removed");
+        assert_eq!(ask(7), nothing, "removed and written");
+        assert_eq!(ask(5), [3, 3, 3, 3, 3, 3, 2, 1, 3, 1], "there and written");
+    }
+}
+
+#[test]
+fn a_mask_holds_for_the_lower_bound_of_a_range_only() {
+    let byte = u64::from(WIDE[16]);
+    for mut s in Switch::both("keys") {
+        let mut priority = 0;
+        let mut add = |s: &mut Switch, number, wide| {
+            priority += 1;
+            s.insert("masked_range_t", vec![number, wide], priority, "masked_range_is", &[priority as u64]);
+            answers(s, 1)[FILLED]
+        };
+        let any = || KeyField::Optional(None);
+        // the key has 0x230 and the last byte
+        assert_eq!(add(&mut s, range(0x200, 0x22f), any()), 0);
+        assert_eq!(add(&mut s, range(0x240, 0xffff), any()), 0);
+        assert_eq!(add(&mut s, range(0x235, 0x237), any()), 3);
+        assert_eq!(add(&mut s, range(0xf23f, 0xf240), any()), 4);
+        assert_eq!(add(&mut s, any(), range(0, byte - 1)), 4);
+        assert_eq!(add(&mut s, any(), range(0x7700 | byte, 0x7700 | byte)), 6);
+        assert_eq!(answers(&mut s, 3)[FILLED], 5, "zero when the header is gone");
     }
 }
