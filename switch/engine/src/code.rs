@@ -335,6 +335,8 @@ pub struct Code {
     pub actions: Vec<Pc>,
     /// Start of each checksum's condition, if it needs computing, and the slot that has its value then.
     pub conditions: Vec<(Option<Pc>, Slot)>,
+    /// Start of what the deparser does between the checksums and the headers, if it does something.
+    pub deparser: Option<Pc>,
 }
 
 #[cfg(test)]

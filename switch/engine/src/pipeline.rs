@@ -451,12 +451,14 @@ impl Pass<'_> {
         queue: &mut VecDeque<Work>,
         out: &mut impl Sink,
     ) {
-        match self.native {
-            Some(native) => {
-                let length = native.run(Part::Deparser, self.p, self.m, self.s, self.head, payload).unwrap_or(0);
-                self.head.cut(length as usize);
-            }
+        let written = match self.native {
+            Some(native) => native
+                .run(Part::Deparser, self.p, self.m, self.s, self.head, payload)
+                .map(|length| self.head.cut(length as usize)),
             None => self.write_head(payload),
+        };
+        if written.or_else(|stop| self.broken(stop)).is_err() {
+            return;
         }
         self.emit(port, payload, recirculate, queue, out);
     }
@@ -484,8 +486,8 @@ impl Pass<'_> {
         out.emit(port, head, payload);
     }
 
-    /// Updates checksums and writes the valid headers.
-    fn write_head(&mut self, payload: &[u8]) {
+    /// Updates checksums, runs the deparser's primitives and writes the valid headers.
+    fn write_head(&mut self, payload: &[u8]) -> Result<(), Stop> {
         let p = self.p;
         for &i in &p.update {
             let c = &p.checksums[i];
@@ -494,6 +496,9 @@ impl Pass<'_> {
                 self.s[usize::from(c.field.slot)] = sum & mask64(c.field.width);
             }
         }
+        if let Some(start) = self.code.deparser {
+            self.m.run(p, self.code, self.s, start, payload)?;
+        }
         self.head.clear();
         for &h in &p.order {
             let at = &p.phv.headers[usize::from(h)];
@@ -501,6 +506,7 @@ impl Pass<'_> {
                 p.phv.plans[usize::from(at.plan)].deparse(self.s, at.base, self.head);
             }
         }
+        Ok(())
     }
 }
 

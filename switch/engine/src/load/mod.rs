@@ -1,6 +1,7 @@
 //! p4c's BMv2 JSON to a [`Program`].
 
 mod control;
+mod deparser;
 pub mod expr;
 pub mod headers;
 pub mod json;
@@ -51,7 +52,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
     let standard = standard(&root, &layout, drop_port)?;
     let errors = errors(&root)?;
     let checksums = checksums(&root, &layout, &objects)?;
-    let order = deparser(&root, &layout)?;
+    let order = deparser::order(&root, &layout)?;
     let mut pool = Pool::default();
     let fixed_layout = headers::load(&root)?;
     let mut variants = Vec::new();
@@ -79,6 +80,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
             g.emit(Op::Return);
             g.code.conditions.push((computed.then_some(start), slot));
         }
+        deparser::primitives(&root, &mut g, &context)?;
         if g.too_long {
             return Err(root.error("the program is too long: more than 2^24 instructions"));
         }
@@ -251,16 +253,4 @@ fn checksums(root: &J, layout: &Layout, objects: &Objects) -> Result<Vec<(Checks
         ));
     }
     Ok(out)
-}
-
-fn deparser(root: &J, layout: &Layout) -> Result<Vec<u16>> {
-    let deparsers = root.list("deparsers")?;
-    let Some(d) = deparsers.iter().find(|d| d.str("name").is_ok_and(|n| n == "deparser")) else {
-        return Err(root.error("there is no deparser named 'deparser'"));
-    };
-    if let Some(p) = d.list("primitives")?.first() {
-        return Err(p.error("primitives in the deparser are not supported"));
-    }
-    let scope = Scope { layout, params: &[] };
-    d.list("order")?.iter().map(|j| scope.header(j).map(|h| h as u16)).collect()
 }

@@ -9,7 +9,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::abi::{DONE, Frame, NO_FUEL};
 use super::raw::Raw;
-use super::reach::{Place, Reach};
+use super::reach::{For, Place, Reach};
 use crate::code::Pc;
 use crate::layout::{Slot, Slots, mask64};
 use crate::machine::Machine;
@@ -59,8 +59,8 @@ pub struct Fun<'a, 'b> {
     /// The table's lookup hit; the parameters it found.
     pub hit: Variable,
     pub params: Variable,
-    /// Where conditions go on.
-    after_conditions: HashMap<u16, Block>,
+    /// Where code goes on that a function has for itself: conditions, the deparser's.
+    after: HashMap<For, Block>,
     ended: HashMap<i64, Block>,
     /// Jumps backwards that are still to be written: the block, and where it goes once it has paid.
     pub tolls: Vec<(Block, Block)>,
@@ -108,7 +108,7 @@ impl<'a, 'b> Fun<'a, 'b> {
             exit,
             hit,
             params,
-            after_conditions: HashMap::new(),
+            after: HashMap::new(),
             ended: HashMap::new(),
             tolls: Vec::new(),
         }
@@ -159,14 +159,23 @@ impl<'a, 'b> Fun<'a, 'b> {
         block
     }
 
-    /// Where a checksum's condition goes on.
-    pub fn after_condition(&mut self, checksum: u16) -> Block {
-        if let Some(&block) = self.after_conditions.get(&checksum) {
+    /// Where the code goes on that is run on behalf of a condition or the deparser.
+    pub fn after(&mut self, on_behalf: For) -> Block {
+        if let Some(&block) = self.after.get(&on_behalf) {
             return block;
         }
         let block = self.b.create_block();
-        self.after_conditions.insert(checksum, block);
+        self.after.insert(on_behalf, block);
         block
+    }
+
+    /// Runs such code, and goes on behind it.
+    pub fn run(&mut self, on_behalf: For, pc: Pc) {
+        self.known.clear();
+        let start = self.blocks[&Place::Code(on_behalf, pc)];
+        self.jump(start);
+        let after = self.after(on_behalf);
+        self.b.switch_to_block(after);
     }
 
     /// The block of a place that is about to be jumped to; what is known goes along.

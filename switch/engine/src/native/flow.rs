@@ -87,8 +87,8 @@ impl Fun<'_, '_> {
                 let end = self.end(DONE);
                 self.jump(end);
             }
-            For::Condition(checksum) => {
-                let after = self.after_condition(checksum);
+            For::Condition(_) | For::Deparser => {
+                let after = self.after(on_behalf);
                 self.jump(after);
             }
             For::Action(table, action) => {

@@ -58,7 +58,7 @@ pub enum Part {
     Verify,
     Ingress,
     Egress,
-    /// Returns the length of the headers.
+    /// Leaves the length of the headers in the frame.
     Deparser,
 }
 
@@ -220,7 +220,8 @@ impl Native {
     ) -> Result<i64, Stop> {
         let (result, frame) = self.enter(self.entries[part as usize], p, m, s, head, data, 0);
         match part {
-            Part::Verify | Part::Deparser => Ok(result),
+            Part::Verify => Ok(result),
+            Part::Deparser => outcome(result, frame.error).map(|()| frame.head_length as i64),
             _ => outcome(result, frame.error).map(|()| DONE),
         }
     }
@@ -338,7 +339,10 @@ fn starts(p: &Program, part: Part) -> Vec<Place> {
         Part::Ingress => vec![Place::Code(For::Main, p.code.ingress)],
         Part::Egress => vec![Place::Code(For::Main, p.code.egress)],
         Part::Verify => conditions(&p.verify),
-        Part::Deparser => conditions(&p.update),
+        Part::Deparser => {
+            let primitives = p.code.deparser.map(|pc| Place::Code(For::Deparser, pc));
+            conditions(&p.update).into_iter().chain(primitives).collect()
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::Part;
+use super::abi::{DONE, Frame};
 use super::emit::Fun;
-use super::reach::{For, Place, Reach};
+use super::reach::{For, Reach};
 use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
 
@@ -61,7 +62,7 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Updates checksums, writes the headers, returns their length.
+    /// Updates checksums, runs the deparser's primitives, writes the headers and leaves their length in the frame.
     pub fn deparser(mut self, reach: &Reach) -> HashSet<Slot> {
         for &i in &self.p.update {
             let field = self.p.checksums[i].field;
@@ -72,8 +73,13 @@ impl Fun<'_, '_> {
             });
             self.forget(&[field.slot]);
         }
+        if let Some(pc) = self.p.code.deparser {
+            self.run(For::Deparser, pc);
+        }
         let length = self.headers();
-        self.b.ins().return_(&[length]);
+        self.set_frame_word(std::mem::offset_of!(Frame, head_length), length);
+        let done = self.number(DONE as u64);
+        self.b.ins().return_(&[done]);
         self.places(reach);
         self.finish()
     }
@@ -89,11 +95,7 @@ impl Fun<'_, '_> {
             self.branch_off(absent, on);
         }
         if let Some(pc) = start {
-            self.known.clear();
-            let condition = self.blocks[&Place::Code(For::Condition(checksum as u16), pc)];
-            self.jump(condition);
-            let after = self.after_condition(checksum as u16);
-            self.b.switch_to_block(after);
+            self.run(For::Condition(checksum as u16), pc);
         }
         let before = self.known.clone();
         let holds = self.get(slot);

@@ -17,6 +17,8 @@ pub enum For {
     Action(u16, u32),
     /// A checksum's.
     Condition(u16),
+    /// What the deparser does before it writes headers.
+    Deparser,
 }
 
 /// The beginning of a basic block.

@@ -85,8 +85,11 @@ impl Fun<'_, '_> {
             let dropped = self.b.ins().icmp(IntCC::Equal, spec, drop);
             self.leave_if(dropped, PAST_EGRESS);
         }
-        let length = self.call(name(Part::Deparser), &[self.frame])[0];
-        self.set_frame_word(std::mem::offset_of!(Frame, head_length), length);
+        if self.p.code.deparser.is_some() {
+            self.part(Part::Deparser, PAST_EGRESS);
+        } else {
+            self.call(name(Part::Deparser), &[self.frame]);
+        }
         let sent = self.number(SENT as u64);
         self.b.ins().return_(&[sent]);
         self.finish();

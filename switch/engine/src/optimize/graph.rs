@@ -24,7 +24,7 @@ pub enum End {
     ActionReturn(usize),
     /// Of a pipeline.
     PipelineReturn,
-    /// Of a condition.
+    /// Of a condition, or of the deparser.
     ConditionReturn,
     /// Of the parser.
     ParserReturn,
@@ -39,13 +39,14 @@ pub struct Block {
 /// The code of one variant as blocks.
 pub struct Graph {
     pub blocks: Vec<Block>,
-    /// Blocks that are entered from outside with nothing known: parser, ingress, egress, actions, conditions.
+    /// Blocks that are entered from outside with nothing known: parser, ingress, egress, actions, conditions, deparser.
     pub roots: Vec<BlockId>,
     /// Of the selects' cases, their default last.
     pub selects: Vec<Vec<BlockId>>,
     pub nodes: Vec<Option<BlockId>>,
     pub actions: Vec<BlockId>,
     pub conditions: Vec<Option<BlockId>>,
+    pub deparser: Option<BlockId>,
     pub parser: BlockId,
     pub ingress: BlockId,
     pub egress: BlockId,
@@ -111,7 +112,7 @@ impl Graph {
         let mut leaders: BTreeSet<Pc> = [0, code.parser, code.ingress, code.egress].into();
         leaders.extend(code.nodes.iter().copied().filter(|&n| n != Pc::MAX));
         leaders.extend(&code.actions);
-        leaders.extend(code.conditions.iter().filter_map(|c| c.0));
+        leaders.extend(code.conditions.iter().filter_map(|c| c.0).chain(code.deparser));
         for select in &mut code.selects {
             leaders.extend(select.cases.iter_mut().map(|c| *case_target(c)));
             leaders.insert(select.default);
@@ -162,6 +163,7 @@ impl Graph {
         let (parser, ingress, egress) = (at(code.parser), at(code.ingress), at(code.egress));
         let actions: Vec<BlockId> = code.actions.iter().map(|&a| at(a)).collect();
         let conditions: Vec<Option<BlockId>> = code.conditions.iter().map(|c| c.0.map(at)).collect();
+        let deparser = code.deparser.map(at);
         let table_next: Vec<Vec<BlockId>> =
             world.tables.iter().map(|t| t.next.iter().filter_map(|&n| nodes[n]).collect()).collect();
         let mut action_next = vec![Vec::new(); actions.len()];
@@ -170,10 +172,27 @@ impl Graph {
                 action_next[a].extend(next);
             }
         }
-        let roots =
-            [parser, ingress, egress].into_iter().chain(actions.clone()).chain(conditions.iter().flatten().copied());
-        let roots = roots.collect();
-        Graph { blocks, roots, selects, nodes, actions, conditions, parser, ingress, egress, table_next, action_next }
+        let last = conditions.iter().flatten().copied().chain(deparser);
+        let roots = [parser, ingress, egress].into_iter().chain(actions.clone()).chain(last).collect();
+        Graph {
+            blocks,
+            roots,
+            selects,
+            nodes,
+            actions,
+            conditions,
+            deparser,
+            parser,
+            ingress,
+            egress,
+            table_next,
+            action_next,
+        }
+    }
+
+    /// What is entered behind the pipelines: conditions of checksums, the deparser.
+    pub fn behind(&self) -> impl Iterator<Item = BlockId> {
+        self.conditions.iter().flatten().copied().chain(self.deparser)
     }
 
     /// Blocks that may come right after, the likelier neighbour last.
@@ -293,6 +312,7 @@ impl Graph {
         for (condition, b) in code.conditions.iter_mut().zip(&self.conditions) {
             condition.0 = b.map(|b| starts[b]);
         }
+        code.deparser = self.deparser.map(|b| starts[b]);
         (code.parser, code.ingress, code.egress) = (starts[self.parser], starts[self.ingress], starts[self.egress]);
     }
 }

@@ -107,11 +107,11 @@ fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
             graph.action_next[action].iter().for_each(|&to| now.add_all(&live[to]));
             // after `exit`, or when no action of the table leads anywhere
             now.add_all(&live[graph.egress]);
-            graph.conditions.iter().flatten().for_each(|&c| now.add_all(&live[c]));
+            graph.behind().for_each(|b| now.add_all(&live[b]));
         }
         End::PipelineReturn => {
             now.add_all(&live[graph.egress]);
-            graph.conditions.iter().flatten().for_each(|&c| now.add_all(&live[c]));
+            graph.behind().for_each(|b| now.add_all(&live[b]));
         }
     }
     now

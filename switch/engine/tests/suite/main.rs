@@ -2,6 +2,7 @@
 
 mod arrays;
 mod common;
+mod deparser;
 mod keys;
 mod meters;
 mod native;
