@@ -69,7 +69,7 @@ pub enum Expr {
     SatUnsigned(Box<Expr>, u32),
     /// Both valid and equal in all fields.
     HeaderEq(HeaderRef, HeaderRef),
-    /// Header by header: both valid and equal, or both invalid.
+    /// The same header of both is valid, and equal in all fields.
     UnionEq(usize, usize),
     /// One of its headers is valid.
     UnionValid(usize),

@@ -1,5 +1,8 @@
 //! The general evaluator: integers of any size, for the few expressions that 64 bits cannot hold.
 
+#[cfg(test)]
+mod tests;
+
 use num_bigint::{BigInt, Sign};
 
 use crate::codegen::to_limbs;

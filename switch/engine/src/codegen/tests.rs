@@ -52,6 +52,8 @@ fn expr() -> impl Strategy<Value = Expr> {
             Just(BinOp::Add),
             Just(BinOp::Sub),
             Just(BinOp::Mul),
+            Just(BinOp::Div),
+            Just(BinOp::Mod),
             Just(BinOp::And),
             Just(BinOp::And),
             Just(BinOp::Or),

@@ -28,7 +28,14 @@ impl Switch {
 
     /// Compiled to machine code, and interpreted.
     pub fn both(name: &str) -> [Switch; 2] {
-        let program = Arc::new(Program::load(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}")));
+        let tree = serde_json::from_slice(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        Switch::both_of(&tree)
+    }
+
+    /// The same of a program's JSON.
+    pub fn both_of(program: &Value) -> [Switch; 2] {
+        let program = Program::load(&serde_json::to_vec(program).unwrap()).unwrap_or_else(|e| panic!("{e}"));
+        let program = Arc::new(program);
         [false, true].map(|interpret| {
             let engine = Engine::new(program.clone(), Options { interpret, ..Options::default() });
             Switch { engine, program: program.clone() }

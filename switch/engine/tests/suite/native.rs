@@ -11,7 +11,8 @@ use sluice_engine::{
     MeterConfig, OneShotMember, Options, Program, RegisterId, Replica, TableId,
 };
 
-const PROGRAMS: [&str; 6] = ["tables", "selector", "arrays", "paths", "stacks", "keys"];
+const PROGRAMS: [&str; 10] =
+    ["tables", "selector", "arrays", "paths", "stacks", "keys", "deparser", "parser", "unions", "statements"];
 
 fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRng;
 #[test]
 fn a_trace_changes_nothing() {
     let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
-    for name in ["tables", "selector", "arrays", "paths", "keys"] {
+    for name in ["tables", "selector", "arrays", "paths", "keys", "deparser", "parser", "unions", "statements"] {
         let (mut plain, mut traced) = (Switch::new(name), Switch::new(name));
         traced.engine.set_trace(true);
         let mut emitted = 0;

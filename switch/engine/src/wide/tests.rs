@@ -1,0 +1,316 @@
+//! The general evaluator against values worked out by hand.
+
+use num_bigint::BigInt;
+
+use super::{eval, read, write};
+use crate::expr::{BinOp, CmpOp, Expr};
+use crate::layout::{FieldRef, Slots};
+
+/// Width and sign of all three fields, operator, operands, result. Comparisons give a bit, whatever the width.
+#[rustfmt::skip]
+const VALUES: [(u32, bool, &str, &str, &str, &str); 205] = [
+    (1, false, "+", "1", "1", "0"),
+    (1, false, "-", "0", "1", "1"),
+    (1, false, "*", "1", "1", "1"),
+    (1, false, "/", "1", "1", "1"),
+    (1, false, "%", "1", "1", "0"),
+    (1, false, "&", "1", "0", "0"),
+    (1, false, "|", "1", "0", "1"),
+    (1, false, "^", "1", "1", "0"),
+    (1, false, "<<", "1", "1", "0"),
+    (1, false, ">>", "1", "1", "0"),
+    (1, false, "~", "0", "0", "1"),
+    (1, false, "|+|", "1", "1", "1"),
+    (1, false, "|-|", "0", "1", "0"),
+    (1, false, "<", "0", "1", "1"),
+    (1, false, "==", "1", "1", "1"),
+    (1, false, "min", "1", "0", "0"),
+    (1, true, "+", "-1", "-1", "0"),
+    (1, true, "-", "0", "-1", "-1"),
+    (1, true, "*", "-1", "-1", "-1"),
+    (1, true, "~", "0", "0", "-1"),
+    (1, true, "|+|", "-1", "-1", "-1"),
+    (1, true, "|-|", "0", "-1", "0"),
+    (1, true, "<", "-1", "0", "1"),
+    (1, true, ">>", "-1", "0", "-1"),
+    (8, false, "+", "ff", "2", "1"),
+    (8, false, "-", "1", "2", "ff"),
+    (8, false, "*", "10", "11", "10"),
+    (8, false, "/", "c8", "7", "1c"),
+    (8, false, "%", "c8", "7", "4"),
+    (8, false, "/", "c8", "0", "0"),
+    (8, false, "%", "c8", "0", "0"),
+    (8, false, "&", "f0", "3c", "30"),
+    (8, false, "|", "f0", "c", "fc"),
+    (8, false, "^", "ff", "f", "f0"),
+    (8, false, "<<", "81", "1", "2"),
+    (8, false, "<<", "81", "8", "0"),
+    (8, false, ">>", "81", "1", "40"),
+    (8, false, ">>", "81", "ff", "0"),
+    (8, false, "~", "5a", "0", "a5"),
+    (8, false, "|+|", "c8", "37", "ff"),
+    (8, false, "|+|", "c8", "38", "ff"),
+    (8, false, "|-|", "5", "6", "0"),
+    (8, false, "|-|", "6", "5", "1"),
+    (8, false, "==", "5", "5", "1"),
+    (8, false, "!=", "5", "5", "0"),
+    (8, false, "<", "5", "5", "0"),
+    (8, false, "<=", "5", "5", "1"),
+    (8, false, ">", "ff", "1", "1"),
+    (8, false, ">=", "1", "ff", "0"),
+    (8, false, "and", "4", "0", "0"),
+    (8, false, "or", "4", "0", "1"),
+    (8, false, "not", "4", "0", "0"),
+    (8, false, "min", "ff", "1", "1"),
+    (8, false, "int", "80", "0", "80"),
+    (8, true, "+", "7f", "1", "-80"),
+    (8, true, "-", "-80", "1", "7f"),
+    (8, true, "*", "-80", "-1", "-80"),
+    (8, true, "/", "-7", "2", "-3"),
+    (8, true, "%", "-7", "2", "-1"),
+    (8, true, "&", "-1", "f", "f"),
+    (8, true, "|", "-80", "1", "-7f"),
+    (8, true, "^", "-1", "f", "-10"),
+    (8, true, "<<", "40", "1", "-80"),
+    (8, true, ">>", "-80", "1", "-40"),
+    (8, true, ">>", "-1", "7", "-1"),
+    (8, true, "~", "7f", "0", "-80"),
+    (8, true, "|+|", "7f", "1", "7f"),
+    (8, true, "|+|", "-3", "-4", "-7"),
+    (8, true, "|+|", "-80", "-1", "-80"),
+    (8, true, "|-|", "-80", "1", "-80"),
+    (8, true, "|-|", "7f", "-1", "7f"),
+    (8, true, "|-|", "3", "-4", "7"),
+    (8, true, "<", "-1", "0", "1"),
+    (8, true, ">", "-1", "0", "0"),
+    (8, true, "<=", "-80", "7f", "1"),
+    (8, true, ">=", "-80", "7f", "0"),
+    (8, true, "min", "-1", "1", "-1"),
+    (8, true, "int", "-80", "0", "-80"),
+    (32, false, "+", "ffffffff", "1", "0"),
+    (32, false, "-", "0", "1", "ffffffff"),
+    (32, false, "*", "10000", "10000", "0"),
+    (32, false, "*", "10001", "10001", "20001"),
+    (32, false, "/", "ffffffff", "10000", "ffff"),
+    (32, false, "%", "ffffffff", "10000", "ffff"),
+    (32, false, "&", "ffffffff", "ff00ff00", "ff00ff00"),
+    (32, false, "|", "ffff0000", "ff", "ffff00ff"),
+    (32, false, "^", "ffff0000", "ffffffff", "ffff"),
+    (32, false, "<<", "80000001", "1", "2"),
+    (32, false, ">>", "80000001", "1f", "1"),
+    (32, false, "~", "12345678", "0", "edcba987"),
+    (32, false, "|+|", "80000000", "80000000", "ffffffff"),
+    (32, false, "|-|", "1", "2", "0"),
+    (32, false, "<", "7fffffff", "80000000", "1"),
+    (32, true, "+", "7fffffff", "1", "-80000000"),
+    (32, true, "-", "-80000000", "1", "7fffffff"),
+    (32, true, "*", "-10000", "8000", "-80000000"),
+    (32, true, "/", "-80000000", "-1", "-80000000"),
+    (32, true, "%", "-5", "3", "-2"),
+    (32, true, "~", "0", "0", "-1"),
+    (32, true, "|+|", "7fffffff", "7fffffff", "7fffffff"),
+    (32, true, "|-|", "-80000000", "7fffffff", "-80000000"),
+    (32, true, ">>", "-80000000", "1f", "-1"),
+    (32, true, "<", "7fffffff", "-80000000", "0"),
+    (64, false, "+", "ffffffffffffffff", "ffffffffffffffff", "fffffffffffffffe"),
+    (64, false, "-", "0", "ffffffffffffffff", "1"),
+    (64, false, "*", "ffffffffffffffff", "ffffffffffffffff", "1"),
+    (64, false, "/", "ffffffffffffffff", "3", "5555555555555555"),
+    (64, false, "%", "ffffffffffffffff", "10", "f"),
+    (64, false, "&", "ffffffffffffffff", "8000000000000000", "8000000000000000"),
+    (64, false, "|", "8000000000000000", "1", "8000000000000001"),
+    (64, false, "^", "ffffffffffffffff", "aaaaaaaaaaaaaaaa", "5555555555555555"),
+    (64, false, "<<", "1", "3f", "8000000000000000"),
+    (64, false, "<<", "1", "40", "0"),
+    (64, false, ">>", "8000000000000000", "3f", "1"),
+    (64, false, "~", "0", "0", "ffffffffffffffff"),
+    (64, false, "|+|", "ffffffffffffffff", "1", "ffffffffffffffff"),
+    (64, false, "|-|", "0", "1", "0"),
+    (64, false, "<", "7fffffffffffffff", "8000000000000000", "1"),
+    (64, true, "+", "7fffffffffffffff", "1", "-8000000000000000"),
+    (64, true, "-", "-8000000000000000", "1", "7fffffffffffffff"),
+    (64, true, "*", "-8000000000000000", "-1", "-8000000000000000"),
+    (64, true, "/", "-8000000000000000", "2", "-4000000000000000"),
+    (64, true, "~", "7fffffffffffffff", "0", "-8000000000000000"),
+    (64, true, "|+|", "7fffffffffffffff", "1", "7fffffffffffffff"),
+    (64, true, "|-|", "-8000000000000000", "1", "-8000000000000000"),
+    (64, true, ">>", "-8000000000000000", "3f", "-1"),
+    (64, true, "<", "-8000000000000000", "7fffffffffffffff", "1"),
+    (65, false, "+", "1ffffffffffffffff", "1", "0"),
+    (65, false, "+", "ffffffffffffffff", "1", "10000000000000000"),
+    (65, false, "-", "0", "1", "1ffffffffffffffff"),
+    (65, false, "*", "10000000000000000", "2", "0"),
+    (65, false, "*", "100000000", "100000000", "10000000000000000"),
+    (65, false, "/", "10000000000000000", "2", "8000000000000000"),
+    (65, false, "%", "10000000000000000", "3", "1"),
+    (65, false, "&", "1ffffffffffffffff", "10000000000000000", "10000000000000000"),
+    (65, false, "|", "10000000000000000", "1", "10000000000000001"),
+    (65, false, "^", "1ffffffffffffffff", "ffffffffffffffff", "10000000000000000"),
+    (65, false, "<<", "1", "40", "10000000000000000"),
+    (65, false, "<<", "1", "41", "0"),
+    (65, false, ">>", "10000000000000000", "40", "1"),
+    (65, false, "~", "0", "0", "1ffffffffffffffff"),
+    (65, false, "|+|", "1ffffffffffffffff", "1", "1ffffffffffffffff"),
+    (65, false, "|-|", "1", "10000000000000000", "0"),
+    (65, false, "<", "ffffffffffffffff", "10000000000000000", "1"),
+    (65, false, "==", "10000000000000000", "0", "0"),
+    (65, true, "+", "ffffffffffffffff", "1", "-10000000000000000"),
+    (65, true, "-", "-10000000000000000", "1", "ffffffffffffffff"),
+    (65, true, "*", "-10000000000000000", "-1", "-10000000000000000"),
+    (65, true, "/", "-10000000000000000", "2", "-8000000000000000"),
+    (65, true, "%", "-10000000000000000", "3", "-1"),
+    (65, true, "~", "ffffffffffffffff", "0", "-10000000000000000"),
+    (65, true, "|+|", "ffffffffffffffff", "ffffffffffffffff", "ffffffffffffffff"),
+    (65, true, "|-|", "-10000000000000000", "1", "-10000000000000000"),
+    (65, true, ">>", "-10000000000000000", "40", "-1"),
+    (65, true, "<", "-10000000000000000", "ffffffffffffffff", "1"),
+    (128, false, "+", "ffffffffffffffffffffffffffffffff", "2", "1"),
+    (128, false, "-", "0", "ffffffffffffffffffffffffffffffff", "1"),
+    (128, false, "*", "10000000000000000", "10000000000000000", "0"),
+    (128, false, "*", "ffffffffffffffff", "ffffffffffffffff", "fffffffffffffffe0000000000000001"),
+    (128, false, "/", "ffffffffffffffffffffffffffffffff", "5", "33333333333333333333333333333333"),
+    (128, false, "%", "ffffffffffffffffffffffffffffffff", "10000000000000000", "ffffffffffffffff"),
+    (128, false, "&", "ffffffffffffffffffffffffffffffff", "ffffffffffffffff0000000000000000", "ffffffffffffffff0000000000000000"),
+    (128, false, "|", "ffffffffffffffff0000000000000000", "ffffffffffffffff", "ffffffffffffffffffffffffffffffff"),
+    (128, false, "^", "ffffffffffffffffffffffffffffffff", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "55555555555555555555555555555555"),
+    (128, false, "<<", "1", "7f", "80000000000000000000000000000000"),
+    (128, false, "<<", "1", "80", "0"),
+    (128, false, ">>", "80000000000000000000000000000000", "7f", "1"),
+    (128, false, "~", "0", "0", "ffffffffffffffffffffffffffffffff"),
+    (128, false, "|+|", "80000000000000000000000000000000", "80000000000000000000000000000000", "ffffffffffffffffffffffffffffffff"),
+    (128, false, "|-|", "fffffffffffffffffffffffffffffffe", "ffffffffffffffffffffffffffffffff", "0"),
+    (128, false, ">", "80000000000000000000000000000000", "7fffffffffffffffffffffffffffffff", "1"),
+    (128, true, "+", "7fffffffffffffffffffffffffffffff", "1", "-80000000000000000000000000000000"),
+    (128, true, "-", "-80000000000000000000000000000000", "1", "7fffffffffffffffffffffffffffffff"),
+    (128, true, "*", "-80000000000000000000000000000000", "-1", "-80000000000000000000000000000000"),
+    (128, true, "/", "-80000000000000000000000000000000", "10", "-8000000000000000000000000000000"),
+    (128, true, "~", "-1", "0", "0"),
+    (128, true, "|+|", "7fffffffffffffffffffffffffffffff", "1", "7fffffffffffffffffffffffffffffff"),
+    (128, true, "|-|", "-80000000000000000000000000000000", "7fffffffffffffffffffffffffffffff", "-80000000000000000000000000000000"),
+    (128, true, ">>", "-80000000000000000000000000000000", "7f", "-1"),
+    (128, true, ">", "8", "-80000000000000000000000000000000", "1"),
+    (200, false, "+", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "1", "0"),
+    (200, false, "-", "0", "1", "ffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    (200, false, "*", "10000000000000000000000000", "10000000000000000000000000", "0"),
+    (200, false, "*", "1000000000000000000000000", "10000000000000000000000000", "10000000000000000000000000000000000000000000000000"),
+    (200, false, "/", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "3", "55555555555555555555555555555555555555555555555555"),
+    (200, false, "%", "10000000000000000000000000000000000000000000000000", "10000000000000000000000001", "f000000000000000000000001"),
+    (200, false, "&", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "f0000000000000000000000000000000000000000000000000", "f0000000000000000000000000000000000000000000000000"),
+    (200, false, "|", "80000000000000000000000000000000000000000000000000", "1", "80000000000000000000000000000000000000000000000001"),
+    (200, false, "^", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "cccccccccccccccccccccccccccccccccccccccccccccccccc", "33333333333333333333333333333333333333333333333333"),
+    (200, false, "<<", "1", "c7", "80000000000000000000000000000000000000000000000000"),
+    (200, false, "<<", "1", "c8", "0"),
+    (200, false, ">>", "80000000000000000000000000000000000000000000000000", "c7", "1"),
+    (200, false, "~", "0", "0", "ffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    (200, false, "|+|", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "1", "ffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    (200, false, "|-|", "0", "ffffffffffffffffffffffffffffffffffffffffffffffffff", "0"),
+    (200, false, "<", "7fffffffffffffffffffffffffffffffffffffffffffffffff", "80000000000000000000000000000000000000000000000000", "1"),
+    (200, true, "+", "7fffffffffffffffffffffffffffffffffffffffffffffffff", "1", "-80000000000000000000000000000000000000000000000000"),
+    (200, true, "-", "-80000000000000000000000000000000000000000000000000", "1", "7fffffffffffffffffffffffffffffffffffffffffffffffff"),
+    (200, true, "*", "-80000000000000000000000000000000000000000000000000", "-1", "-80000000000000000000000000000000000000000000000000"),
+    (200, true, "/", "-80000000000000000000000000000000000000000000000000", "-2", "40000000000000000000000000000000000000000000000000"),
+    (200, true, "~", "7fffffffffffffffffffffffffffffffffffffffffffffffff", "0", "-80000000000000000000000000000000000000000000000000"),
+    (200, true, "|+|", "7fffffffffffffffffffffffffffffffffffffffffffffffff", "7fffffffffffffffffffffffffffffffffffffffffffffffff", "7fffffffffffffffffffffffffffffffffffffffffffffffff"),
+    (200, true, "|-|", "-80000000000000000000000000000000000000000000000000", "1", "-80000000000000000000000000000000000000000000000000"),
+    (200, true, ">>", "-80000000000000000000000000000000000000000000000000", "c7", "-1"),
+    (200, true, "<", "-80000000000000000000000000000000000000000000000000", "0", "1"),
+];
+
+fn number(text: &str) -> BigInt {
+    BigInt::parse_bytes(text.as_bytes(), 16).unwrap_or_else(|| panic!("{text}"))
+}
+
+/// What a program's operator becomes, and whether it gives a truth.
+fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bool) {
+    let (a, b) = (Box::new(a), Box::new(b));
+    let saturated = |e: Expr| {
+        let e = Box::new(e);
+        if signed { Expr::SatSigned(e, width) } else { Expr::SatUnsigned(e, width) }
+    };
+    let value = |e: Expr| (e, false);
+    let truth = |e: Expr| (e, true);
+    match op {
+        "+" => value(Expr::Bin(BinOp::Add, a, b)),
+        "-" => value(Expr::Bin(BinOp::Sub, a, b)),
+        "*" => value(Expr::Bin(BinOp::Mul, a, b)),
+        "/" => value(Expr::Bin(BinOp::Div, a, b)),
+        "%" => value(Expr::Bin(BinOp::Mod, a, b)),
+        "&" => value(Expr::Bin(BinOp::And, a, b)),
+        "|" => value(Expr::Bin(BinOp::Or, a, b)),
+        "^" => value(Expr::Bin(BinOp::Xor, a, b)),
+        "<<" => value(Expr::Bin(BinOp::Shl, a, b)),
+        ">>" => value(Expr::Bin(BinOp::Shr, a, b)),
+        "~" => value(Expr::BitNot(a)),
+        "|+|" => value(saturated(Expr::Bin(BinOp::Add, a, b))),
+        "|-|" => value(saturated(Expr::Bin(BinOp::Sub, a, b))),
+        "int" => value(Expr::Wrap(a, width)),
+        "min" => value(Expr::Select(Box::new(Expr::Cmp(CmpOp::Lt, a.clone(), b.clone())), a, b)),
+        "==" => truth(Expr::Cmp(CmpOp::Eq, a, b)),
+        "!=" => truth(Expr::Cmp(CmpOp::Ne, a, b)),
+        "<" => truth(Expr::Cmp(CmpOp::Lt, a, b)),
+        "<=" => truth(Expr::Cmp(CmpOp::Le, a, b)),
+        ">" => truth(Expr::Cmp(CmpOp::Gt, a, b)),
+        ">=" => truth(Expr::Cmp(CmpOp::Ge, a, b)),
+        "and" => truth(Expr::And(Box::new(Expr::ToBool(a)), Box::new(Expr::ToBool(b)))),
+        "or" => truth(Expr::Or(Box::new(Expr::ToBool(a)), Box::new(Expr::ToBool(b)))),
+        "not" => truth(Expr::Not(Box::new(Expr::ToBool(a)))),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn operators_give_what_is_worked_out_by_hand() {
+    for row @ (width, signed, op, a, b, result) in VALUES {
+        let mut slots: Box<Slots> = vec![0; 65_536].into_boxed_slice().try_into().unwrap();
+        let at = |slot| FieldRef { slot, width, signed, varbit: false };
+        let (a_at, b_at, mut d) = (at(10), at(20), at(30));
+        write(&mut slots, a_at, &number(a));
+        write(&mut slots, b_at, &number(b));
+        assert_eq!(read(&slots, a_at), number(a), "{row:?}: a");
+        // an amount to shift by may be more than the field holds
+        let fits = read(&slots, b_at) == number(b);
+        assert!(fits || ["<<", ">>"].contains(&op), "{row:?}: b");
+        let b = if fits { Expr::Field(b_at) } else { Expr::Const(number(b)) };
+        let (e, truth) = expression(op, Expr::Field(a_at), b, width, signed);
+        if truth {
+            d = FieldRef { width: 1, signed: false, ..d };
+        }
+        let v = eval(&e, &slots, &[]);
+        write(&mut slots, d, &v);
+        assert_eq!(read(&slots, d), number(result), "{row:?}");
+        // nothing beside it is written
+        assert!(slots[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
+    }
+}
+
+/// Two's complement of an unsigned value, and clamping of values beyond the other type's bounds.
+#[test]
+fn casts_between_signed_and_unsigned() {
+    let cast = |make: fn(Box<Expr>, u32) -> Expr, value: &str, width: u32| {
+        let slots: Box<Slots> = vec![0; 65_536].into_boxed_slice().try_into().unwrap();
+        eval(&make(Box::new(Expr::Const(number(value))), width), &slots, &[])
+    };
+    for (value, width, wrapped, signed, unsigned) in [
+        ("1", 1, "-1", "0", "1"),
+        ("-2", 1, "0", "-1", "0"),
+        ("80", 8, "-80", "7f", "80"),
+        ("17f", 8, "7f", "7f", "ff"),
+        ("-81", 8, "7f", "-80", "0"),
+        ("80000000", 32, "-80000000", "7fffffff", "80000000"),
+        ("8000000000000000", 64, "-8000000000000000", "7fffffffffffffff", "8000000000000000"),
+        ("-8000000000000001", 64, "7fffffffffffffff", "-8000000000000000", "0"),
+        ("10000000000000000", 65, "-10000000000000000", "ffffffffffffffff", "10000000000000000"),
+        ("20000000000000000", 65, "0", "ffffffffffffffff", "1ffffffffffffffff"),
+        (
+            "ffffffffffffffffffffffffffffffff",
+            128,
+            "-1",
+            "7fffffffffffffffffffffffffffffff",
+            "ffffffffffffffffffffffffffffffff",
+        ),
+    ] {
+        assert_eq!(cast(Expr::Wrap, value, width), number(wrapped), "{value} wrapped to {width}");
+        assert_eq!(cast(Expr::SatSigned, value, width), number(signed), "{value} clamped to int<{width}>");
+        assert_eq!(cast(Expr::SatUnsigned, value, width), number(unsigned), "{value} clamped to bit<{width}>");
+    }
+}

@@ -1,0 +1,99 @@
+// What a parser can do: lookahead, advance, masks over several fields, stack.last and lastIndex, errors.
+#include <core.p4>
+#include <v1model.p4>
+
+header kind_h {
+    bit<8> kind;
+    bit<8> length;
+}
+header item_h {
+    bit<8> flags;
+    bit<8> value;
+}
+header answer_h {
+    bit<8>  way;
+    bit<8>  failure;
+    bit<72> ahead;
+    bit<32> last;
+}
+
+struct headers_t {
+    answer_h answer;
+    kind_h   kind;
+    item_h[3] items;
+}
+struct metadata_t {
+    bit<8>  way;
+    bit<72> ahead;
+    bit<32> last;
+}
+
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        transition select(packet.lookahead<bit<4>>()) {
+            1       : items;
+            2       : skip;
+            3       : peek;
+            4       : two;
+            default : accept;
+        }
+    }
+    /// The last item's flags say whether there is another one.
+    state items {
+        packet.extract(hdr.kind);
+        meta.way = 1;
+        transition item;
+    }
+    state item {
+        packet.extract(hdr.items.next);
+        meta.last = hdr.items.lastIndex;
+        transition select(hdr.items.last.flags) {
+            0x80 &&& 0x80 : item;
+            default       : accept;
+        }
+    }
+    /// Jumps over bytes, their number a constant and out of the packet.
+    state skip {
+        packet.extract(hdr.kind);
+        packet.advance(16);
+        packet.advance((bit<32>)hdr.kind.length * 4);
+        meta.way = 2;
+        meta.ahead = (bit<72>)packet.lookahead<bit<16>>();
+        transition accept;
+    }
+    /// More bits than fit a word, not at whole bytes.
+    state peek {
+        meta.way = 3;
+        meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
+        transition accept;
+    }
+    state two {
+        packet.extract(hdr.kind);
+        transition select(hdr.kind.kind, hdr.kind.length) {
+            (0x40 &&& 0xfc, 0x00 &&& 0x0f) : way4;
+            (_, 5 .. 9)                    : way5;
+            (0x4f, _)                      : way6;
+            default                        : accept;
+        }
+    }
+    state way4 { meta.way = 4; transition accept; }
+    state way5 { meta.way = 5; transition accept; }
+    state way6 { meta.way = 6; transition accept; }
+}
+control C(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    apply {
+        hdr.answer.setValid();
+        hdr.answer.way = meta.way;
+        hdr.answer.ahead = meta.ahead;
+        hdr.answer.last = meta.last;
+        if (standard.parser_error == error.StackOutOfBounds) { hdr.answer.failure = 1; }
+        else if (standard.parser_error == error.PacketTooShort) { hdr.answer.failure = 2; }
+        else if (standard.parser_error == error.ParserInvalidArgument) { hdr.answer.failure = 3; }
+        else if (standard.parser_error != error.NoError) { hdr.answer.failure = 9; }
+        standard.egress_spec = 1;
+    }
+}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) { apply { } }
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
+V1Switch(P(), C(), I(), E(), C(), D()) main;

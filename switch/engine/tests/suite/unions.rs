@@ -1,0 +1,120 @@
+//! Header unions and stacks of them.
+
+use crate::common::{Switch, json};
+use serde_json::{Value, json};
+
+/// A union's header as it is on the wire.
+fn short(value: u8) -> Vec<u8> {
+    vec![1, value]
+}
+
+fn long(kind: u8, value: u8) -> Vec<u8> {
+    vec![kind, 0, 0, value]
+}
+
+/// A packet of `unions.p4`: what to do, `one`, the items; behind them what is not parsed.
+fn frame(what: u8, answer: u8, one: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
+    [&[what, items.len() as u8, answer], one, &items.concat(), b"rest"].concat()
+}
+
+/// `unions.p4` makes the second of the first; `count` stays that of the first.
+fn check(s: &mut Switch, what: u8, before: (&[u8], &[Vec<u8>]), after: (u8, &[u8], &[Vec<u8>])) {
+    let mut expected = frame(what, after.0, after.1, after.2);
+    expected[1] = before.1.len() as u8;
+    assert_eq!(s.one(0, &frame(what, 0, before.0, before.1)), expected, "{what}: {before:?}");
+}
+
+#[test]
+fn one_header_of_a_union_is_there() {
+    for mut s in Switch::both("unions") {
+        let items = [long(3, 7), short(8)];
+        check(&mut s, 0, (&short(5), &items), (0, &short(5), &items));
+        check(&mut s, 0, (&long(2, 5), &items), (0, &long(2, 5), &items));
+        check(&mut s, 0, (&[], &items), (0, &[], &items));
+        let replaced = [2, 0xab, 0xcd, 0xef];
+        check(&mut s, 1, (&short(5), &items), (0, &replaced, &items));
+        check(&mut s, 1, (&long(2, 5), &items), (0, &replaced, &items));
+        check(&mut s, 1, (&[], &[]), (0, &replaced, &[]));
+        check(&mut s, 7, (&short(5), &items), (0, &[], &items));
+        check(&mut s, 7, (&long(2, 5), &items), (0, &long(2, 5), &items));
+    }
+}
+
+#[test]
+fn assignment_takes_the_validity_along() {
+    for mut s in Switch::both("unions") {
+        let items = [short(6), long(3, 7)];
+        check(&mut s, 2, (&short(5), &items), (0, &long(3, 7), &items));
+        check(&mut s, 2, (&long(2, 5), &[short(6), short(7)]), (0, &short(7), &[short(6), short(7)]));
+        check(&mut s, 2, (&short(5), &items[..1]), (0, &[], &items[..1]));
+        check(&mut s, 8, (&short(5), &items), (0, &short(5), &[short(0x55), long(3, 7), short(6)]));
+        let swapped = [long(3, 7), short(6)];
+        check(&mut s, 8, (&short(5), &swapped), (0, &short(5), &[short(0x55), short(6), long(3, 7)]));
+    }
+}
+
+#[test]
+fn validity_and_equality() {
+    for mut s in Switch::both("unions") {
+        for (one, item, equal) in [
+            (short(5), short(5), true),
+            (short(5), short(6), false),
+            (long(2, 5), long(2, 5), true),
+            (long(2, 5), long(3, 5), false),
+            (short(5), long(2, 5), false),
+        ] {
+            let (items, answer) = ([item], if equal { 1 } else { 2 });
+            check(&mut s, 5, (&one, &items), (answer, &one, &items));
+        }
+        check(&mut s, 5, (&[], &[]), (1, &[], &[]));
+        check(&mut s, 5, (&short(1), &[]), (2, &short(1), &[]));
+        check(&mut s, 6, (&short(1), &[]), (1, &short(1), &[]));
+        check(&mut s, 6, (&long(2, 1), &[]), (1, &long(2, 1), &[]));
+        check(&mut s, 6, (&[], &[]), (2, &[], &[]));
+    }
+}
+
+#[test]
+fn push_and_pop_move_unions() {
+    for mut s in Switch::both("unions") {
+        let items = [long(3, 1), short(2), long(3, 3)];
+        check(&mut s, 3, (&[], &items), (0, &[], &items[1..]));
+        check(&mut s, 3, (&[], &items[..1]), (0, &[], &[]));
+        check(&mut s, 4, (&[], &items), (0, &[], &items[..1]));
+    }
+}
+
+/// What does not fit the stack is not parsed, and leaves as it came.
+#[test]
+fn a_full_stack_ends_the_parser() {
+    for mut s in Switch::both("unions") {
+        let items: Vec<_> = (0..4).map(|i| long(3, i)).collect();
+        check(&mut s, 0, (&short(5), &items), (0, &short(5), &items));
+    }
+}
+
+/// Primitives that p4c's present version writes out header by header.
+#[test]
+fn whole_unions_and_stacks_of_them_are_assigned_and_compared() {
+    let mut program: Value = serde_json::from_slice(&json("unions")).unwrap();
+    let pair = |kind: &str, names: [&str; 2]| names.map(|name| json!({"type": kind, "value": name}));
+    let parameters = pair("header_union", ["one", "items[1]"]);
+    let actions = program["actions"].as_array_mut().unwrap();
+    let assigns = |a: &&mut Value| a["primitives"][0]["parameters"][0]["value"] == "one.short";
+    let action = actions.iter_mut().filter(|a| a["primitives"][0]["op"] == "assign_header").find(assigns).unwrap();
+    action["primitives"] = json!([{"op": "assign_union", "parameters": parameters}]);
+    let [left, right] = pair("header_union", ["one", "items[0]"]);
+    let conditions = program["pipelines"][0]["conditionals"].as_array_mut().unwrap();
+    let compares = |c: &&mut Value| c["expression"]["value"]["op"] == "and";
+    conditions.iter_mut().find(compares).unwrap()["expression"]["value"] =
+        json!({"op": "==", "left": left, "right": right});
+    for mut s in Switch::both_of(&program) {
+        let items = [short(6), long(3, 7)];
+        check(&mut s, 2, (&short(5), &items), (0, &long(3, 7), &items));
+        check(&mut s, 2, (&short(5), &items[..1]), (0, &[], &items[..1]));
+        check(&mut s, 5, (&short(6), &items), (1, &short(6), &items));
+        check(&mut s, 5, (&short(5), &items), (2, &short(5), &items));
+        // on BMv2 nothing is equal to a union without a valid header
+        check(&mut s, 5, (&[], &[]), (2, &[], &[]));
+    }
+}
