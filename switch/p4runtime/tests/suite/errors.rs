@@ -1,6 +1,6 @@
 //! Every refusal with its code and its text, against `golden/errors.txt`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test errors` writes the file anew.
+//! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test suite errors` writes the file anew.
 
 use std::fmt::Write as _;
 
