@@ -12,7 +12,7 @@ use sluice_p4runtime::{Config, Device, Settings, parse_p4info, serve};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
 use p4::entity::Entity;
@@ -96,11 +96,13 @@ impl Switch {
     }
 
     pub async fn client(&self) -> P4RuntimeClient<Channel> {
-        P4RuntimeClient::connect(self.address.clone()).await.unwrap().max_decoding_message_size(4 << 20)
+        P4RuntimeClient::new(self.channel().await).max_decoding_message_size(4 << 20)
     }
 
     pub async fn channel(&self) -> Channel {
-        tonic::transport::Endpoint::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
+        // So much may wait for a client that does not read: where thousands of small frames do, h2 takes it for an attack.
+        let endpoint = Endpoint::from_shared(self.address.clone()).unwrap().initial_stream_window_size(1 << 16);
+        endpoint.connect().await.unwrap()
     }
 
     /// A controller of the default role that has bid with this election id.
