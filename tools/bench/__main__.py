@@ -1,4 +1,4 @@
-"""Measures, prints a table with ratios and verdicts, and writes results/bench/."""
+"""Measures, prints a table with ratios and verdicts, and writes results/bench/ once everything is measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from topo.mn import setLogLevel
 from topo.prerequisites import require_prerequisites
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "results/bench"
+RESULTS = ROOT / "results"
 NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
 LIMIT_S = 22 * 60.0
 """No further round begins when it would end later than this."""
@@ -47,7 +47,7 @@ def forwarders(asked: list[str]) -> list[str]:
 
 
 def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
-    """All measurements; what there is of them is written after each set-up.
+    """All measurements.
 
     A set-up that fails is named and left out, and the others are measured all the same.
     """
@@ -85,8 +85,6 @@ def _measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[
         failure = f"{who}, {set_up.servers:,} servers: {error}"
         found.failures.append(failure)
         say(f"FAILED {failure}")
-    finally:
-        write(RESULTS, found, machine())
 
 
 def machine() -> dict[str, object]:
@@ -105,7 +103,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer cases, one short round: about two minutes")
     parser.add_argument("--rounds", type=int, help="how often the forwarders take their turn, at most [3; quick: 1]")
     parser.add_argument("--who", nargs="+", choices=WHO, default=list(WHO), help="only these")
+    parser.add_argument("--output", type=Path, help="directory of the results [results/bench; quick: bench-quick]")
     options = parser.parse_args()
+    output = options.output or RESULTS / ("bench-quick" if options.quick else "bench")
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         try:
@@ -116,12 +116,15 @@ def main() -> int:
             print(f"sluice bench: {error}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:
-            print(f"sluice bench: ended by {interrupted}; everything it started is gone", file=sys.stderr)
+            print(
+                f"sluice bench: ended by {interrupted}; everything it started is gone, earlier results stay",
+                file=sys.stderr,
+            )
             return 128 + interrupted.number
     print(f"\n{table(found)}\n")
     print("\n".join(verdicts(found)))
-    write(RESULTS, found, machine())
-    print(f"\nwritten to {RESULTS.relative_to(ROOT)}/: switch.json, details.json")
+    write(output, found, machine())
+    print(f"\nwritten to {output}/: switch.json, details.json")
     return 1 if found.failures else 0
 
 

@@ -29,7 +29,8 @@ class CopyForward(ProcessSwitch):
 
     program = "copy_forward"
 
-    def executable(self) -> str:
+    @classmethod
+    def executable(cls) -> str:
         """Return the release build of the example."""
         return str(EXAMPLES / "copy_forward")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 
@@ -32,7 +33,7 @@ class Control:
         self._entries = Entries(p4info)
         self._nodes: list[tuple[int, list[int]]] = []
         self._groups: dict[int, list[int]] = {}
-        self._commands: dict[str, Callable[..., None]] = {
+        self._commands: dict[str, Callable[..., str | None]] = {
             "mirroring_add": self._mirror,
             "mirroring_add_mc": self._mirror_group,
             "mirroring_delete": self._mirror_end,
@@ -51,15 +52,24 @@ class Control:
             "meter_array_set_rates": self._meter_set_all,
         }
 
-    def carry_out(self, statement: Add | SetDefault | Command) -> None:
-        """Do what a statement says. Raises StfError, or Refused when the switch does not take it."""
+    def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
+        """Do what a statement says; the result is what there is to see, in the words of simple_switch_CLI.
+
+        Raises StfError, or Refused when the switch does not take it.
+        """
         match statement:
             case Add():
                 self._client.write([self._entries.insert(statement)])
             case SetDefault():
                 self._client.write([self._entries.set_default(statement)])
             case Command(name=name, words=words):
-                self._commands[name](*words)
+                command = self._commands[name]
+                try:
+                    inspect.signature(command).bind(*words)
+                except TypeError as error:
+                    raise StfError(f"{name}: {error}") from None
+                return command(*words)
+        return None
 
     def check(self, statement: CheckCounter) -> str | None:
         """What is wrong with a counter; None when it says what is expected. Raises StfError."""
@@ -89,8 +99,9 @@ class Control:
         )
         self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
 
-    def _node(self, instance: str, *ports: str) -> None:
+    def _node(self, instance: str, *ports: str) -> str:
         self._nodes.append((number(instance), [number(port) for port in ports if port != "|"]))
+        return f"node was created with handle {len(self._nodes) - 1}"
 
     def _node_again(self, node: str, *ports: str) -> None:
         instance, _ = self._known(number(node))
@@ -146,8 +157,9 @@ class Control:
             entry.index.index = index
         return entry
 
-    def _register_read(self, name: str, index: str) -> None:
-        self._client.read([p4r.Entity(register_entry=self._register(name, number(index)))])
+    def _register_read(self, name: str, index: str) -> str:
+        (entity,) = self._client.read([p4r.Entity(register_entry=self._register(name, number(index)))])
+        return f"{name}[{index}]= {int.from_bytes(entity.register_entry.data.bitstring)}"
 
     def _register_write(self, name: str, index: str, value: str) -> None:
         entry = self._register(name, number(index))
@@ -163,8 +175,10 @@ class Control:
         counter = find("counter", name, self._p4info.counters, lambda counter: counter.preamble.name)
         return p4r.CounterEntry(counter_id=counter.preamble.id, index=p4r.Index(index=number(index)))
 
-    def _counter_read(self, name: str, index: str) -> None:
-        self._client.read([p4r.Entity(counter_entry=self._counter(name, index))])
+    def _counter_read(self, name: str, index: str) -> str:
+        (entity,) = self._client.read([p4r.Entity(counter_entry=self._counter(name, index))])
+        data = entity.counter_entry.data
+        return f"{name}[{index}]= ({data.byte_count} bytes, {data.packet_count} packets)"
 
     def _counter_write(self, name: str, index: str, packets: str, octets: str) -> None:
         entry = self._counter(name, index)
@@ -174,9 +188,13 @@ class Control:
     def _meter(self, name: str) -> p4i.Meter:
         return find("meter", name, self._p4info.meters, lambda meter: meter.preamble.name)
 
-    def _meter_read(self, name: str, index: str) -> None:
+    def _meter_read(self, name: str, index: str) -> str:
         entry = p4r.MeterEntry(meter_id=self._meter(name).preamble.id, index=p4r.Index(index=number(index)))
-        self._client.read([p4r.Entity(meter_entry=entry)])
+        (entity,) = self._client.read([p4r.Entity(meter_entry=entry)])
+        config = entity.meter_entry.config
+        rates = ((config.cir, config.cburst), (config.pir, config.pburst))
+        lines = (f"{at}: info rate = {rate / 1e6}, burst size = {burst}" for at, (rate, burst) in enumerate(rates))
+        return "\n".join(lines)
 
     def _meter_set(self, name: str, index: str, *rates: str) -> None:
         meter = self._meter(name)

@@ -90,12 +90,14 @@ def _key(table: p4i.Table, name: str) -> p4i.MatchField:
 
 
 def _value_and_mask(text: str, width: int) -> tuple[int, int]:
-    """A number in which `*` is any digit, or VALUE&&&MASK."""
+    """A number in which `*` is any digit, or VALUE&&&MASK. A mask may go on to a whole digit. Raises ValueError."""
+    everything = (1 << width) - 1
     value, given, mask = text.partition("&&&")
     if given:
-        return number(value), number(mask)
+        if number(value) > everything:
+            raise ValueError(f"{value} has more than {width} bits")
+        return number(value), number(mask) & everything
     bits = _DIGIT_BITS.get(text[:2].lower())
-    everything = (1 << width) - 1
     if bits is None:
         return number(text), everything
     ones, known = (1 << bits) - 1, 0

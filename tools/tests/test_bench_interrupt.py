@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a bench leaves nothing behind."""
+"""Ctrl-C in the middle of a bench leaves nothing behind, and the results of an earlier one alone."""
 
 import os
 import signal
@@ -36,11 +36,11 @@ def interfaces() -> set[str]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="needs `make bench` to have built the load generator")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_behind(number: signal.Signals) -> None:
+def test_nothing_is_left_behind(number: signal.Signals, tmp_path: Path) -> None:
     before = {path: path.read_text() for path in SETTINGS if path.exists()}
     others = processes_in(ROOT)
     links = interfaces()
-    command = [sys.executable, "-m", "tools.bench", "--quick", "--who", "copy-forward"]
+    command = [sys.executable, "-m", "tools.bench", "--quick", "--who", "copy-forward", "--output", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = [process.stdout.readline(), process.stdout.readline()]
@@ -49,6 +49,7 @@ def test_nothing_is_left_behind(number: signal.Signals) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "everything it started is gone" in errors
+    assert not list(tmp_path.iterdir()), "a part of the figures would take the place of all of them"
     assert sorted(processes_in(ROOT)) == sorted(others)
     assert interfaces() == links
     assert {path: path.read_text() for path in SETTINGS if path.exists()} == before

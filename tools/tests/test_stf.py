@@ -123,6 +123,9 @@ def test_entries() -> None:
     assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
     assert third.exact.value == b"\x01"
     assert made.action.action.params[0].value == b"\x01\x03"
+    # p4c's runner writes a mask of whole digits, also where the field ends before
+    first, _ = entry("add ingress.t 5 a:0x0234&&&0xfff0 go(port:1)").match
+    assert (first.ternary.value, first.ternary.mask) == (b"\x02\x30", b"\x0f\xf0")
     # what is not said may be anything, and is zero where it has to be something
     (only,) = entry("add ingress.t 5 a:0x*** go(port:1)").match
     assert (only.field_id, only.exact.value) == (3, b"\0")
@@ -134,6 +137,7 @@ def test_entries() -> None:
         ("add nowhere 1 a:1 go(port:1)", "there is no table 'nowhere', only ingress.t, egress.t"),
         ("add t 1 a:1 go(port:1)", "table 't' may be ingress.t or egress.t"),
         ("add ingress.t 1 z:1 go(port:1)", "table ingress.t has no key 'z'"),
+        ("add ingress.t 1 a:0x1000&&&0xf000 go(port:1)", "key hdr.a: 0x1000 has more than 12 bits"),
         ("add ingress.t 1 a:1 stay()", "there is no action of ingress.t 'stay'"),
         ("add ingress.t 1 a:1 go()", "parameter 'port' of go is missing"),
         ("add ingress.t 1 a:1 go(port:1, q:1)", "there is no parameter of go 'q'"),

@@ -1,6 +1,7 @@
 //! The command line: flags mean what they mean on `simple_switch_grpc`, and those it does not have are this switch's own.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
 /// Ports of v1model have 9 bits.
 const HIGHEST_PORT: u32 = 511;
+/// Ports that can stand for the controller, or for dropping.
+const PORTS: RangeInclusive<u64> = 1..=HIGHEST_PORT as u64;
+/// As many MiB still fit 32 bits.
+const LIMITS: RangeInclusive<u64> = 1..=4095;
 
 /// What `--help` says.
 pub const HELP: &str = "\
@@ -233,7 +238,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("protoset") => return Ok(Command::Protoset),
             Arg::Long("json-version") => return Ok(Command::Print("2.23\n".to_owned())),
             Arg::Short('i') | Arg::Long("interface") => args.ports.push(port(&parser.value()?.string()?)?),
-            Arg::Long("device-id") => args.device_id = parser.value()?.parse()?,
+            Arg::Long("device-id") => args.device_id = number(parser.value()?, "--device-id", 0..=u64::MAX)?,
             Arg::Long("no-p4") => no_p4 = true,
             Arg::Long("grpc-server-addr") => args.address = parser.value()?.string()?,
             Arg::Long("grpc-server-ssl") => args.tls.on = true,
@@ -243,22 +248,33 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("grpc-server-with-client-auth") => args.tls.client_auth = true,
             Arg::Long("busy-poll") => args.busy_poll = true,
             Arg::Long("qdisc-bypass") => args.qdisc_bypass = true,
-            Arg::Long("max-connections") => args.max_connections = Some(limit(parser.value()?, "--max-connections")?),
-            Arg::Long("max-request-mib") => args.max_request_mib = Some(limit(parser.value()?, "--max-request-mib")?),
-            Arg::Long("cpu-port") => args.cpu_port = Some(port_number(parser.value()?, "--cpu-port")?),
+            Arg::Long("max-connections") => {
+                args.max_connections = Some(number(parser.value()?, "--max-connections", LIMITS)? as usize);
+            }
+            Arg::Long("max-request-mib") => {
+                args.max_request_mib = Some(number(parser.value()?, "--max-request-mib", LIMITS)? as usize);
+            }
+            Arg::Long("cpu-port") => args.cpu_port = Some(number(parser.value()?, "--cpu-port", PORTS)? as u32),
             Arg::Long("interpret") => args.interpret = true,
-            Arg::Long("drop-port") => args.drop_port = port_number(parser.value()?, "--drop-port")?,
+            Arg::Long("drop-port") => args.drop_port = number(parser.value()?, "--drop-port", PORTS)? as u32,
             Arg::Long("log-console") => args.log_console = true,
             Arg::Long("log-file") => args.log_file = Some(parser.value()?.into()),
             Arg::Short('L') | Arg::Long("log-level") => args.log_level = Some(level(&parser.value()?.string()?)?),
             Arg::Long("log-flush") => {}
-            Arg::Long("log-file-max-size") => args.log_rotation.most_bytes = parser.value()?.parse()?,
-            Arg::Long("log-file-max-files") => args.log_rotation.backups = parser.value()?.parse()?,
-            Arg::Long("max-port-count") => drop(parser.value()?.parse::<u32>()?),
+            Arg::Long("log-file-max-size") => {
+                args.log_rotation.most_bytes = number(parser.value()?, "--log-file-max-size", 1..=u64::MAX)?;
+            }
+            Arg::Long("log-file-max-files") => {
+                args.log_rotation.backups =
+                    number(parser.value()?, "--log-file-max-files", 0..=u32::MAX.into())? as u32;
+            }
+            Arg::Long("max-port-count") => drop(number(parser.value()?, "--max-port-count", 0..=u32::MAX.into())?),
             Arg::Long("pcap") => args.pcap = Some(parser.optional_value().map_or_else(|| ".".into(), Into::into)),
             Arg::Long("use-files") => {
                 // Negative numbers mean 0, as on simple_switch_grpc.
-                let seconds: i32 = parser.value()?.parse()?;
+                let text = parser.value()?.string()?;
+                let seconds: i32 =
+                    text.parse().map_err(|_| usage(format!("--use-files {text}: it has to be a number of seconds")))?;
                 args.use_files = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
             }
             Arg::Long("p4info") => args.p4info = Some(parser.value()?.into()),
@@ -290,26 +306,20 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
 }
 
 fn port(text: &str) -> Result<PortSpec, UsageError> {
-    let parts = text.split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
+    // p4c's runner gives "-i 1@veth1" as one word
+    let parts =
+        text.trim_start().split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
     match parts {
         Some((number, interface)) if !interface.is_empty() => Ok(PortSpec { number, interface: interface.to_owned() }),
         _ => Err(usage(format!("-i {text}: it has to be PORT@IFACE, for example 1@veth1"))),
     }
 }
 
-fn port_number(value: OsString, flag: &str) -> Result<u32, UsageError> {
+fn number(value: OsString, flag: &str, range: RangeInclusive<u64>) -> Result<u64, UsageError> {
     let text = value.string()?;
-    text.parse()
-        .ok()
-        .filter(|number| (1..=HIGHEST_PORT).contains(number))
-        .ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and {HIGHEST_PORT}")))
-}
-
-/// A number between 1 and 4,095, so that as many MiB still fit 32 bits.
-fn limit(value: OsString, flag: &str) -> Result<usize, UsageError> {
-    let text = value.string()?;
-    let number = text.parse().ok().filter(|number| (1..4096).contains(number));
-    number.ok_or_else(|| usage(format!("{flag} {text}: it has to be between 1 and 4095")))
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let (least, most) = range.into_inner();
+    number.ok_or_else(|| usage(format!("{flag} {text}: it has to be between {least} and {most}")))
 }
 
 fn trace_format(value: Option<OsString>) -> Result<TraceFormat, UsageError> {
@@ -386,9 +396,6 @@ fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
     if args.log_console && args.log_file.is_some() {
         return Err(usage("--log-console and --log-file exclude each other"));
     }
-    if args.log_rotation.most_bytes == 0 {
-        return Err(usage("--log-file-max-size 0: it has to be above 0"));
-    }
     Ok(())
 }
 
@@ -435,6 +442,8 @@ mod tests {
         let args = run("--log-file switch.log --log-flush --use-files 0 --dump-packet-data 10240 --thrift-port 9099 \
                         --device-id 9 -i 0@pcap0 -i 1@pcap1 prog.json");
         assert_eq!((args.device_id, args.ports.len(), args.use_files), (9, 2, Some(Duration::ZERO)));
+        let Ok(Command::Run(one_word)) = parse(["-i 1@pcap1", "prog.json"].map(OsString::from)) else { panic!() };
+        assert_eq!(one_word.ports, args.ports[1..]);
         let [dump, thrift] = &args.warnings[..] else { panic!("{:?}", args.warnings) };
         assert_eq!(dump, "--dump-packet-data has no effect: use --pcap or --trace");
         assert!(thrift.starts_with("--thrift-port has no effect: there is no Thrift server"), "{thrift}");
@@ -468,6 +477,11 @@ mod tests {
                 "--grpc-server-cacert checks nobody",
             ),
             ("p.json --max-connections 0", "--max-connections 0: it has to be between 1 and 4095"),
+            ("p.json --device-id x", "--device-id x: it has to be between 0 and 18446744073709551615"),
+            ("p.json --log-file-max-size 0", "--log-file-max-size 0: it has to be between 1 and"),
+            ("p.json --log-file-max-files x", "--log-file-max-files x: it has to be between 0 and"),
+            ("p.json --max-port-count x", "--max-port-count x: it has to be between 0 and"),
+            ("p.json --use-files x", "--use-files x: it has to be a number of seconds"),
             ("p.json -L loud", "--log-level loud"),
             ("p.json --device-id", "missing argument"),
         ] {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::{Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{BATCH, Event, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Loss, Poller, Received, RxBatch, TxBatch, Waker};
 
 use crate::args::TraceFormat;
 use crate::captures::Captures;
@@ -265,18 +265,47 @@ impl DataPlane {
 
     /// Runs frames through the program and sends what comes out.
     fn forward<'f>(&mut self, number: u32, frames: impl ExactSizeIterator<Item = &'f [u8]>) {
+        if self.traced.is_some() {
+            frames.for_each(|frame| self.forward_traced(number, frame));
+            return;
+        }
+        self.run_program(number, frames, None);
+        self.send(|_, _| {});
+    }
+
+    /// Runs one frame through the program, sends what comes out and logs all that happened.
+    fn forward_traced(&mut self, number: u32, frame: &[u8]) {
+        let mut events = Vec::new();
+        self.run_program(number, std::iter::once(frame), Some(&mut events));
+        let cpu_port = self.device.config().cpu_port;
+        let no_such_port = |event: &TraceEvent| match *event {
+            TraceEvent::Emit { port, .. } if Some(port) != cpu_port && self.place(port).is_none() => {
+                Some(TraceEvent::Drop(format!("no such port {port}")))
+            }
+            _ => None,
+        };
+        let mut losses: Vec<_> = events.iter().filter_map(no_such_port).collect();
+        self.send(|port, loss| losses.push(TraceEvent::Drop(format!("port {port}: {loss}"))));
+        events.append(&mut losses);
+        if let Some((count, format)) = &mut self.traced {
+            *count += 1;
+            trace::log(*format, *count, number, &events);
+        }
+    }
+
+    fn run_program<'f>(
+        &mut self,
+        number: u32,
+        frames: impl ExactSizeIterator<Item = &'f [u8]>,
+        trace: Option<&mut Vec<TraceEvent>>,
+    ) {
         let mut outputs =
             Outputs { ports: &mut self.ports, by_number: &self.by_number, no_such_port: &self.no_such_port };
-        match &mut self.traced {
-            None => self.device.receive(number, frames, &mut outputs, None),
-            Some((count, format)) => {
-                let mut tracer = |port: u32, events: &[TraceEvent]| {
-                    *count += 1;
-                    trace::log(*format, *count, port, events);
-                };
-                self.device.receive(number, frames, &mut outputs, Some(&mut tracer));
-            }
-        }
+        self.device.receive(number, frames, &mut outputs, trace);
+    }
+
+    /// Sends what the program has put out; `lost` hears of each frame that could not be sent, and by which port.
+    fn send(&mut self, mut lost: impl FnMut(u32, Loss)) {
         for port in &mut self.ports {
             if port.out.is_empty() {
                 continue;
@@ -284,8 +313,13 @@ impl DataPlane {
             if let Some(captures) = &mut port.captures {
                 captures.sent(port.out.frames());
             }
-            port.link.send(&mut port.out);
+            port.link.send(&mut port.out, |loss| lost(port.number, loss));
         }
+    }
+
+    /// Place in `ports` of the port with this number.
+    fn place(&self, number: u32) -> Option<usize> {
+        self.by_number.get(number as usize).copied().flatten()
     }
 
     fn has_chores(&self) -> bool {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use sluice_ports::pcap::PcapWriter;
 use sluice_ports::pcap_reader::{PcapReader, Record};
-use sluice_ports::{Counters, TxBatch, Waker};
+use sluice_ports::{Counters, Loss, TxBatch, Waker};
 
 /// Frames that are read ahead of the data plane.
 const AHEAD: usize = 256;
@@ -47,8 +47,9 @@ impl Output {
         &self.counters
     }
 
-    /// Writes and forgets the frames of `batch`; readers can see them afterwards.
-    pub fn send(&mut self, batch: &mut TxBatch) {
+    /// Writes and forgets the frames of `batch`; readers can see them afterwards. `lost` hears of each that could not be
+    /// written.
+    pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         for frame in batch.frames() {
             match self.file.write(now, frame) {
@@ -56,7 +57,10 @@ impl Output {
                     self.counters.tx_packets.add(1);
                     self.counters.tx_bytes.add(frame.len() as u64);
                 }
-                Err(_) => self.counters.tx_refused.add(1),
+                Err(error) => {
+                    self.counters.tx_refused.add(1);
+                    lost(Loss::Refused(error));
+                }
             }
         }
         if let Err(error) = self.file.flush() {

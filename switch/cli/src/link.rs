@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use sluice_ports::{Counters, Interface, OpenError, Received, TxBatch};
+use sluice_ports::{Counters, Interface, Loss, OpenError, Received, TxBatch};
 
 use crate::files::Output;
 
@@ -83,11 +83,11 @@ impl Link {
         }
     }
 
-    /// Sends and forgets the frames of `batch`.
-    pub fn send(&mut self, batch: &mut TxBatch) {
+    /// Sends and forgets the frames of `batch`; `lost` hears of each that could not be sent.
+    pub fn send(&mut self, batch: &mut TxBatch, lost: impl FnMut(Loss)) {
         match self {
-            Self::Interface(interface) => interface.send(batch),
-            Self::Files(output) => output.send(batch),
+            Self::Interface(interface) => interface.send_with(batch, lost),
+            Self::Files(output) => output.send(batch, lost),
         }
     }
 

@@ -12,7 +12,7 @@ mod rotation;
 mod statistics;
 mod trace;
 
-use std::io::Write as _;
+use std::io::{self, ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use sluice_engine::Options;
 use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
-use sluice_p4runtime::{Config, Device, Listener, Pipeline, Settings, parse_p4info, serve, server};
+use sluice_p4runtime::{Config, Device, Listener, Pipeline, PipelineError, Settings, parse_p4info, serve, server};
 use sluice_ports::{Interface, Options as PortOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -99,6 +99,9 @@ fn run(args: &Args) -> Result<(), String> {
         device: Arc::clone(&device),
         no_such_port: data_plane.no_such_port(),
     });
+    if let Some(path) = &args.stats_file {
+        write_last(&statistics, path)?;
+    }
     let stop = data_plane.stop_handle();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -107,12 +110,12 @@ fn run(args: &Args) -> Result<(), String> {
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let listener = runtime
         .block_on(Listener::bind(&args.address))
-        .map_err(|error| format!("cannot serve P4Runtime on {}: {error}", args.address))?;
+        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error)))?;
     let metrics = match &args.metrics_address {
         Some(address) => Some(
             runtime
                 .block_on(TcpListener::bind(address))
-                .map_err(|error| format!("cannot serve metrics on {address}: {error}"))?,
+                .map_err(|error| format!("cannot serve metrics on {address}: {}", unserved(&error)))?,
         ),
         None => None,
     };
@@ -143,6 +146,30 @@ fn run(args: &Args) -> Result<(), String> {
     joined.map_err(|_| "the data plane has failed".to_owned())
 }
 
+/// Why nothing can be served at an address, and what to do.
+fn unserved(error: &io::Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",
+        ErrorKind::AddrNotAvailable => "give an address of this host (`ip address` lists them)",
+        ErrorKind::PermissionDenied => "give a port from 1024 on or a folder that may be written, or run as root",
+        ErrorKind::NotFound => "make the folder first",
+        _ => "an address is HOST:PORT, for example 127.0.0.1:9559",
+    };
+    format!("{error}; {advice}")
+}
+
+/// A file of PEM blocks of a kind.
+fn pem(path: &Path, what: &str, kind: &str) -> Result<Vec<u8>, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {what} {}: {error}", path.display()))?;
+    let found =
+        String::from_utf8_lossy(&bytes).lines().any(|line| line.starts_with("-----BEGIN ") && line.contains(kind));
+    if found {
+        Ok(bytes)
+    } else {
+        Err(format!("{}: it has to be {what} in PEM (-----BEGIN ...{kind}-----)", path.display()))
+    }
+}
+
 /// How P4Runtime is served.
 fn settings(args: &Args) -> Result<Settings, String> {
     let mut settings = Settings::default();
@@ -150,12 +177,13 @@ fn settings(args: &Args) -> Result<Settings, String> {
     settings.max_request_bytes = args.max_request_mib.map_or(settings.max_request_bytes, |mib| mib << 20);
     let files = &args.tls;
     if let (Some(certificate), Some(key)) = (&files.certificate, &files.key) {
-        let read =
-            |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
-        let ca = files.ca.as_deref().map(read).transpose()?;
-        let tls = server::tls(&read(certificate)?, &read(key)?, ca.as_deref()).map_err(|error| {
+        let chain = pem(certificate, "a certificate", "CERTIFICATE")?;
+        let secret = pem(key, "a key", "PRIVATE KEY")?;
+        let ca = files.ca.as_deref().map(|path| pem(path, "a certificate", "CERTIFICATE")).transpose()?;
+        let tls = server::tls(&chain, &secret, ca.as_deref()).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("cannot serve TLS with {} and {}{cause}", certificate.display(), key.display())
+            let (chain, key) = (certificate.display(), key.display());
+            format!("cannot serve TLS with {chain} and {key}{cause}; give a certificate and the key that belongs to it")
         })?;
         settings.tls = Some(tls);
     }
@@ -165,13 +193,15 @@ fn settings(args: &Args) -> Result<Settings, String> {
 /// Loads the program given on the command line.
 fn load(program: &Path, p4info: Option<&Path>) -> Result<Pipeline, String> {
     let json = std::fs::read(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?;
-    let p4info = p4info.map(|path| {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
-        text.and_then(|text| parse_p4info(&text).map_err(|error| error.to_string()))
-            .map_err(|error| format!("{}: {error}", path.display()))
+    let info = p4info.map(|path| {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        parse_p4info(&text).map_err(|error| format!("{}: {error}", path.display()))
     });
-    let config = ForwardingPipelineConfig { p4info: p4info.transpose()?, p4_device_config: json, cookie: None };
-    Pipeline::new(config).map_err(|error| format!("{}: {error}", program.display()))
+    let config = ForwardingPipelineConfig { p4info: info.transpose()?, p4_device_config: json, cookie: None };
+    Pipeline::new(config).map_err(|error| match (&error, p4info) {
+        (PipelineError::Binding(_), Some(p4info)) => format!("{}, {}: {error}", program.display(), p4info.display()),
+        _ => format!("{}: {error}", program.display()),
+    })
 }
 
 type Ports = Vec<(u32, Link, Option<Captures>)>;
@@ -288,12 +318,15 @@ async fn write_statistics(path: Option<&Path>, statistics: &Statistics) -> std::
     }
 }
 
+fn write_last(statistics: &Statistics, path: &Path) -> Result<(), String> {
+    let written = statistics.write(path);
+    written.map_err(|error| format!("cannot write the statistics file {}: {error}", path.display()))
+}
+
 /// Writes the last statistics.
 fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
     match &args.stats_file {
-        Some(path) => statistics
-            .write(path)
-            .map_err(|error| format!("cannot write the statistics file {}: {error}", path.display())),
+        Some(path) => write_last(statistics, path),
         None => {
             eprintln!("{}", statistics.to_json());
             Ok(())

@@ -36,6 +36,22 @@ pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
     }
 }
 
+/// Big-endian bytes, `ceil(width / 8)` of them, of a value cut to its width.
+pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
+    let width = if f.varbit { slots[f.slot as usize].min(f.width.into()) as u32 } else { f.width };
+    limbs_to_bytes(&slots[usize::from(f.data())..usize::from(f.data()) + f.limbs()], width)
+}
+
+/// The same for words, least significant first.
+pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
+    let n = width.div_ceil(8) as usize;
+    let mut out: Vec<u8> = (0..n).rev().map(|i| (row[i / 8] >> (8 * (i % 8))) as u8).collect();
+    if !width.is_multiple_of(8) {
+        out[0] &= mask64(width % 8) as u8;
+    }
+    out
+}
+
 /// Appends bits to a byte string; `finish` pads the last byte with zeros.
 pub struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -78,16 +94,6 @@ impl<'a> BitWriter<'a> {
         }
         for &v in row[..top].iter().rev() {
             self.put(v, 64);
-        }
-    }
-
-    pub fn put_bytes(&mut self, bytes: &[u8]) {
-        if self.held == 0 {
-            self.out.extend_from_slice(bytes);
-        } else {
-            for &b in bytes {
-                self.put(b.into(), 8);
-            }
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::bits::BitWriter;
 use crate::hash::{Hash, fold, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::phv::{Head, Phv, Word, words};
+use crate::phv::{Phv, Word, words};
 
 /// One input.
 #[derive(Debug, Clone)]
@@ -160,10 +160,7 @@ impl Calculation {
                 Input::Header(h) => {
                     if phv.is_valid(slots, usize::from(*h)) {
                         let at = &phv.headers[usize::from(*h)];
-                        let plan = &phv.plans[usize::from(at.plan)];
-                        let mut head = Head::new(plan.most_bytes());
-                        plan.deparse(slots, at.base, &mut head);
-                        w.put_bytes(head.bytes());
+                        phv.plans[usize::from(at.plan)].write(slots, at.base, &mut w);
                     }
                 }
             }

@@ -4,8 +4,8 @@
 //! ([`crate::layout`]); arithmetic is modulo 2^64, and the compiler (`crate::codegen`) proves from the widths where that is exact.
 //! Whatever is rare or needs more than one machine word sits in [`Ext`].
 
-use crate::expr::Expr;
 use crate::layout::{FieldRef, Slot};
+use crate::wide::Wide;
 
 /// Index into [`Code::ops`].
 pub type Pc = u32;
@@ -130,10 +130,7 @@ pub enum Target {
 #[derive(Debug, Clone)]
 pub enum Ext {
     /// Arithmetic of any width.
-    Wide {
-        expr: Expr,
-        d: FieldRef,
-    },
+    Wide(Wide),
     /// `a`, `b`: rows of `n` slots.
     RowEq {
         d: Slot,

@@ -4,18 +4,22 @@ use thiserror::Error;
 
 /// Why a program was refused. Nothing of a refused program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{path}: {reason}{}", source_note(.source_info))]
+#[error("{path}{}: {reason}; {remedy}{}", note(.object, "(", ")"), note(.source_info, "[", "]"))]
 pub struct LoadError {
-    /// Where in the JSON, as a JSON pointer (RFC 6901), for example `/pipelines/0/tables/3/key/1`.
+    /// Where in the JSON, as a JSON pointer (RFC 6901), for example `/pipelines/0/tables/3/key/1`; `/` for all of it.
     pub path: String,
-    /// What is wrong or not supported, and what to do about it where that is known.
+    /// What has a name there, for example `table 'I.routes'`.
+    pub object: Option<String>,
+    /// What is wrong or not supported.
     pub reason: String,
+    /// What to do about it.
+    pub remedy: &'static str,
     /// The place in the P4 source, when the JSON carries it: `file(line): fragment`.
     pub source_info: Option<String>,
 }
 
-fn source_note(source: &Option<String>) -> String {
-    source.as_ref().map_or_else(String::new, |s| format!(" [{s}]"))
+fn note(text: &Option<String>, open: &str, close: &str) -> String {
+    text.as_ref().map_or_else(String::new, |text| format!(" {open}{text}{close}"))
 }
 
 /// Why a request to read or change state was refused. A refused request changes nothing.

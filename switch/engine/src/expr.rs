@@ -1,5 +1,10 @@
 //! Expressions with every name resolved, before they are compiled.
 
+#[cfg(test)]
+pub mod random;
+
+use std::cmp::Ordering;
+
 use num_bigint::BigInt;
 
 use crate::layout::FieldRef;
@@ -28,6 +33,20 @@ pub enum CmpOp {
     Le,
     Gt,
     Ge,
+}
+
+impl CmpOp {
+    /// Whether two values in this order compare so.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            CmpOp::Eq => order.is_eq(),
+            CmpOp::Ne => order.is_ne(),
+            CmpOp::Lt => order.is_lt(),
+            CmpOp::Le => order.is_le(),
+            CmpOp::Gt => order.is_gt(),
+            CmpOp::Ge => order.is_ge(),
+        }
+    }
 }
 
 /// A header, possibly one that is known only at run time.

@@ -9,6 +9,8 @@
 
 use std::collections::HashMap;
 
+use num_bigint::{BigInt, Sign};
+
 /// Index into [`Slots`].
 pub type Slot = u16;
 /// The packet's values.
@@ -46,6 +48,15 @@ impl FieldRef {
     /// First slot of the value itself.
     pub fn data(self) -> Slot {
         self.slot + u16::from(self.varbit)
+    }
+    /// The value, for those who are in no hurry. Of a variable-length field: of all its bits.
+    pub fn exact(self, slots: &Slots) -> BigInt {
+        let first = usize::from(self.data());
+        let words = slots[first..first + self.limbs()].iter();
+        let n = BigInt::new(Sign::Plus, words.flat_map(|&v| [v as u32, (v >> 32) as u32]).collect());
+        let negative = self.signed && n.bit(u64::from(self.width) - 1);
+        let n = n & ((BigInt::from(1) << self.width) - 1);
+        if negative { n - (BigInt::from(1) << self.width) } else { n }
     }
     /// The same field of a header that starts `slots` further on.
     pub fn offset(self, slots: Slot) -> FieldRef {
@@ -92,6 +103,12 @@ pub fn limbs(width: u32) -> usize {
 /// All ones in the low `width` bits.
 pub fn mask64(width: u32) -> u64 {
     if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+}
+
+/// The low `width` (1 to 64) bits as a signed number.
+pub fn sign_extend(v: u64, width: u32) -> u64 {
+    let m = 64 - width;
+    (((v << m) as i64) >> m) as u64
 }
 
 pub struct FieldType {

@@ -45,6 +45,7 @@ mod phv;
 mod pipeline;
 mod profile;
 pub mod program;
+mod queue;
 mod rng;
 mod state;
 mod table;

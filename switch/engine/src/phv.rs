@@ -1,7 +1,7 @@
 //! What a packet's headers need at run time, beside their slots: how to read and write them as bytes, and stacks.
 
 use crate::bits::{self, BitWriter};
-use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64};
+use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64, sign_extend};
 
 /// A field's place inside a word of up to eight bytes of the packet.
 #[derive(Debug, Clone, Copy)]
@@ -39,12 +39,14 @@ impl Word {
 pub struct Head {
     bytes: Box<[u8]>,
     length: usize,
+    /// A header that is written bit by bit.
+    bits: Vec<u8>,
 }
 
 impl Head {
     /// Room for `most` bytes.
     pub fn new(most: usize) -> Head {
-        Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0 }
+        Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0, bits: Vec::new() }
     }
 
     pub fn clear(&mut self) {
@@ -299,7 +301,7 @@ impl HeaderPlan {
             let first = usize::from(f.data());
             bits::read(data, bit, width, &mut slots[first..first + f.limbs()]);
             if f.signed && f.width <= 64 && !f.varbit {
-                slots[first] = crate::wide::sign_extend(slots[first], f.width);
+                slots[first] = sign_extend(slots[first], f.width);
             }
             bit += width;
         }
@@ -324,13 +326,20 @@ impl HeaderPlan {
 
     #[cold]
     fn deparse_slowly(&self, slots: &Slots, base: Slot, out: &mut Head) {
-        let mut bytes = Vec::new();
+        let mut bytes = std::mem::take(&mut out.bits);
+        bytes.clear();
         let mut writer = BitWriter::new(&mut bytes);
-        for f in &self.fields {
-            writer.field(slots, f.offset(base));
-        }
+        self.write(slots, base, &mut writer);
         writer.finish();
         out.put_bytes(&bytes);
+        out.bits = bytes;
+    }
+
+    /// The same, bit by bit.
+    pub fn write(&self, slots: &Slots, base: Slot, out: &mut BitWriter) {
+        for f in &self.fields {
+            out.field(slots, f.offset(base));
+        }
     }
 
     /// All fields but a variable-length one, as words of the packet; `None`: they do not fall into words.

@@ -2,8 +2,7 @@
 //!
 //! Everything runs to its end at once. There are no queues, so the queueing metadata is zero but for the time.
 
-use std::collections::VecDeque;
-
+use crate::bits::to_bytes;
 use crate::code::Code;
 use crate::control::Digest;
 use crate::engine::Sink;
@@ -13,8 +12,8 @@ use crate::machine::{Machine, Requests, Stop};
 use crate::native::{Came, Native, Part};
 use crate::phv::Head;
 use crate::program::{DigestId, Program};
+use crate::queue::{Start, Work};
 use crate::trace::TraceEvent;
-use crate::wide;
 
 /// `standard_metadata.instance_type`, as BMv2 numbers it.
 mod instance {
@@ -24,26 +23,6 @@ mod instance {
     pub const RECIRCULATED: u64 = 4;
     pub const REPLICATED: u64 = 5;
     pub const RESUBMITTED: u64 = 6;
-}
-
-/// Metadata that survives into another pass: places and their words.
-type Kept = Vec<(FieldRef, Vec<u64>)>;
-
-/// A pass still to be made.
-enum Work {
-    Ingress {
-        frame: Vec<u8>,
-        kind: u64,
-        kept: Kept,
-    },
-    /// An egress clone: its values, its payload.
-    Egress {
-        values: Vec<u64>,
-        payload: Vec<u8>,
-        port: u32,
-        length: u64,
-        frame_length: u64,
-    },
 }
 
 /// One frame's run.
@@ -64,23 +43,36 @@ pub struct Pass<'a> {
 impl Pass<'_> {
     /// Runs the frame and everything that comes of it.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
-        let mut queue = VecDeque::new();
-        self.ingress(frame, instance::NORMAL, &[], &mut queue, out);
-        while let Some(work) = queue.pop_front() {
+        // one more than are made: the one that is too many
+        self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));
+        self.ingress(frame, instance::NORMAL, (&[], &[]), out);
+        while let Some(work) = self.m.queue.take() {
             self.budget += 1;
             if self.budget > self.m.options.max_passes {
-                self.m.drops.too_many_passes += 1 + queue.len() as u64;
-                self.m.note(|| TraceEvent::Drop("too many passes".into()));
+                self.m.drops.too_many_passes += 1 + self.m.queue.len() as u64;
+                let most = self.m.options.max_passes;
+                self.m.note(|| TraceEvent::Drop(format!("more than {most} further passes")));
+                self.m.queue.give_back(work);
                 return;
             }
-            match work {
-                Work::Ingress { frame, kind, kept } => self.ingress(&frame, kind, &kept, &mut queue, out),
-                Work::Egress { values, payload, port, length, frame_length } => {
-                    self.s[..values.len()].copy_from_slice(&values);
-                    (self.m.packet_length, self.m.frame_length, self.m.position) = (length, frame_length, 0);
-                    self.m.limit = usize::MAX;
-                    self.egress(port, &payload, &mut queue, out);
-                }
+            self.again(&work, out);
+            self.m.queue.give_back(work);
+        }
+    }
+
+    /// One more pass.
+    #[cold]
+    fn again(&mut self, work: &Work, out: &mut impl Sink) {
+        match work.start {
+            Start::Ingress { kind, fields } => {
+                let fields = &self.p.objects.field_lists[usize::from(fields)];
+                self.ingress(&work.bytes, kind, (fields, &work.words), out);
+            }
+            Start::Egress { port, length, frame_length } => {
+                self.s[..work.words.len()].copy_from_slice(&work.words);
+                (self.m.packet_length, self.m.frame_length, self.m.position) = (length, frame_length, 0);
+                self.m.limit = usize::MAX;
+                self.egress(port, &work.bytes, out);
             }
         }
     }
@@ -93,14 +85,8 @@ impl Pass<'_> {
         }
     }
 
-    fn ingress(
-        &mut self,
-        frame: &[u8],
-        kind: u64,
-        kept: &[(FieldRef, Vec<u64>)],
-        queue: &mut VecDeque<Work>,
-        out: &mut impl Sink,
-    ) {
+    /// `kept`: fields that survive from the pass before, and their words.
+    fn ingress(&mut self, frame: &[u8], kind: u64, kept: (&[FieldRef], &[u64]), out: &mut impl Sink) {
         self.m.packet_length = frame.len() as u64;
         self.m.frame_length = frame.len() as u64;
         self.m.position = 0;
@@ -109,7 +95,7 @@ impl Pass<'_> {
         if let Some(native) = self.native
             && kind == instance::NORMAL
         {
-            return self.whole(native, frame, queue, out);
+            return self.whole(native, frame, out);
         }
         let st = &self.p.standard;
         self.fresh();
@@ -119,32 +105,32 @@ impl Pass<'_> {
         }
         st.packet_length.set(self.s, frame.len() as u64);
         st.instance_type.set(self.s, kind);
-        restore(self.s, kept);
+        restore(self.s, kept.0, kept.1);
         let port = self.port;
-        self.m.note(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
+        self.m.note_start(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
         if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
-            self.after_ingress(frame, queue, out);
+            self.after_ingress(frame, out);
         }
     }
 
     /// As far as machine code goes by itself, then the rest.
-    fn whole(&mut self, native: &Native, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+    fn whole(&mut self, native: &Native, frame: &[u8], out: &mut impl Sink) {
         match native.whole(self.p, self.m, self.s, self.head, frame, self.port) {
-            Came::Out { port, parsed } => self.emit(port, &frame[parsed..], None, queue, out),
+            Came::Out { port, parsed } => self.emit(port, &frame[parsed..], None, out),
             Came::ToEgress { port, parsed, ended } => {
                 if ended.or_else(|stop| self.broken(stop)).is_ok() {
-                    self.after_egress(port, &frame[parsed..], queue, out);
+                    self.after_egress(port, &frame[parsed..], out);
                 }
             }
             Came::ToIngress(ended) => {
                 if ended.or_else(|stop| self.broken(stop)).is_ok() {
-                    self.after_ingress(frame, queue, out);
+                    self.after_ingress(frame, out);
                 }
             }
             Came::ToParser(stop) => {
                 let parsed = self.parsed(Err(stop), frame);
                 if parsed.and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
-                    self.after_ingress(frame, queue, out);
+                    self.after_ingress(frame, out);
                 }
             }
         }
@@ -245,104 +231,105 @@ impl Pass<'_> {
         Err(())
     }
 
-    fn after_ingress(&mut self, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+    fn after_ingress(&mut self, frame: &[u8], out: &mut impl Sink) {
         let st = &self.p.standard;
-        if self.m.requests.any() && self.obey(frame, queue, out) {
+        if self.m.requests.any() && self.obey(frame, out) {
             return;
         }
         let group = st.mcast_grp.map_or(0, |slot| self.s[usize::from(slot)]);
         if group != 0 {
             st.instance_type.set(self.s, instance::REPLICATED);
-            self.multicast(group as u32, &frame[self.m.position..], queue, out);
+            self.multicast(group as u32, &frame[self.m.position..], out);
             return;
         }
         let spec = self.s[usize::from(st.egress_spec.slot)];
         if spec == u64::from(self.m.options.drop_port) {
             self.m.drops.ingress += 1;
-            self.m.note(|| TraceEvent::Drop("drop port at the end of ingress".into()));
+            self.m.note_drop_port(self.p, self.s, "ingress");
             return;
         }
         st.instance_type.set(self.s, instance::NORMAL);
-        self.egress(spec as u32, &frame[self.m.position..], queue, out);
+        self.egress(spec as u32, &frame[self.m.position..], out);
     }
 
     /// Does what ingress asked for; true: the packet starts again.
     #[cold]
-    fn obey(&mut self, frame: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) -> bool {
+    fn obey(&mut self, frame: &[u8], out: &mut impl Sink) -> bool {
         let requests = std::mem::take(&mut self.m.requests);
         if let Some((session, fields)) = requests.clone {
-            self.ingress_clone(session, fields, frame, queue, out);
+            self.ingress_clone(session, fields, frame, out);
         }
         if let Some(digest) = requests.digest {
             self.digest(digest);
         }
         if let Some(fields) = requests.resubmit {
-            let kept = self.keep(fields);
-            queue.push_back(Work::Ingress { frame: frame.to_vec(), kind: instance::RESUBMITTED, kept });
+            let work = self.m.queue.add(Start::Ingress { kind: instance::RESUBMITTED, fields });
+            keep(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
+            work.bytes.extend_from_slice(frame);
         }
         requests.resubmit.is_some()
     }
 
-    /// Values of a field list.
-    fn keep(&self, fields: u16) -> Kept {
-        let words = |f: &FieldRef| self.s[usize::from(f.slot)..usize::from(f.slot) + f.slots()].to_vec();
-        self.p.objects.field_lists[usize::from(fields)].iter().map(|f| (*f, words(f))).collect()
-    }
-
-    fn ingress_clone(
-        &mut self,
-        session: u32,
-        fields: u16,
-        frame: &[u8],
-        queue: &mut VecDeque<Work>,
-        out: &mut impl Sink,
-    ) {
-        let Some(config) = self.m.clones.get(&session).cloned() else {
+    fn ingress_clone(&mut self, session: u32, fields: u16, frame: &[u8], out: &mut impl Sink) {
+        let Some(config) = self.m.clones.get(&session) else {
             self.m.drops.unknown_clone_session += 1;
             self.m.note(|| TraceEvent::Drop(format!("clone session {session} does not exist")));
             return;
         };
-        let kept = self.keep(fields);
-        let values = self.s[..self.p.phv.fresh.len()].to_vec();
-        let before = (self.m.packet_length, self.m.position, self.m.limit);
+        let (replicas, limit) = (config.replicas.len(), limit(config.packet_length_bytes));
+        let fields = &self.p.objects.field_lists[usize::from(fields)];
+        // all values of the packet, then the words of the field list, then all values of a clone
+        let mut values = std::mem::take(&mut self.m.values);
+        let size = self.p.phv.fresh.len();
+        values.clear();
+        values.extend_from_slice(&self.s[..size]);
+        keep(self.s, fields, &mut values);
+        let parsed = values.len();
+        let before = (self.m.packet_length, self.m.position, self.m.limit, self.m.drop_port);
         let st = &self.p.standard;
         self.fresh();
         st.ingress_port.set(self.s, self.port.into());
         if self.parse(frame).is_ok() {
             self.p.phv.reset_metadata(self.s);
-            restore(self.s, &kept);
+            restore(self.s, fields, &values[size..parsed]);
             st.instance_type.set(self.s, instance::INGRESS_CLONE);
             self.m.packet_length = frame.len() as u64;
-            self.m.limit = limit(config.packet_length_bytes);
-            let parsed = self.s[..values.len()].to_vec();
+            values.extend_from_slice(&self.s[..size]);
             let position = self.m.position;
-            for r in &config.replicas {
-                self.s[..parsed.len()].copy_from_slice(&parsed);
+            for i in 0..replicas {
+                let r = self.m.clones[&session].replicas[i];
+                self.s[..size].copy_from_slice(&values[parsed..]);
                 (self.m.packet_length, self.m.position) = (frame.len() as u64, position);
-                self.m.limit = limit(config.packet_length_bytes);
+                self.m.limit = limit;
                 st.egress_rid.set(self.s, r.instance.into());
-                self.egress(r.port, &frame[position..], queue, out);
+                self.egress(r.port, &frame[position..], out);
             }
         }
-        self.s[..values.len()].copy_from_slice(&values);
-        (self.m.packet_length, self.m.position, self.m.limit) = before;
+        self.s[..size].copy_from_slice(&values[..size]);
+        (self.m.packet_length, self.m.position, self.m.limit, self.m.drop_port) = before;
         self.m.requests = Requests::default();
+        self.m.values = values;
     }
 
-    fn multicast(&mut self, group: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
-        let replicas = self.m.multicast.get(&group).cloned().unwrap_or_default();
-        if replicas.is_empty() {
+    fn multicast(&mut self, group: u32, payload: &[u8], out: &mut impl Sink) {
+        let replicas = self.m.multicast.get(&group).map_or(0, Vec::len);
+        if replicas == 0 {
             self.m.drops.empty_multicast += 1;
             self.m.note(|| TraceEvent::Drop(format!("multicast group {group} has no replicas")));
         }
-        let values = self.s[..self.p.phv.fresh.len()].to_vec();
+        let mut values = std::mem::take(&mut self.m.values);
+        values.clear();
+        values.extend_from_slice(&self.s[..self.p.phv.fresh.len()]);
         let before = (self.m.packet_length, self.m.limit);
-        for r in &replicas {
+        for i in 0..replicas {
+            let r = &self.m.multicast[&group][i];
+            let (port, instance) = (r.port, r.instance);
             self.s[..values.len()].copy_from_slice(&values);
             (self.m.packet_length, self.m.limit) = before;
-            self.p.standard.egress_rid.set(self.s, r.instance.into());
-            self.egress(r.port, payload, queue, out);
+            self.p.standard.egress_rid.set(self.s, instance.into());
+            self.egress(port, payload, out);
         }
+        self.m.values = values;
     }
 
     #[cold]
@@ -353,17 +340,19 @@ impl Pass<'_> {
         }
         if self.m.digests.len() >= self.m.options.max_digests {
             self.m.drops.digests_lost += 1;
+            let most = self.m.options.max_digests;
+            self.m.note(|| TraceEvent::Drop(format!("digest message: {most} wait already")));
             return;
         }
         let bytes = |part: &DigestPart| match part {
-            DigestPart::Field(f) => wide::to_bytes(self.s, *f),
+            DigestPart::Field(f) => to_bytes(self.s, *f),
             DigestPart::Constant(c) => c.clone(),
         };
         let fields = self.p.objects.digest_parts[usize::from(digest)].iter().map(bytes).collect();
         self.m.digests.push_back(Digest { digest: id, time: self.m.now, fields });
     }
 
-    fn egress(&mut self, port: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+    fn egress(&mut self, port: u32, payload: &[u8], out: &mut impl Sink) {
         let st = &self.p.standard;
         let micros = self.m.now / 1000;
         st.egress_timestamp.set(self.s, micros);
@@ -374,62 +363,62 @@ impl Pass<'_> {
         st.egress_port.set(self.s, port.into());
         st.egress_spec.set(self.s, u64::from(self.m.options.drop_port) + 1);
         st.packet_length.set(self.s, self.m.packet_length);
-        self.m.note(|| TraceEvent::Egress { port });
+        self.m.note_start(|| TraceEvent::Egress { port });
         // the payload stands for the whole packet here: nothing is parsed any more
         self.m.position = 0;
         if self.pipeline(Part::Egress, payload).is_ok() {
-            self.after_egress(port, payload, queue, out);
+            self.after_egress(port, payload, out);
         }
     }
 
-    fn after_egress(&mut self, port: u32, payload: &[u8], queue: &mut VecDeque<Work>, out: &mut impl Sink) {
+    fn after_egress(&mut self, port: u32, payload: &[u8], out: &mut impl Sink) {
         let st = &self.p.standard;
         let mut requests = Requests::default();
         if self.m.requests.any() {
             requests = std::mem::take(&mut self.m.requests);
         }
-        let clone = requests.clone.map(|(session, fields)| self.egress_clones(session, fields, payload));
+        if requests.clone.is_some() {
+            self.m.leaving.clear();
+            self.m.leaving.extend_from_slice(&self.s[..self.p.phv.fresh.len()]);
+        }
         if self.s[usize::from(st.egress_spec.slot)] == u64::from(self.m.options.drop_port) {
             self.m.drops.egress += 1;
-            self.m.note(|| TraceEvent::Drop("drop port at the end of egress".into()));
+            self.m.note_drop_port(self.p, self.s, "egress");
         } else {
-            self.deparse(port, payload, requests.recirculate, queue, out);
+            self.deparse(port, payload, requests.recirculate, out);
         }
-        if let Some(clones) = clone {
-            queue.extend(clones);
+        if let Some((session, fields)) = requests.clone {
+            self.egress_clones(session, fields, payload);
         }
     }
 
+    /// Clones of the packet as it was at the end of egress.
     #[cold]
-    fn egress_clones(&mut self, session: u32, fields: u16, payload: &[u8]) -> Vec<Work> {
-        let Some(config) = self.m.clones.get(&session).cloned() else {
+    fn egress_clones(&mut self, session: u32, fields: u16, payload: &[u8]) {
+        let Some(config) = self.m.clones.get(&session) else {
             self.m.drops.unknown_clone_session += 1;
             self.m.note(|| TraceEvent::Drop(format!("clone session {session} does not exist")));
-            return Vec::new();
+            return;
         };
-        let kept = self.keep(fields);
-        let present = self.s[..self.p.phv.fresh.len()].to_vec();
+        let size = self.m.leaving.len();
+        self.s[..size].copy_from_slice(&self.m.leaving);
+        let fields = &self.p.objects.field_lists[usize::from(fields)];
+        keep(self.s, fields, &mut self.m.leaving);
         let st = &self.p.standard;
         self.p.phv.reset_metadata(self.s);
-        restore(self.s, &kept);
+        restore(self.s, fields, &self.m.leaving[size..]);
         st.instance_type.set(self.s, instance::EGRESS_CLONE);
-        let mut clones = Vec::new();
+        let kept = match limit(config.packet_length_bytes) {
+            usize::MAX => payload.len(),
+            n => n.saturating_sub(self.head_length()).min(payload.len()),
+        };
+        let (length, frame_length) = (self.m.packet_length, self.m.frame_length);
         for r in &config.replicas {
             st.egress_rid.set(self.s, r.instance.into());
-            let keep = match limit(config.packet_length_bytes) {
-                usize::MAX => payload.len(),
-                n => n.saturating_sub(self.head_length()).min(payload.len()),
-            };
-            clones.push(Work::Egress {
-                values: self.s[..present.len()].to_vec(),
-                payload: payload[..keep].to_vec(),
-                port: r.port,
-                length: self.m.packet_length,
-                frame_length: self.m.frame_length,
-            });
+            let work = self.m.queue.add(Start::Egress { port: r.port, length, frame_length });
+            work.words.extend_from_slice(&self.s[..size]);
+            work.bytes.extend_from_slice(&payload[..kept]);
         }
-        self.s[..present.len()].copy_from_slice(&present);
-        clones
     }
 
     /// Bytes of the headers as they would be written now.
@@ -443,14 +432,7 @@ impl Pass<'_> {
             .sum()
     }
 
-    fn deparse(
-        &mut self,
-        port: u32,
-        payload: &[u8],
-        recirculate: Option<u16>,
-        queue: &mut VecDeque<Work>,
-        out: &mut impl Sink,
-    ) {
+    fn deparse(&mut self, port: u32, payload: &[u8], recirculate: Option<u16>, out: &mut impl Sink) {
         let written = match self.native {
             Some(native) => native
                 .run(Part::Deparser, self.p, self.m, self.s, self.head, payload)
@@ -460,25 +442,19 @@ impl Pass<'_> {
         if written.or_else(|stop| self.broken(stop)).is_err() {
             return;
         }
-        self.emit(port, payload, recirculate, queue, out);
+        self.emit(port, payload, recirculate, out);
     }
 
     /// The headers and the payload leave, or start again.
-    fn emit(
-        &mut self,
-        port: u32,
-        payload: &[u8],
-        recirculate: Option<u16>,
-        queue: &mut VecDeque<Work>,
-        out: &mut impl Sink,
-    ) {
+    fn emit(&mut self, port: u32, payload: &[u8], recirculate: Option<u16>, out: &mut impl Sink) {
         let head_length = self.head.bytes().len().min(self.m.limit);
         let head = &self.head.bytes()[..head_length];
         let payload = &payload[..payload.len().min(self.m.limit - head_length)];
         if let Some(fields) = recirculate {
-            let frame = [head, payload].concat();
-            let kept = self.keep(fields);
-            queue.push_back(Work::Ingress { frame, kind: instance::RECIRCULATED, kept });
+            let work = self.m.queue.add(Start::Ingress { kind: instance::RECIRCULATED, fields });
+            keep(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
+            work.bytes.extend_from_slice(head);
+            work.bytes.extend_from_slice(payload);
             return;
         }
         self.m.drops.emitted += 1;
@@ -510,10 +486,21 @@ impl Pass<'_> {
     }
 }
 
-fn restore(s: &mut Slots, kept: &[(FieldRef, Vec<u64>)]) {
-    for (f, words) in kept {
+/// Adds the words of fields.
+fn keep(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
+    for f in fields {
         let at = usize::from(f.slot);
-        s[at..at + words.len()].copy_from_slice(words);
+        words.extend_from_slice(&s[at..at + f.slots()]);
+    }
+}
+
+/// Puts back what [`keep`] added.
+fn restore(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
+    let mut from = 0;
+    for f in fields {
+        let (at, n) = (usize::from(f.slot), f.slots());
+        s[at..at + n].copy_from_slice(&words[from..from + n]);
+        from += n;
     }
 }
 

@@ -252,6 +252,8 @@ pub struct Program {
     pub(crate) phv: Phv,
     /// Constants.
     pub(crate) init: Vec<(Slot, u64)>,
+    /// Scratch words that arithmetic in several words takes.
+    pub(crate) wide: usize,
     pub(crate) code: Code,
     pub(crate) traced: Code,
     pub(crate) actions: Vec<Action>,

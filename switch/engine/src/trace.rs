@@ -51,13 +51,13 @@ pub enum TraceEvent {
         /// Port it will go out by.
         port: u32,
     },
-    /// A frame leaves.
+    /// A frame is handed to the sink.
     Emit {
         /// By this port.
         port: u32,
         /// Bytes.
         length: usize,
     },
-    /// Nothing leaves, and why.
+    /// Something is lost here, and why: the packet, a copy of it, or what was to go to the control plane because of it.
     Drop(String),
 }

@@ -1,129 +1,168 @@
-//! The general evaluator: integers of any size, for the few expressions that 64 bits cannot hold.
+//! Arithmetic that 64 bits cannot hold, compiled: for the few expressions on wide fields, and exact results of narrow ones.
+//!
+//! An expression becomes a straight line of steps, which is right because none can fail and none has effects: both arms of a
+//! choice are computed. Each step writes a row of scratch words whose length was settled when the program was loaded
+//! ([`compile`]), so a packet costs no allocation. A row holds an integer in two's complement, least significant word first.
 
+mod compile;
+mod divide;
+#[cfg(test)]
+pub mod exact;
+mod scratch;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use num_bigint::{BigInt, Sign};
+use self::scratch::Row;
+use self::words::Words;
+use crate::expr::{BinOp, CmpOp};
+use crate::layout::{FieldRef, Slots, mask64, sign_extend};
 
-use crate::codegen::to_limbs;
-use crate::expr::{BinOp, CmpOp, Expr};
-use crate::layout::{FieldRef, Slot, Slots, mask64};
-use crate::phv::StackAt;
+/// No shift moves further than this: every value that can be assigned is narrower.
+const MAX_SHIFT: u32 = 1 << 17;
 
-/// No shift moves further than this: every value is narrower.
-const MAX_SHIFT: u64 = 1 << 17;
-
-/// Reads a field as an exact integer.
-pub fn read(slots: &Slots, f: FieldRef) -> BigInt {
-    if f.narrow() {
-        let v = slots[f.slot as usize];
-        return if f.signed { BigInt::from(v as i64) } else { BigInt::from(v) };
-    }
-    let digits: Vec<u32> = (0..f.limbs())
-        .flat_map(|i| {
-            let v = slots[usize::from(f.data()) + i];
-            [v as u32, (v >> 32) as u32]
-        })
-        .collect();
-    let n = BigInt::new(Sign::Plus, digits);
-    if f.signed && n.bit(u64::from(f.width) - 1) { n - (BigInt::from(1) << f.width) } else { n }
+/// `d`: destination, no part of any operand. `a`, `b`: operands.
+#[derive(Debug, Clone)]
+enum Step {
+    Constant {
+        d: Row,
+        value: Vec<u64>,
+    },
+    Field {
+        d: Row,
+        f: FieldRef,
+    },
+    /// All but divisions.
+    Bin {
+        op: BinOp,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    /// `work`: a word more than both operands have.
+    Divide {
+        part: Part,
+        d: Row,
+        a: Row,
+        b: Row,
+        work: Row,
+    },
+    Not {
+        d: Row,
+        a: Row,
+    },
+    /// Two's complement of so many bits.
+    Wrap {
+        d: Row,
+        a: Row,
+        width: u32,
+    },
+    Clamp {
+        d: Row,
+        a: Row,
+        low: Row,
+        high: Row,
+    },
+    Compare {
+        op: CmpOp,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    /// `a` if `c` is not zero, else `b`.
+    Select {
+        d: Row,
+        c: Row,
+        a: Row,
+        b: Row,
+    },
 }
 
-/// Writes a value, cut to the field's width.
-pub fn write(slots: &mut Slots, f: FieldRef, value: &BigInt) {
-    let row = to_limbs(value, f.width);
-    if f.narrow() {
-        let v = row[0];
-        slots[f.slot as usize] = if f.signed { sign_extend(v, f.width) } else { v };
-    } else {
-        let first = usize::from(f.data());
-        slots[first..first + row.len()].copy_from_slice(&row);
-    }
+/// What is wanted of a division.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Quotient,
+    Remainder,
 }
 
-/// The low `width` bits as a signed number.
-pub fn sign_extend(v: u64, width: u32) -> u64 {
-    let m = 64 - width;
-    (((v << m) as i64) >> m) as u64
+/// An assignment.
+#[derive(Debug, Clone)]
+pub struct Wide {
+    steps: Vec<Step>,
+    result: Row,
+    d: FieldRef,
+    /// Scratch words it takes.
+    pub scratch: usize,
 }
 
-/// Evaluates; conditions give 0 or 1. Header comparisons have their own instruction and give 0 here.
-pub fn eval(e: &Expr, slots: &Slots, stacks: &[StackAt]) -> BigInt {
-    let go = |e: &Expr| -> BigInt { eval(e, slots, stacks) };
-    let truth = |e: &Expr| go(e).sign() != Sign::NoSign;
-    match e {
-        Expr::Const(n) => n.clone(),
-        Expr::Bool(b) => BigInt::from(u8::from(*b)),
-        Expr::Field(f) => read(slots, *f),
-        Expr::LastIndex(next) => BigInt::from(slots[next.slot as usize]) - 1,
-        Expr::StackLast(stack, f) => {
-            stacks[*stack].last(slots).map_or(BigInt::ZERO, |base: Slot| read(slots, f.offset(base)))
+impl Wide {
+    /// Runs it; `scratch` holds at least as many words as it takes, whatever is in them.
+    pub fn run(&self, s: &mut Slots, scratch: &mut [u64]) {
+        let mut w = Words(scratch);
+        for step in &self.steps {
+            match *step {
+                Step::Constant { d, ref value } => w.set(d, value),
+                Step::Field { d, f } => {
+                    let first = usize::from(f.data());
+                    w.set(d, &s[first..first + f.limbs()]);
+                    if f.signed {
+                        w.extend(d, f.width);
+                    }
+                }
+                Step::Bin { op, d, a, b } => match op {
+                    BinOp::Add => w.add(d, a, b),
+                    BinOp::Sub => w.subtract(d, a, b),
+                    BinOp::Mul => w.multiply(d, a, b),
+                    BinOp::And => w.bitwise(d, a, b, |x, y| x & y),
+                    BinOp::Or => w.bitwise(d, a, b, |x, y| x | y),
+                    BinOp::Xor => w.bitwise(d, a, b, |x, y| x ^ y),
+                    BinOp::Shl => w.shift_left(d, a, w.amount(b)),
+                    BinOp::Shr => w.shift_right(d, a, w.amount(b)),
+                    BinOp::Div | BinOp::Mod => unreachable!("divisions have a step of their own"),
+                },
+                Step::Divide { part, d, a, b, work } => w.divide(part, d, a, b, work),
+                Step::Not { d, a } => w.bitwise(d, a, a, |x, _| !x),
+                Step::Wrap { d, a, width } => {
+                    w.copy(d, a);
+                    w.extend(d, width);
+                }
+                Step::Clamp { d, a, low, high } => {
+                    let from = if w.compare(a, low).is_lt() {
+                        low
+                    } else if w.compare(a, high).is_gt() {
+                        high
+                    } else {
+                        a
+                    };
+                    w.copy(d, from);
+                }
+                Step::Compare { op, d, a, b } => {
+                    let order = w.compare(a, b);
+                    w.set(d, &[u64::from(op.holds(order))]);
+                }
+                Step::Select { d, c, a, b } => w.copy(d, if w.is_zero(c) { b } else { a }),
+            }
         }
-        Expr::StackIndexed(stack, index, f) => {
-            let index = u64::try_from(&go(index)).unwrap_or(u64::MAX);
-            stacks[*stack].element(index).map_or(BigInt::ZERO, |base| read(slots, f.offset(base)))
-        }
-        Expr::Bin(op, a, b) => binary(*op, go(a), go(b)),
-        Expr::BitNot(a) => -go(a) - 1,
-        Expr::Wrap(a, width) => {
-            let low: BigInt = go(a) & ((BigInt::from(1) << *width) - 1);
-            if low.bit(u64::from(*width) - 1) { low - (BigInt::from(1) << *width) } else { low }
-        }
-        Expr::SatSigned(a, width) => {
-            let half = BigInt::from(1) << (*width - 1);
-            go(a).clamp(-half.clone(), half - 1)
-        }
-        Expr::SatUnsigned(a, width) => go(a).clamp(BigInt::ZERO, (BigInt::from(1) << *width) - 1),
-        Expr::Select(c, a, b) => go(if truth(c) { a } else { b }),
-        Expr::Cmp(op, a, b) => {
-            let order = go(a).cmp(&go(b));
-            BigInt::from(u8::from(match op {
-                CmpOp::Eq => order.is_eq(),
-                CmpOp::Ne => order.is_ne(),
-                CmpOp::Lt => order.is_lt(),
-                CmpOp::Le => order.is_le(),
-                CmpOp::Gt => order.is_gt(),
-                CmpOp::Ge => order.is_ge(),
-            }))
-        }
-        Expr::And(a, b) => BigInt::from(u8::from(truth(a) && truth(b))),
-        Expr::Or(a, b) => BigInt::from(u8::from(truth(a) || truth(b))),
-        Expr::Not(a) => BigInt::from(u8::from(!truth(a))),
-        Expr::ToBool(a) => BigInt::from(u8::from(truth(a))),
-        Expr::HeaderEq(..) | Expr::UnionEq(..) | Expr::UnionValid(_) => BigInt::ZERO,
+        store(s, self.d, &w, self.result);
+    }
+
+    /// Fields it reads, then the one it writes.
+    pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
+        let read = self.steps.iter().filter_map(|step| match step {
+            Step::Field { f, .. } => Some(f),
+            _ => None,
+        });
+        read.chain([&self.d])
     }
 }
 
-fn binary(op: BinOp, a: BigInt, b: BigInt) -> BigInt {
-    let shift = |b: &BigInt| u64::try_from(b).unwrap_or(MAX_SHIFT).min(MAX_SHIFT);
-    match op {
-        BinOp::Add => a + b,
-        BinOp::Sub => a - b,
-        BinOp::Mul => a * b,
-        BinOp::And => a & b,
-        BinOp::Or => a | b,
-        BinOp::Xor => a ^ b,
-        BinOp::Shl => a << shift(&b),
-        BinOp::Shr => a >> shift(&b),
-        BinOp::Div if b.sign() == Sign::NoSign => BigInt::ZERO,
-        BinOp::Mod if b.sign() == Sign::NoSign => BigInt::ZERO,
-        BinOp::Div => a / b,
-        BinOp::Mod => a % b,
+/// Writes a number, cut to the field's width.
+fn store(s: &mut Slots, f: FieldRef, w: &Words, value: Row) {
+    let first = usize::from(f.data());
+    let last = first + f.limbs() - 1;
+    for (i, slot) in s[first..=last].iter_mut().enumerate() {
+        *slot = w.word(value, i);
     }
-}
-
-/// Big-endian bytes, `ceil(width / 8)` of them, of a value cut to its width.
-pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
-    let width = if f.varbit { slots[f.slot as usize].min(f.width.into()) as u32 } else { f.width };
-    limbs_to_bytes(&slots[usize::from(f.data())..usize::from(f.data()) + f.limbs()], width)
-}
-
-/// The same for words, least significant first.
-pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
-    let n = width.div_ceil(8) as usize;
-    let mut out: Vec<u8> = (0..n).rev().map(|i| (row[i / 8] >> (8 * (i % 8))) as u8).collect();
-    if !width.is_multiple_of(8) {
-        out[0] &= mask64(width % 8) as u8;
-    }
-    out
+    let left = f.width - 64 * (f.limbs() as u32 - 1);
+    s[last] = if f.signed && f.narrow() { sign_extend(s[last], left) } else { s[last] & mask64(left) };
 }

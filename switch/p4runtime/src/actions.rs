@@ -3,6 +3,7 @@
 use sluice_engine::{ActionCall, CountedIn, EntryAction, OneShotGroup, OneShotMember, Selection};
 
 use crate::binding::{ActionSet, Binding, ProfileBinding, Scope, TableBinding};
+use crate::entity::unknown;
 use crate::fault::{Fault, Outcome};
 use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
@@ -27,31 +28,42 @@ pub enum Role {
 /// marks the action for the other role.
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;
-    let known = binding.actions.get(id).ok_or_else(|| Fault::invalid(format!("there is no action {id:#x}")))?;
+    let known = binding.actions.get(id).ok_or_else(|| unknown("action", id))?;
     // Texts are made only when they are needed: updates come by the hundred thousand.
     let place = || format!("action {}", known.name);
     let choice = set.by_id.get(&id);
-    let choice =
-        choice.ok_or_else(|| Fault::invalid(format!("{} is not one of those this table can have", place())))?;
+    let choice = choice.ok_or_else(|| {
+        Fault::invalid(format!("{} is not one of those this table can have; give one that P4Info lists there", place()))
+    })?;
     match (choice.scope, role) {
         (Scope::EntriesOnly, Role::Default) => {
-            return Err(Fault::denied(format!("{} is @tableonly and cannot be the default action", place())));
+            return Err(Fault::denied(format!(
+                "{} is @tableonly and cannot be the default action; give another",
+                place()
+            )));
         }
         (Scope::DefaultOnly, Role::Entry) => {
-            return Err(Fault::denied(format!("{} is @defaultonly and cannot stand in an entry", place())));
+            return Err(Fault::denied(format!(
+                "{} is @defaultonly and cannot stand in an entry; give another",
+                place()
+            )));
         }
         _ => {}
     }
     if let Some(unknown) =
         action.params.iter().find(|given| known.params.iter().all(|param| param.id != given.param_id))
     {
-        return Err(Fault::invalid(format!("{} has no parameter {}", place(), unknown.param_id)));
+        return Err(Fault::invalid(format!(
+            "{} has no parameter {}; give those that P4Info has",
+            place(),
+            unknown.param_id
+        )));
     }
     let params = known.params.iter().map(|param| {
         let place = || format!("{}, parameter {} ({})", place(), param.id, param.name);
         let mut given = action.params.iter().filter(|given| given.param_id == param.id);
         let (Some(value), None) = (given.next(), given.next()) else {
-            return Err(Fault::invalid(format!("{} must be given exactly once", place())));
+            return Err(Fault::invalid(format!("{} is missing or given twice; give it once", place())));
         };
         translation::decode(param.sdn.as_ref(), &value.value, param.width)
             .map_err(|fault| Fault::invalid(format!("{}: {}", place(), fault.message)))
@@ -82,24 +94,25 @@ pub fn decode_entry_action(
     role: Role,
 ) -> Outcome<EntryAction> {
     let profile = table.profile.and_then(|id| binding.profiles.get(id));
-    let kind = action.r#type.as_ref().ok_or_else(|| Fault::invalid("the action is empty"))?;
+    let kind = action
+        .r#type
+        .as_ref()
+        .ok_or_else(|| Fault::invalid("the action is empty; give an action, member, group or action set"))?;
     match (kind, profile) {
         (TableActionType::Action(action), None) => {
             decode_action(binding, &table.actions, action, role).map(EntryAction::Call)
         }
-        (_, None) => {
-            Err(Fault::invalid("the table has no action profile: give an action, not a member, group or action set"))
-        }
+        (_, None) => Err(Fault::invalid("it has no action profile; give an action, not a member, group or action set")),
         (TableActionType::Action(_), Some(profile)) => Err(Fault::invalid(format!(
-            "the table has its actions in action profile {}: give a member, group or action set",
+            "its actions are in action profile {}; give a member, group or action set",
             profile.name
         ))),
         (TableActionType::ActionProfileMemberId(0) | TableActionType::ActionProfileGroupId(0), _) => {
-            Err(Fault::invalid("member and group ids begin at 1"))
+            Err(Fault::invalid("member and group ids begin at 1; give 1 or more"))
         }
         (TableActionType::ActionProfileMemberId(member), Some(_)) => Ok(EntryAction::Member(*member)),
         (_, Some(profile)) if !profile.with_selector => Err(Fault::invalid(format!(
-            "action profile {} has no selector: give a member, not a group or action set",
+            "action profile {} has no selector; give a member, not a group or action set",
             profile.name
         ))),
         (TableActionType::ActionProfileGroupId(group), Some(_)) => Ok(EntryAction::Group(*group)),
@@ -119,17 +132,28 @@ fn decode_one_shot(
         Ok(ActionSelectionMode::DefaultModeDeterminedByActionSelector) => Selection::Default,
         Ok(ActionSelectionMode::Hash) => Selection::Hash,
         Ok(ActionSelectionMode::Random) => Selection::Random,
-        Err(_) => return Err(Fault::invalid(format!("the selection mode {} is unknown", set.action_selection_mode))),
+        Err(_) => {
+            return Err(Fault::invalid(format!(
+                "the selection mode {} is unknown; give one that P4Runtime has",
+                set.action_selection_mode
+            )));
+        }
     };
     let counted_in = match SizeSemantics::try_from(set.size_semantics) {
         Ok(SizeSemantics::DefaultSizeDeterminedByActionSelector) => CountedIn::Default,
         Ok(SizeSemantics::SumOfWeights) => CountedIn::Weights,
         Ok(SizeSemantics::SumOfMembers) => CountedIn::Members,
-        Err(_) => return Err(Fault::invalid(format!("the size semantics {} are unknown", set.size_semantics))),
+        Err(_) => {
+            return Err(Fault::invalid(format!(
+                "the size semantics {} are unknown; give some that P4Runtime has",
+                set.size_semantics
+            )));
+        }
     };
     let members = set.action_profile_actions.iter().enumerate().map(|(place, member)| {
         let place = format!("action set, member {place}");
-        let action = member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action")))?;
+        let action =
+            member.action.as_ref().ok_or_else(|| Fault::invalid(format!("{place} has no action; give one")))?;
         let watch_port = match &member.watch_kind {
             None => None,
             Some(WatchKind::WatchPort(port)) => ports.watched(port).map_err(|fault| fault.within(&place))?,
@@ -165,7 +189,7 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     if profile.weights_disallowed {
         return match weight {
             0 => Ok(1),
-            _ => Err(Fault::invalid(format!("action profile {} has no weights; leave it 0", profile.name))),
+            _ => Err(Fault::invalid("the action profile has no weights; leave it 0")),
         };
     }
     let weight = u32::try_from(weight)
@@ -174,7 +198,7 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
         .ok_or_else(|| Fault::invalid(format!("the weight {weight} is not positive; leave the member out instead")))?;
     if profile.max_member_weight > 0 && weight > profile.max_member_weight {
         return Err(Fault::invalid(format!(
-            "the weight {weight} is above {}, the most a member may have",
+            "the weight {weight} is above {}, the most a member may have; give less",
             profile.max_member_weight
         )));
     }
@@ -192,7 +216,7 @@ pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSiz
         (weights.map(u64::from).sum(), "weights together")
     };
     if limit > 0 && size > u64::from(limit) {
-        return Err(Fault::invalid(format!("the group has {size} {unit}, the limit is {limit}")));
+        return Err(Fault::invalid(format!("the group has {size} {unit}, the limit is {limit}; make it smaller")));
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Arbiter {
         let name = role.map_or("", |role| role.name.as_str());
         let known = self.clients.get(&stream);
         if bid.device_id != self.device_id {
-            let text = format!("this is device {}, not {}", self.device_id, bid.device_id);
+            let text = format!("there is no device {}; give {}", bid.device_id, self.device_id);
             return Err(match known {
                 None => Status::not_found(text),
                 Some(_) => Status::failed_precondition(text),
@@ -85,7 +85,7 @@ impl Arbiter {
         };
         if election.is_some() && self.clients.iter().any(taken) {
             return Err(Status::invalid_argument(format!(
-                "the election id {} is in use by another controller of this role",
+                "the election id {} is in use by another controller of this role; give another",
                 election.unwrap_or_default()
             )));
         }
@@ -134,18 +134,26 @@ impl Arbiter {
     /// `NOT_FOUND` for a role that nobody has taken yet, `PERMISSION_DENIED` for anyone but its primary.
     #[allow(clippy::result_large_err)]
     pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
-        let highest = self.highest.get(role).ok_or_else(|| Status::not_found(format!("there is no role {role:?}")))?;
+        let highest = self
+            .highest
+            .get(role)
+            .ok_or_else(|| Status::not_found(format!("there is no role {role:?}; bid for it on a stream first")))?;
         let given = election(election_id);
         if given.is_some() && given == *highest && self.primary(role).is_some() {
             return Ok(());
         }
         Err(Status::permission_denied(match (given, self.primary(role)) {
-            (None, _) => "not primary: the request has no election id".to_owned(),
+            (None, _) => "not primary: the request has no election id; give that of your stream".to_owned(),
             (Some(given), None) => {
-                format!("not primary: the role has no primary now, and {given} is not the id of an open stream")
+                format!(
+                    "not primary: the role has no primary now, and {given} is not the id of an open stream; bid on a stream first"
+                )
             }
             (Some(given), Some(_)) => {
-                format!("not primary: the primary's election id is {}, not {given}", highest.unwrap_or_default())
+                format!(
+                    "not primary: the primary's election id is {}, not {given}; bid a higher one to take over",
+                    highest.unwrap_or_default()
+                )
             }
         }))
     }

@@ -14,13 +14,13 @@ pub fn canonical(value: &[u8]) -> Vec<u8> {
 /// `OUT_OF_RANGE` for an empty string and for a value that needs more bits.
 pub fn unsigned(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     if value.is_empty() {
-        return Err(Fault::out_of_range("the value is empty; zero is one zero byte"));
+        return Err(Fault::out_of_range("the value is empty; give one zero byte for zero"));
     }
     let significant = trimmed(value);
     let used = significant.first().map_or(0, |first| significant.len() as u32 * 8 - first.leading_zeros());
     if used > width {
         return Err(Fault::out_of_range(format!(
-            "the value 0x{} needs {used} bits, the field has {width}",
+            "the value 0x{} needs {used} bits, the field has {width}; give one that fits",
             hex(significant)
         )));
     }
@@ -36,7 +36,7 @@ pub fn unsigned(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
 /// `OUT_OF_RANGE` for an empty string and for a value that needs more bits.
 pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     let Some(first) = value.first() else {
-        return Err(Fault::out_of_range("the value is empty; zero is one zero byte"));
+        return Err(Fault::out_of_range("the value is empty; give one zero byte for zero"));
     };
     let fill = if first & 0x80 == 0 { 0x00 } else { 0xff };
     let length = bytes_of(width);
@@ -49,7 +49,10 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     let sign_repeats = head == 0 || head == -1;
     let sign = if head == 0 { 0x00 } else { 0xff };
     if !sign_repeats || dropped.iter().any(|byte| *byte != sign) {
-        return Err(Fault::out_of_range(format!("the signed value 0x{} needs more than {width} bits", hex(value))));
+        return Err(Fault::out_of_range(format!(
+            "the signed value 0x{} needs more than {width} bits; give one that fits",
+            hex(value)
+        )));
     }
     padded[0] &= 0xff >> spare;
     Ok(padded)

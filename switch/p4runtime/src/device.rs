@@ -9,11 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
-use prost::Message;
 use sluice_engine::{Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
 use tokio::sync::Notify;
 
-use crate::binding::DigestBinding;
 use crate::digests::{Digests, List};
 use crate::entity::Target;
 use crate::fault::{Fault, Outcome};
@@ -95,9 +93,6 @@ pub struct Occupancy {
     /// Entries it can hold; 0 for any number.
     pub size: u64,
 }
-
-/// Receives the steps of each packet when the trace is on: the port it came by, and what happened.
-pub type Tracer<'t> = &'t mut dyn FnMut(u32, &[TraceEvent]);
 
 /// Takes aside what goes to the CPU port.
 struct CpuTap<'a, S> {
@@ -232,33 +227,28 @@ impl Device {
     }
 
     /// Runs frames that came in by `port` through the program, in order. What leaves by a port goes to `sink`; what
-    /// leaves by the CPU port goes to the controllers.
+    /// leaves by the CPU port goes to the controllers. With `trace`, what happened to all of them is added there, up to the
+    /// queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,
         frames: impl ExactSizeIterator<Item = &'f [u8]>,
         sink: &mut impl Sink,
-        tracer: Option<Tracer<'_>>,
+        mut trace: Option<&mut Vec<TraceEvent>>,
     ) {
         let mut programs = self.programs.lock();
         let Some(running) = &mut programs.running else {
             drop(programs);
             self.counters.no_program.add(frames.len() as u64);
+            note_loss(trace, "packet", Some("there is no program"));
             return;
         };
         let mut tap = CpuTap { cpu_port: self.config.cpu_port, sink, packets: Vec::new() };
-        match tracer.filter(|_| self.trace) {
-            None => {
-                for frame in frames {
-                    running.engine.receive(self.now(), port, frame, &mut tap);
-                }
-            }
-            Some(tracer) => {
-                for frame in frames {
-                    running.engine.receive(self.now(), port, frame, &mut tap);
-                    tracer(port, &running.engine.take_trace());
-                }
-            }
+        for frame in frames {
+            running.engine.receive(self.now(), port, frame, &mut tap);
+        }
+        if let Some(trace) = &mut trace {
+            trace.append(&mut running.engine.take_trace());
         }
         let digests = running.engine.take_digests();
         let packets = tap.packets;
@@ -271,10 +261,12 @@ impl Device {
         let lists = self.gather(running, digests);
         MutexGuard::unlock_fair(programs);
         for packet in packets {
-            self.packet_in(&pipeline, &packet);
+            let loss = self.packet_in(&pipeline, &packet);
+            note_loss(trace.as_deref_mut(), "packet-in", loss);
         }
         for list in lists {
-            self.send_list(&pipeline, list);
+            let loss = self.send_list(&pipeline, list);
+            note_loss(trace.as_deref_mut(), "list of digests", loss);
         }
     }
 
@@ -284,11 +276,6 @@ impl Device {
             return Vec::new();
         }
         let Some(binding) = &running.pipeline.binding else { return Vec::new() };
-        // A tag and a length go with each message.
-        let bytes = |digest: &DigestBinding, message: &Digest| {
-            let bytes = digest.encode(&message.fields).encoded_len();
-            1 + prost::length_delimiter_len(bytes) + bytes
-        };
         let now = self.now();
         let mut digests = self.digests.lock();
         let before = digests.deadline();
@@ -297,7 +284,7 @@ impl Device {
             .filter_map(|message| {
                 let config = running.engine.digest_config(message.digest)?;
                 let digest = binding.digest_of(message.digest)?;
-                digests.add(now, config, message, |message| bytes(digest, message))
+                digests.add(now, config, message, |fields| digest.encode(fields))
             })
             .collect();
         if digests.deadline() != before {
@@ -306,34 +293,37 @@ impl Device {
         lists
     }
 
-    fn packet_in(&self, pipeline: &Pipeline, frame: &[u8]) {
+    /// Hands a packet to the controllers; the result is why it is lost.
+    fn packet_in(&self, pipeline: &Pipeline, frame: &[u8]) -> Option<&'static str> {
         let parsed = pipeline.binding.as_ref().and_then(|binding| match &binding.packet_in {
             Some(header) => header.parse(frame),
             None => Some((Vec::new(), frame)),
         });
         let Some((metadata, payload)) = parsed else {
             self.counters.packet_in_malformed.add(1);
-            return;
+            return Some("it has no whole packet_in header, or there is no P4Info to read it by");
         };
         let packet = p4::PacketIn { payload: payload.to_vec(), metadata };
-        match self.streams.send_to_primaries(&Update::Packet(packet)) {
+        let delivery = self.streams.send_to_primaries(&Update::Packet(packet));
+        match delivery {
             Delivery::Queued => self.counters.packet_in.add(1),
             Delivery::QueueFull => self.counters.packet_in_queue_full.add(1),
             Delivery::NoPrimary => self.counters.packet_in_no_primary.add(1),
         }
+        delivery.loss()
     }
 
-    pub(crate) fn send_list(&self, pipeline: &Pipeline, list: List) {
-        let Some(digest) = pipeline.binding.as_ref().and_then(|binding| binding.digest_of(list.digest)) else {
-            return;
-        };
+    /// Hands a list of digest messages to the controllers; the result is why it is lost.
+    pub(crate) fn send_list(&self, pipeline: &Pipeline, list: List) -> Option<&'static str> {
+        let digest = pipeline.binding.as_ref().and_then(|binding| binding.digest_of(list.digest))?;
         let message = p4::DigestList {
             digest_id: digest.id,
             list_id: list.id,
-            data: list.messages.iter().map(|fields| digest.encode(fields)).collect(),
+            data: list.data,
             timestamp: nanoseconds_since_1970(),
         };
-        match self.streams.send_to_primaries(&Update::Digest(message)) {
+        let delivery = self.streams.send_to_primaries(&Update::Digest(message));
+        match delivery {
             Delivery::Queued => self.counters.digest_lists.add(1),
             Delivery::QueueFull | Delivery::NoPrimary => {
                 self.counters.digest_lists_dropped.add(1);
@@ -341,6 +331,7 @@ impl Device {
                 self.digests.lock().acknowledge(list.digest, list.id);
             }
         }
+        delivery.loss()
     }
 
     pub(crate) fn send_idle(&self, notification: p4::IdleTimeoutNotification) {
@@ -380,12 +371,16 @@ impl Device {
         let mut frame = match &binding.packet_out {
             Some(header) => header.serialise(&packet.metadata)?,
             None if packet.metadata.is_empty() => Vec::new(),
-            None => return Err(Fault::invalid("the program has no packet_out header, hence no metadata")),
+            None => {
+                return Err(Fault::invalid("the program has no packet_out header, hence no metadata; leave it out"));
+            }
         };
         frame.extend_from_slice(&packet.payload);
         let mut waiting = self.packet_outs.lock();
         if waiting.len() >= PACKET_OUTS {
-            return Err(Fault::exhausted("too many packets wait for the data plane; this one is dropped"));
+            return Err(Fault::exhausted(
+                "too many packets wait for the data plane, this one is dropped; send fewer at a time",
+            ));
         }
         waiting.push_back(frame);
         drop(waiting);
@@ -393,6 +388,13 @@ impl Device {
             wake();
         }
         Ok(())
+    }
+}
+
+/// Adds to a trace what is lost, if anything is, and why.
+fn note_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
+    if let (Some(trace), Some(why)) = (trace, why) {
+        trace.push(TraceEvent::Drop(format!("{what}: {why}")));
     }
 }
 

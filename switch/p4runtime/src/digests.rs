@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use sluice_engine::{Digest, DigestConfig, DigestId};
 
+use prost::Message as _;
+
 use crate::proto::LARGE;
+use crate::proto::p4::v1::P4Data;
 
 /// Messages in one list when the client sets no limit.
 const DEFAULT_LIST: usize = 1024;
@@ -17,14 +20,14 @@ const REMEMBERED: usize = 65_536;
 type Message = Vec<Vec<u8>>;
 
 /// A list that is ready to be sent.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct List {
     /// Which digest.
     pub digest: DigestId,
     /// The number to acknowledge.
     pub id: u64,
-    /// The messages, oldest first, all different.
-    pub messages: Vec<Message>,
+    /// The messages for the wire, oldest first, all different.
+    pub data: Vec<P4Data>,
 }
 
 struct Sent {
@@ -36,8 +39,10 @@ struct Sent {
 struct Buffer {
     config: DigestConfig,
     waiting: Vec<Message>,
-    /// What the waiting messages take on the wire.
-    waiting_bytes: usize,
+    /// The waiting messages for the wire.
+    data: Vec<P4Data>,
+    /// What these take there.
+    bytes: usize,
     /// When the first waiting message came.
     since: u64,
     sent: VecDeque<Sent>,
@@ -54,18 +59,19 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Adds a message, which takes `bytes` on the wire; the result is a list that has become full.
+    /// Adds a message, which `encode` makes fit for the wire; the result is a list that has become full.
     pub fn add(
         &mut self,
         now: u64,
         config: DigestConfig,
         digest: Digest,
-        bytes: impl FnOnce(&Digest) -> usize,
+        encode: impl FnOnce(&[Vec<u8>]) -> P4Data,
     ) -> Option<List> {
         let buffer = self.buffers.entry(digest.digest).or_insert_with(|| Buffer {
             config,
             waiting: Vec::new(),
-            waiting_bytes: 0,
+            data: Vec::new(),
+            bytes: 0,
             since: now,
             sent: VecDeque::new(),
             remembered: 0,
@@ -79,13 +85,17 @@ impl Digests {
         if buffer.waiting.is_empty() {
             buffer.since = now;
         }
-        buffer.waiting_bytes += bytes(&digest);
+        let data = encode(&digest.fields);
+        let bytes = data.encoded_len();
+        // A tag and a length go with each message.
+        buffer.bytes += 1 + prost::length_delimiter_len(bytes) + bytes;
+        buffer.data.push(data);
         buffer.waiting.push(digest.fields);
         let limit = match config.max_list_size {
             0 => DEFAULT_LIST,
             size => (size as usize).min(REMEMBERED),
         };
-        if buffer.waiting.len() < limit && buffer.waiting_bytes < LARGE && config.max_timeout_ns > 0 {
+        if buffer.waiting.len() < limit && buffer.bytes < LARGE && config.max_timeout_ns > 0 {
             return None;
         }
         self.last_list += 1;
@@ -148,7 +158,8 @@ impl Buffer {
 
     fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
         let messages = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
+        let data = std::mem::take(&mut self.data);
+        self.bytes = 0;
         if self.config.ack_timeout_ns == 0 {
             for message in &messages {
                 self.known.remove(message);
@@ -156,10 +167,10 @@ impl Buffer {
         } else {
             self.remembered += messages.len();
             let forget_at = now.saturating_add(self.config.ack_timeout_ns);
-            self.sent.push_back(Sent { id, forget_at, messages: messages.clone() });
+            self.sent.push_back(Sent { id, forget_at, messages });
             self.forget(now);
         }
-        List { digest, id, messages }
+        List { digest, id, data }
     }
 
     fn forget(&mut self, now: u64) {
@@ -182,6 +193,7 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::p4::v1::p4_data::Data;
 
     const ID: DigestId = DigestId(0);
 
@@ -197,13 +209,24 @@ mod tests {
         Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] }
     }
 
-    /// Bytes on the wire, in most of these tests.
-    fn wire(_: &Digest) -> usize {
-        8
+    /// A message's first field, as bits.
+    fn wire(fields: &[Vec<u8>]) -> P4Data {
+        P4Data { data: Some(Data::Bitstring(fields[0].clone())) }
+    }
+
+    /// A message that takes so many bytes on the wire.
+    fn of(bytes: usize) -> P4Data {
+        let small = P4Data { data: Some(Data::Bitstring(vec![0; bytes - 4])) };
+        assert_eq!(2 + small.encoded_len(), bytes, "tags and lengths of one byte each");
+        small
     }
 
     fn values(list: &List) -> Vec<u8> {
-        list.messages.iter().map(|message| message[0][0]).collect()
+        let value = |data: &P4Data| match &data.data {
+            Some(Data::Bitstring(bits)) => bits[0],
+            other => panic!("{other:?}"),
+        };
+        list.data.iter().map(value).collect()
     }
 
     #[test]
@@ -226,11 +249,12 @@ mod tests {
         let mut digests = Digests::default();
         let patient = config(u64::MAX, u32::MAX, 0);
         let sent = (0..).find_map(|number| digests.add(5, patient, message(number), wire));
-        assert_eq!(sent.unwrap().messages.len(), REMEMBERED);
-        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), |_| 100));
-        assert_eq!(sent.unwrap().messages.len(), LARGE.div_ceil(100));
-        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), |_| 2 * LARGE));
-        assert_eq!(sent.unwrap().messages.len(), 1);
+        assert_eq!(sent.unwrap().data.len(), REMEMBERED);
+        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), |_| of(100)));
+        assert_eq!(sent.unwrap().data.len(), LARGE.div_ceil(100));
+        let large = |_: &[Vec<u8>]| P4Data { data: Some(Data::Bitstring(vec![0; LARGE])) };
+        let sent = (0..).find_map(|number| digests.add(5, patient, message(number), large));
+        assert_eq!(sent.unwrap().data.len(), 1);
     }
 
     #[test]

@@ -58,10 +58,15 @@ constructors! {
 pub type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// The same refusal with the place put in front.
+    /// The same refusal with the place put in front. What a text begins with that ends the place is not said twice.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
-        Self { code: self.code, message: format!("{place}: {}", self.message) }
+        let subject = place.rsplit(", ").next().unwrap_or(place);
+        let message = match self.message.strip_prefix(subject) {
+            Some(rest) if rest.starts_with([' ', ':', ',']) => format!("{place}{rest}"),
+            _ => format!("{place}: {}", self.message),
+        };
+        Self { code: self.code, message }
     }
 }
 
@@ -129,6 +134,18 @@ mod tests {
         let errors: Vec<_> = details.details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();
         assert_eq!(errors[0], p4::Error::default());
         assert_eq!((errors[1].canonical_code, errors[1].message.as_str()), (5, "table 7"));
+    }
+
+    #[test]
+    fn a_place_is_not_named_twice() {
+        for (place, text, whole) in [
+            ("table I.t", "table I.t has no entry", "table I.t has no entry"),
+            ("profile I.p, member 1", "member 1 is used", "profile I.p, member 1 is used"),
+            ("profile I.p, member 1", "member 12 is used", "profile I.p, member 1: member 12 is used"),
+            ("table I.t", "the priority is missing", "table I.t: the priority is missing"),
+        ] {
+            assert_eq!(Fault::invalid(text).within(place).message, whole);
+        }
     }
 
     #[test]

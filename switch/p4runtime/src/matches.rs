@@ -17,10 +17,13 @@ use wire::FieldMatchType;
 pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
     for (place, field) in given.iter().enumerate() {
         if key.iter().all(|known| known.id != field.field_id) {
-            return Err(Fault::invalid(format!("there is no match field {}", field.field_id)));
+            return Err(Fault::invalid(format!(
+                "there is no match field {}; give those that P4Info has",
+                field.field_id
+            )));
         }
         if given[..place].iter().any(|earlier| earlier.field_id == field.field_id) {
-            return Err(Fault::invalid(format!("match field {} is given twice", field.field_id)));
+            return Err(Fault::invalid(format!("match field {} is given twice; give it once", field.field_id)));
         }
     }
     key.iter()
@@ -67,7 +70,7 @@ fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: boo
         (MatchKind::Range, Some(FieldMatchType::Range(given))) => {
             let (low, high) = (value(&given.low)?, value(&given.high)?);
             if low > high {
-                return Err(Fault::invalid("the low bound is above the high bound"));
+                return Err(Fault::invalid("the low bound is above the high bound; exchange them"));
             }
             if low.iter().all(|byte| *byte == 0) && high == bits::ones(width) {
                 return Err(Fault::invalid("the range is everything; leave the field out"));
@@ -76,10 +79,10 @@ fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: boo
         }
         (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => optional(field, Some(value(&given.value)?)),
         (MatchKind::Exact, None) if !present => {
-            return Err(Fault::invalid("is missing; an exact field cannot be left out"));
+            return Err(Fault::invalid("is missing; give it, an exact field cannot be left out"));
         }
         (_, None) if !present => wildcard(field),
-        (kind, _) => return Err(Fault::invalid(format!("needs a match of kind {kind:?}").to_lowercase())),
+        (kind, _) => return Err(Fault::invalid(format!("the match is of another kind; give {kind:?}").to_lowercase())),
     })
 }
 
@@ -108,7 +111,7 @@ fn whole_number(given: &FieldMatchType, sdn: u32, width: u32) -> Outcome<Option<
 
 fn not_whole(sdn: u32, width: u32) -> Fault {
     let text = "numbers of the type can only be matched as a whole";
-    Fault::unimplemented(format!("{text}: the program has {width} bits for the {sdn} of P4Info"))
+    Fault::unimplemented(format!("{text}, the program has {width} bits for P4Info's {sdn}; give the whole"))
 }
 
 fn wildcard(field: &KeyBinding) -> KeyField {
@@ -136,7 +139,10 @@ fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
 
 fn no_bits_outside(value: &[u8], mask: &[u8], what: &str) -> Outcome {
     if value.iter().zip(mask).any(|(value, mask)| value & !mask != 0) {
-        return Err(Fault::invalid(format!("the value 0x{} has bits outside its {what}", bits::hex(value))));
+        return Err(Fault::invalid(format!(
+            "the value 0x{} has bits outside its {what}; clear them",
+            bits::hex(value)
+        )));
     }
     Ok(())
 }
@@ -275,7 +281,7 @@ mod tests {
             (2, lpm(&[10, 0, 0, 1], 8), "match field 2 (f2): the value 0x0a000001 has bits outside its prefix"),
             (2, lpm(&[0], 0), "the prefix length 0 is not between 1 and 32"),
             (2, lpm(&[0], 33), "the prefix length 33 is not between 1 and 32"),
-            (2, exact(&[1]), "match field 2 (f2): needs a match of kind lpm"),
+            (2, exact(&[1]), "match field 2 (f2): the match is of another kind; give lpm"),
             (3, ternary(&[0x11], &[0xf0]), "has bits outside its mask"),
             (3, ternary(&[0], &[0]), "the mask is zero"),
             (4, range(&[9], &[1]), "the low bound is above the high bound"),
@@ -293,6 +299,6 @@ mod tests {
         let missing = decode_key(&key(), &[]).unwrap_err().message;
         assert!(missing.contains("match field 1 (f1): is missing"), "{missing}");
         let twice = fields(vec![(1, exact(&[1])), (1, exact(&[1]))]);
-        assert_eq!(decode_key(&key(), &twice).unwrap_err().message, "match field 1 is given twice");
+        assert_eq!(decode_key(&key(), &twice).unwrap_err().message, "match field 1 is given twice; give it once");
     }
 }

@@ -24,11 +24,11 @@ pub enum PipelineError {
     #[error("{0}")]
     Binding(#[from] BindError),
     /// P4Info's text form.
-    #[error("P4Info text: {0}")]
+    #[error("P4Info text: {0}; give what p4c writes with --p4runtime-files FILE.txtpb")]
     Text(String),
-    /// Half of a pipeline.
-    #[error("{0} is missing from the pipeline config")]
-    Missing(&'static str),
+    /// No program.
+    #[error("program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes")]
+    Empty,
 }
 
 /// A program and, when known, what the control plane may say to it.
@@ -48,7 +48,7 @@ impl Pipeline {
     /// When a part is missing, wrong, or not supported.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         if config.p4_device_config.is_empty() {
-            return Err(PipelineError::Missing("p4_device_config (p4c's BMv2 JSON)"));
+            return Err(PipelineError::Empty);
         }
         let program = Arc::new(Program::load(&config.p4_device_config)?);
         let binding = config.p4info.as_ref().map(|info| Binding::new(info, &program)).transpose()?;
@@ -59,14 +59,15 @@ impl Pipeline {
 /// Reads P4Info in protobuf's text form, as p4c writes it.
 ///
 /// # Errors
-/// When the text is malformed, with line and column.
+/// When the text is malformed or has nothing in it.
 pub fn parse_p4info(text: &str) -> Result<P4Info, PipelineError> {
     let error = |error: &dyn std::fmt::Display| PipelineError::Text(error.to_string());
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|cause| error(&cause))?;
     let descriptor =
         pool.get_message_by_name("p4.config.v1.P4Info").ok_or_else(|| error(&"the message P4Info is not built in"))?;
     let message = DynamicMessage::parse_text_format(descriptor, text).map_err(|cause| error(&cause))?;
-    P4Info::decode(&message.encode_to_vec()[..]).map_err(|cause| error(&cause))
+    let info = P4Info::decode(&message.encode_to_vec()[..]).map_err(|cause| error(&cause))?;
+    if info == P4Info::default() { Err(error(&"there is nothing in it")) } else { Ok(info) }
 }
 
 /// A pipeline at work.

@@ -38,7 +38,7 @@ impl Ports {
             return Ok(Some(number));
         }
         let ports: Vec<_> = self.0.keys().map(u32::to_string).collect();
-        Err(Fault::invalid(format!("watch_port: there is no port {number}; the ports are [{}]", ports.join(", "))))
+        Err(Fault::invalid(format!("watch_port: there is no port {number}; give one of [{}]", ports.join(", "))))
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(ports.watched(&[]).unwrap(), None);
         assert_eq!(ports.watched(&[0, 1, 1]).unwrap(), Some(257));
         let fault = ports.watched(&[2]).unwrap_err();
-        assert_eq!(fault.message, "watch_port: there is no port 2; the ports are [1, 257]");
+        assert_eq!(fault.message, "watch_port: there is no port 2; give one of [1, 257]");
         assert!(ports.is_up(1) && !ports.is_up(257) && !ports.is_up(2));
         assert_eq!((encode(257), encode(0)), (vec![1, 1], vec![0]));
     }

@@ -58,7 +58,7 @@ pub fn all(patterns: &[p4::Entity], find: impl Fn(&p4::Entity) -> Outcome<Vec<Pa
     let (mut parts, mut held) = (Vec::new(), 0);
     let outcomes = patterns.iter().map(|pattern| {
         if held >= FULL {
-            return Err(Fault::exhausted("the read has found 256 MiB already: ask for the rest in another one"));
+            return Err(Fault::exhausted("the read has found 256 MiB already; ask for the rest in another one"));
         }
         let found = find(pattern)?;
         held += found.iter().map(Part::size).sum::<usize>();
@@ -74,7 +74,7 @@ pub fn all(patterns: &[p4::Entity], find: impl Fn(&p4::Entity) -> Outcome<Vec<Pa
 /// # Errors
 /// When the pattern is wrong or names nothing.
 pub fn snapshot(look: &impl Look, pattern: &p4::Entity) -> Outcome<Vec<Part>> {
-    let pattern = pattern.entity.as_ref().ok_or_else(|| Fault::invalid("the entity to read is empty"))?;
+    let pattern = pattern.entity.as_ref().ok_or_else(|| Fault::invalid("the entity to read is empty; give one"))?;
     Ok(match pattern {
         Entity::TableEntry(entry) => entities(table::read(look, entry)?, Entity::TableEntry),
         Entity::MeterEntry(entry) => entities(meter::read(look, entry)?, Entity::MeterEntry),
@@ -100,7 +100,7 @@ fn at_once(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Part>> {
         Entity::DigestEntry(entry) => entities(digest::read(source, entry)?, Entity::DigestEntry),
         // "Read all extern instances" of a program that has none.
         Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Vec::new(),
-        _ => return Err(Fault::unimplemented("v1model has no externs with entries of their own")),
+        _ => return Err(Fault::unimplemented("v1model has no externs with entries of their own; leave them out")),
     })
 }
 
@@ -148,7 +148,7 @@ impl Iterator for Responses {
 /// Refuses what the whole read needs and the switch has not.
 pub fn no_pipeline() -> Fault {
     Fault::precondition(
-        "there is no pipeline yet: push one with SetForwardingPipelineConfig, or start the switch with --p4info",
+        "there is no pipeline yet; push one with SetForwardingPipelineConfig, or start the switch with --p4info",
     )
 }
 

@@ -25,7 +25,8 @@ use p4::update::Type;
 /// `INVALID_ARGUMENT` naming the first piece of state that the new program cannot take.
 pub fn carry_over(look: &impl Look, new: &mut Running, ports: &Ports, now: u64) -> Outcome<Kept> {
     let pipeline = std::sync::Arc::clone(&new.pipeline);
-    let binding = pipeline.binding.as_ref().ok_or_else(|| Fault::invalid("P4Info is missing from the config"))?;
+    let binding =
+        pipeline.binding.as_ref().ok_or_else(|| Fault::invalid("P4Info is missing from the config; give it"))?;
     let mut target = Target { engine: &mut new.engine, binding, replication: &mut new.replication, ports, now };
     clear_initial_entries(&mut target)?;
     let mut kept = Kept::arrays(look.binding(), binding);
@@ -141,7 +142,7 @@ fn carry_default(look: &impl Look, table: &TableBinding, target: &mut Target<'_>
     })??;
     let same = target.binding.tables.get(table.id);
     if metered && same.is_some_and(|same| same.meter.is_none()) {
-        return Err(cannot_keep(Fault::invalid("the table has no direct meter").within(&table::place(table))));
+        return Err(cannot_keep(table::lacks(table, "direct meter")));
     }
     if !own && !entry.is_const && entry.action.is_some() && !same.is_some_and(|table| table.const_default) {
         write_one(target, Type::Modify, Entity::TableEntry(entry))?;

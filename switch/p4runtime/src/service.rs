@@ -11,13 +11,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::StreamId;
 use crate::device::Device;
-use crate::entity::Target;
+use crate::entity::unknown;
 use crate::fault::{Fault, Outcome, batch_status};
 use crate::looks::Looks;
 use crate::pipeline::Pipeline;
 use crate::proto::p4::v1 as p4;
 use crate::read::{Part, Responses, all, no_pipeline, snapshot};
-use crate::{streams, write};
+use crate::streams;
+use crate::write::{self, AllOrNone};
 use p4::p4_runtime_server::P4Runtime;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as StreamRequest;
@@ -48,26 +49,35 @@ impl Service {
         if id == own {
             return Ok(());
         }
-        Err(Status::not_found(format!("there is no device {id}; this is device {own}")))
+        Err(Status::not_found(format!("there is no device {id}; give {own}")))
     }
 
-    /// Makes updates in order; packets get their turn after every `at_once` of them.
-    fn apply(
-        &self,
-        updates: &[p4::Update],
-        apply: impl Fn(&mut Target<'_>, &[p4::Update]) -> Vec<Outcome>,
-        at_once: usize,
-    ) -> Result<Vec<Outcome>, Status> {
+    /// Makes updates in order, whatever becomes of the others; packets get their turn after every few of them.
+    fn apply_each(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
         // Without a pipeline even a request without updates is refused.
-        let chunks = updates.chunks(at_once).chain(updates.is_empty().then_some(updates));
+        let chunks = updates.chunks(UPDATES_AT_ONCE).chain(updates.is_empty().then_some(updates));
         for updates in chunks {
             let mut programs = self.device.programs.lock();
             let mut target = programs.target(self.device.now())?;
-            outcomes.extend(apply(&mut target, updates));
+            outcomes.extend(write::apply_each(&mut target, updates));
             MutexGuard::unlock_fair(programs);
         }
         Ok(outcomes)
+    }
+
+    /// Makes all updates, or none of them if one is refused; packets get their turn after every `at_once` of them.
+    fn apply_all_or_none(&self, updates: &[p4::Update], at_once: usize) -> Result<Vec<Outcome>, Status> {
+        let mut batch = AllOrNone::new(updates);
+        loop {
+            let mut programs = self.device.programs.lock();
+            let mut target = programs.target(self.device.now())?;
+            let ended = batch.step(&mut target, at_once);
+            MutexGuard::unlock_fair(programs);
+            if ended {
+                return Ok(batch.outcomes());
+            }
+        }
     }
 
     /// Everything a read finds, and what went wrong with each of its patterns.
@@ -84,18 +94,18 @@ impl Service {
         let device = &self.device;
         if action == Action::Commit {
             if config.is_some() {
-                return Err(Status::invalid_argument("COMMIT takes no config; it commits the saved one"));
+                return Err(Status::invalid_argument("COMMIT takes no config; leave it out"));
             }
             let saved = device.programs.lock().saved.take();
-            let saved = saved
-                .ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE has to come before COMMIT"))?;
+            let saved = saved.ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE one first"))?;
             device.replace(saved);
             tracing::info!("committed the saved pipeline");
             return Ok(());
         }
-        let config = config.ok_or_else(|| Status::invalid_argument("the config is missing"))?;
+        let config =
+            config.ok_or_else(|| Status::invalid_argument("the config is missing; give P4Info and the program"))?;
         if config.p4info.is_none() {
-            return Err(Status::invalid_argument("P4Info is missing from the config"));
+            return Err(Status::invalid_argument("P4Info is missing from the config; give it"));
         }
         let pipeline = Pipeline::new(config).map_err(|error| Status::invalid_argument(error.to_string()))?;
         let pipeline = Arc::new(pipeline);
@@ -107,7 +117,7 @@ impl Service {
             Action::VerifyAndCommit => device.start(pipeline),
             Action::ReconcileAndCommit => device.reconcile(pipeline)?,
             Action::Commit | Action::Unspecified => {
-                return Err(Status::invalid_argument("the action is not specified"));
+                return Err(Status::invalid_argument("the action is not specified; give one"));
             }
         }
         tracing::info!(?action, "pipeline accepted");
@@ -144,12 +154,12 @@ impl Service {
                 Ok(())
             }
             Some(StreamRequest::Other(other)) => {
-                let fault = Fault::unimplemented("stream messages of other types are not supported");
+                let fault = Fault::unimplemented("stream messages of other types are not supported; leave them out");
                 let details = p4::StreamOtherError { other: Some(other) };
                 self.stream_error(stream, fault, p4::stream_error::Details::Other(details));
                 Ok(())
             }
-            None => Err(Status::invalid_argument("the stream message is empty")),
+            None => Err(Status::invalid_argument("the stream message is empty; give it an update")),
         }
     }
 
@@ -157,7 +167,7 @@ impl Service {
         if self.device.streams.is_primary(stream) {
             return Ok(());
         }
-        Err(Fault::denied("only the primary controller may send this"))
+        Err(Fault::denied("only the primary controller may send this; bid a higher election id to take over"))
     }
 
     fn acknowledge(&self, ack: &p4::DigestListAck) -> Outcome {
@@ -167,7 +177,7 @@ impl Service {
             .ok_or_else(no_pipeline)?
             .digests
             .get(ack.digest_id)
-            .ok_or_else(|| Fault::invalid(format!("there is no digest with id {:#x}", ack.digest_id)))?;
+            .ok_or_else(|| unknown("digest", ack.digest_id))?;
         self.device.digests.lock().acknowledge(digest.engine, ack.list_id);
         Ok(())
     }
@@ -208,13 +218,11 @@ impl P4Runtime for Service {
         let _gate = self.device.gate.lock().await;
         self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
         let outcomes = match Atomicity::try_from(request.atomicity) {
-            Ok(Atomicity::ContinueOnError) => self.apply(&request.updates, write::apply_each, UPDATES_AT_ONCE)?,
-            // Nothing is gained by letting packets see a batch that may be taken back.
-            Ok(Atomicity::RollbackOnError | Atomicity::DataplaneAtomic) => {
-                self.apply(&request.updates, write::apply_all_or_none, usize::MAX)?
-            }
+            Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates)?,
+            Ok(Atomicity::RollbackOnError) => self.apply_all_or_none(&request.updates, UPDATES_AT_ONCE)?,
+            Ok(Atomicity::DataplaneAtomic) => self.apply_all_or_none(&request.updates, usize::MAX)?,
             Err(_) => {
-                let text = format!("the atomicity {} is none that P4Runtime has", request.atomicity);
+                let text = format!("the atomicity {} is unknown; give one that P4Runtime has", request.atomicity);
                 return Err(Status::invalid_argument(text));
             }
         };

@@ -75,6 +75,17 @@ pub enum Delivery {
     NoPrimary,
 }
 
+impl Delivery {
+    /// Why nobody has it.
+    pub fn loss(self) -> Option<&'static str> {
+        match self {
+            Self::Queued => None,
+            Self::QueueFull => Some("the primary controller's queue is full"),
+            Self::NoPrimary => Some("there is no primary controller"),
+        }
+    }
+}
+
 struct State {
     arbiter: Arbiter,
     inboxes: HashMap<StreamId, Inbox>,

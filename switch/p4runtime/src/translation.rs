@@ -110,27 +110,34 @@ impl Names {
             return Ok(*number);
         }
         let text = std::str::from_utf8(name).ok().filter(|text| !text.is_empty() && text.len() <= LONGEST_NAME);
-        let text =
-            text.ok_or_else(|| Fault::invalid(format!("a name is text of 1 to {LONGEST_NAME} bytes (UTF-8)")))?;
+        let text = text.ok_or_else(|| {
+            Fault::invalid(format!("the value is no name; give text of 1 to {LONGEST_NAME} bytes (UTF-8)"))
+        })?;
         if known.numbers.len() >= MOST_NAMES {
-            return Err(Fault::exhausted(format!("{} has {MOST_NAMES} names already", self.uri)));
+            return Err(Fault::exhausted(format!("{} has {MOST_NAMES} names already; use one of them", self.uri)));
         }
         let most = u64::MAX >> (64 - known.width.clamp(1, 64));
         let number = match decimal(text) {
             Some(number) => match (number, known.names.get(&number)) {
                 (number, _) if number > most => {
-                    return Err(Fault::out_of_range(format!("the number {number} is above {most}")));
+                    return Err(Fault::out_of_range(format!(
+                        "the number {number} is above {most}; give one that fits"
+                    )));
                 }
                 (number, Some(other)) => {
                     let other = String::from_utf8_lossy(other);
-                    return Err(Fault::invalid(format!("the number {number} is that of the name '{other}'")));
+                    return Err(Fault::invalid(format!(
+                        "the number {number} is that of the name '{other}'; give the name"
+                    )));
                 }
                 (number, None) => number,
             },
             None => {
                 let mut number = known.next.min(most);
                 while known.names.contains_key(&number) {
-                    let full = || Fault::exhausted(format!("{} has no number left for another name", self.uri));
+                    let full = || {
+                        Fault::exhausted(format!("{} has no number left for another name; use one it has", self.uri))
+                    };
                     number = number.checked_sub(1).ok_or_else(full)?;
                 }
                 known.next = number;
@@ -237,7 +244,7 @@ mod tests {
         for (name, text) in [
             ("511", "the number 511 is that of the name 'uplink'"),
             ("512", "the number 512 is above 511"),
-            ("", "a name is text of 1 to 256 bytes"),
+            ("", "the value is no name; give text of 1 to 256 bytes"),
         ] {
             let message = decode(name).unwrap_err().message;
             assert!(message.contains(text), "{message}");

@@ -179,7 +179,7 @@ impl DataType {
             (Self::Translated(width, sdn), Some(Data::Bitstring(value))) => {
                 translation::decode(Some(sdn), value, *width)
             }
-            _ => Err(Fault::invalid(format!("data has to be {}", self.wire_form()))),
+            _ => Err(Fault::invalid(format!("data has another form; give {}", self.wire_form()))),
         }
     }
 
@@ -192,7 +192,7 @@ impl DataType {
             Self::Translated(_, Sdn::Number(_)) => "a bitstring".to_owned(),
             Self::Translated(_, Sdn::Name(_)) => "a bitstring with a name".to_owned(),
             Self::Struct(_) | Self::Tuple(_) | Self::Header(_) => {
-                "written field by field, which v1model registers do not have".to_owned()
+                "it field by field, which v1model registers do not have".to_owned()
             }
         }
     }
@@ -230,6 +230,9 @@ mod tests {
         assert_eq!(DataType::Bit(9).decode_cell(&bits(&[1, 2])).unwrap(), [1, 2]);
         assert_eq!(DataType::Bit(9).decode_cell(&bits(&[2, 2])).unwrap_err().code, tonic::Code::OutOfRange);
         let wrong = DataType::Bool.decode_cell(&bits(&[1])).unwrap_err();
-        assert_eq!((wrong.code, wrong.message.as_str()), (tonic::Code::InvalidArgument, "data has to be a bool"));
+        assert_eq!(
+            (wrong.code, wrong.message.as_str()),
+            (tonic::Code::InvalidArgument, "data has another form; give a bool")
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! How an update is taken back, so that a batch happens as a whole or not at all.
 //!
-//! The way back is noted before an update is made, and the ways back are gone in reverse order while packets wait. What
-//! packets and time have made of an entity comes back too: counts, tokens of meters, idle times, and the age that decides
+//! The way back is noted before an update is made, and the ways back are gone in reverse order. What packets and time
+//! had made of an entity comes back too: counts, tokens of meters, idle times, and the age that decides
 //! between entries of equal priority.
 
 use sluice_engine::{KeyField, TableId};

@@ -9,16 +9,27 @@ use crate::undo::{self, Undo};
 use p4::entity::Entity;
 use p4::update::Type;
 
+/// Bytes that an entity may have. A read does not split it: it has to fit one response, beside [`crate::proto::LARGE`] bytes of
+/// others and below the 4 MB that clients take.
+const LARGEST: usize = 2 << 20;
+
 /// What an update is to do, and with what.
 fn parts(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     let operation = match update.r#type() {
         Type::Insert => Operation::Insert,
         Type::Modify => Operation::Modify,
         Type::Delete => Operation::Delete,
-        Type::Unspecified => return Err(Fault::invalid("the update has no type (INSERT, MODIFY or DELETE)")),
+        Type::Unspecified => return Err(Fault::invalid("the update has no type; give INSERT, MODIFY or DELETE")),
     };
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
-    Ok((operation, entity.ok_or_else(|| Fault::invalid("the update has no entity"))?))
+    let entity = entity.ok_or_else(|| Fault::invalid("the update has no entity; give one"))?;
+    let bytes = entity.encoded_len();
+    if bytes > LARGEST && operation != Operation::Delete {
+        return Err(Fault::exhausted(format!(
+            "the entity has {bytes} bytes; give at most {LARGEST}, so that it can be read back in one message"
+        )));
+    }
+    Ok((operation, entity))
 }
 
 /// Makes one update. One that is refused has changed nothing.
@@ -36,7 +47,9 @@ pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
         Entity::ValueSetEntry(entry) => value_set::write(target, operation, entry),
         Entity::RegisterEntry(entry) => register::write(target, operation, entry),
         Entity::DigestEntry(entry) => digest::write(target, operation, entry),
-        Entity::ExternEntry(_) => Err(Fault::unimplemented("v1model has no externs with entries of their own")),
+        Entity::ExternEntry(_) => {
+            Err(Fault::unimplemented("v1model has no externs with entries of their own; leave them out"))
+        }
     }
 }
 
@@ -45,30 +58,50 @@ pub fn apply_each(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcom
     updates.iter().map(|update| apply(target, update)).collect()
 }
 
-/// Makes all updates, or none of them if one is refused; the others are then reported as aborted.
-pub fn apply_all_or_none(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcome> {
-    let mut ways_back = Vec::with_capacity(updates.len());
-    for update in updates {
-        let planned = parts(update).and_then(|(operation, entity)| undo::plan(target, operation, entity));
-        match planned.and_then(|way_back| apply(target, update).map(|()| way_back)) {
-            Ok(way_back) => ways_back.push(way_back),
-            Err(fault) => return take_back(target, ways_back, fault, updates.len()),
-        }
-    }
-    vec![Ok(()); updates.len()]
+/// A batch of which all updates are made, or none if one is refused.
+pub struct AllOrNone<'u> {
+    updates: &'u [p4::Update],
+    /// Of the updates that are made, and not taken back.
+    ways_back: Vec<Undo>,
+    /// Which update was refused, and why.
+    refused: Option<(usize, Fault)>,
 }
 
-/// Takes back what was made before `fault`, and says of each of `all` updates what became of it.
-fn take_back(target: &mut Target<'_>, ways_back: Vec<Undo>, fault: Fault, all: usize) -> Vec<Outcome> {
-    let failed = ways_back.len();
-    for way_back in ways_back.into_iter().rev() {
-        if let Err(fault) = way_back(target) {
-            tracing::error!(message = fault.message, "an update of a failed batch could not be taken back");
-        }
+impl<'u> AllOrNone<'u> {
+    /// Nothing of it is made yet.
+    pub fn new(updates: &'u [p4::Update]) -> Self {
+        Self { updates, ways_back: Vec::with_capacity(updates.len()), refused: None }
     }
-    let aborted = |what| Err(Fault::aborted(format!("{what}, because update {} of the batch was refused", failed + 1)));
-    let mut outcomes: Vec<_> = (0..failed).map(|_| aborted("taken back")).collect();
-    outcomes.push(Err(fault));
-    outcomes.extend((failed + 1..all).map(|_| aborted("not attempted")));
-    outcomes
+
+    /// Takes so many steps at most: makes an update or, when one has been refused, takes one back. True at the end.
+    pub fn step(&mut self, target: &mut Target<'_>, count: usize) -> bool {
+        for _ in 0..count {
+            if self.refused.is_some() {
+                let Some(way_back) = self.ways_back.pop() else { return true };
+                if let Err(fault) = way_back(target) {
+                    tracing::error!(message = fault.message, "an update of a failed batch could not be taken back");
+                }
+                continue;
+            }
+            let place = self.ways_back.len();
+            let Some(update) = self.updates.get(place) else { return true };
+            let planned = parts(update).and_then(|(operation, entity)| undo::plan(target, operation, entity));
+            match planned.and_then(|way_back| apply(target, update).map(|()| way_back)) {
+                Ok(way_back) => self.ways_back.push(way_back),
+                Err(fault) => self.refused = Some((place, fault)),
+            }
+        }
+        false
+    }
+
+    /// What became of each update, at the end.
+    pub fn outcomes(self) -> Vec<Outcome> {
+        let Some((refused, fault)) = self.refused else { return vec![Ok(()); self.updates.len()] };
+        let reason = format!("because update {} of the batch was refused", refused + 1);
+        let aborted = |what| Err(Fault::aborted(format!("{what}, {reason}; mend that one")));
+        let mut outcomes: Vec<_> = (0..refused).map(|_| aborted("taken back")).collect();
+        outcomes.push(Err(fault));
+        outcomes.extend((refused + 1..self.updates.len()).map(|_| aborted("not attempted")));
+        outcomes
+    }
 }

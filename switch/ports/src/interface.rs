@@ -57,6 +57,34 @@ pub enum Received {
     Lost,
 }
 
+/// Why a frame could not be sent.
+#[derive(Debug, Error)]
+pub enum Loss {
+    /// The interface is down, or gone.
+    #[error("the interface is down")]
+    Down,
+    /// The link's loss.
+    #[error("the interface's queueing discipline is full")]
+    Link,
+    /// The switch's own loss.
+    #[error("the kernel has no buffer")]
+    Backlog,
+    /// Anything else the kernel says.
+    #[error("refused: {0}")]
+    Refused(io::Error),
+}
+
+impl From<io::Error> for Loss {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOBUFS) => Self::Link,
+            Some(libc::EAGAIN) => Self::Backlog,
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Self::Down,
+            _ => Self::Refused(error),
+        }
+    }
+}
+
 /// How frames get from the kernel into this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
@@ -184,23 +212,32 @@ impl Interface {
 
     /// Sends and forgets the frames of `batch`.
     pub fn send(&mut self, batch: &mut TxBatch) {
+        self.send_with(batch, |_| {});
+    }
+
+    /// Sends and forgets the frames of `batch`; `lost` hears of each that could not be sent.
+    pub fn send_with(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         if batch.is_empty() {
             return;
         }
         let counters = &self.counters;
+        let mut count = |loss| {
+            match loss {
+                Loss::Down => counters.tx_down_drops.add(1),
+                Loss::Link => counters.tx_link_drops.add(1),
+                Loss::Backlog => counters.tx_backlog_drops.add(1),
+                Loss::Refused(_) => counters.tx_refused.add(1),
+            }
+            lost(loss);
+        };
         match &self.socket {
-            None => counters.tx_down_drops.add(batch.len() as u64),
+            None => (0..batch.len()).for_each(|_| count(Loss::Down)),
             Some(socket) => batch.send(&socket.fd, |sent| match sent {
                 Sent::Taken { frames, bytes } => {
                     counters.tx_packets.add(frames);
                     counters.tx_bytes.add(bytes);
                 }
-                Sent::Refused(error) => match error.raw_os_error() {
-                    Some(libc::ENOBUFS) => counters.tx_link_drops.add(1),
-                    Some(libc::EAGAIN) => counters.tx_backlog_drops.add(1),
-                    Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => counters.tx_down_drops.add(1),
-                    _ => counters.tx_refused.add(1),
-                },
+                Sent::Refused(error) => count(Loss::from(error)),
             }),
         }
         batch.clear();

@@ -20,7 +20,7 @@ pub mod tx;
 mod vlan;
 
 pub use counters::{CounterSnapshot, Counters};
-pub use interface::{Input, Interface, OpenError, Options, Received};
+pub use interface::{Input, Interface, Loss, OpenError, Options, Received};
 pub use links::LinkWatch;
 pub use poller::{Event, Poller, Waker};
 pub use rx::{BATCH, MAX_FRAME, RxBatch};

@@ -102,12 +102,19 @@ fn certificates_that_cannot_be_used_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let wrong = directory.path().join("wrong.pem");
     std::fs::write(&wrong, "nothing of the kind").unwrap();
-    let wrong = wrong.display();
-    for (cert, text) in [
-        ("/nonexistent.pem".to_owned(), "cannot read /nonexistent.pem: No such file"),
-        (wrong.to_string(), "wrong.pem"),
+    let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&certificate, own.cert.pem()).unwrap();
+    std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
+    let (wrong, certificate, key) = (wrong.display(), certificate.display(), key.display());
+    for (cert, key, text) in [
+        ("/nonexistent.pem".to_owned(), &key, "cannot read a certificate /nonexistent.pem: No such file"),
+        (wrong.to_string(), &key, "wrong.pem: it has to be a certificate in PEM (-----BEGIN ...CERTIFICATE-----)"),
+        (certificate.to_string(), &wrong, "wrong.pem: it has to be a key in PEM (-----BEGIN ...PRIVATE KEY-----)"),
+        (certificate.to_string(), &key, "give a certificate and the key that belongs to it"),
     ] {
-        let flags = format!("--no-p4 --grpc-server-ssl --grpc-server-cert {cert} --grpc-server-key {wrong}");
+        let flags = format!("--no-p4 --grpc-server-ssl --grpc-server-cert {cert} --grpc-server-key {key}");
         let (code, err) = Switch::spawn(directory.path(), &flags).end();
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains(text), "«{err}» does not contain «{text}»");

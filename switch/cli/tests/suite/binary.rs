@@ -227,17 +227,40 @@ fn an_idle_switch_uses_no_processor_time() {
 #[test]
 fn the_trace_tells_what_happens_to_a_packet() {
     in_namespace(|| {
-        let switch = Switch::start(&flags("--log-console --trace"));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let switch = Switch::start(&flags(&format!("--log-file {} --trace", path.display())));
         let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
         controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
+        let until_logged = |text: &str| {
+            let started = Instant::now();
+            loop {
+                let log = std::fs::read_to_string(&path).unwrap_or_default();
+                if log.contains(text) {
+                    return log;
+                }
+                assert!(started.elapsed() < Duration::from_secs(60), "no «{text}» in {log}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
         left.send(&[frame(9, 0x0800, 70)]);
         assert_eq!(right.receive(1).len(), 1);
-        let (_, out, _) = switch.stop(libc::SIGTERM);
-        for text in
-            ["packet 1: in by port 1", "parser state", "table I.ternary_t", "action I.forward(", "out by port 2"]
-        {
-            assert!(out.contains(text), "no «{text}» in {out}");
+        let log = until_logged("packet 1: out by port 2, 70 bytes\n");
+        for text in ["packet 1: in by port 1", "parser state", "table I.ternary_t", "action I.forward("] {
+            assert!(log.contains(text), "no «{text}» in {log}");
         }
+        assert!(!log.contains("dropped"), "{log}");
+        run("ip link set s2 mtu 1000");
+        left.send(&[frame(9, 0x0800, 1200)]);
+        until_logged("packet 2: dropped: port 2: refused: Message too long (os error 90)\n");
+        run("ip link set s2 down");
+        left.send(&[frame(9, 0x0800, 70)]);
+        until_logged("packet 3: dropped: port 2: the interface is down\n");
+        run("ip link del s2");
+        std::thread::sleep(Duration::from_millis(500));
+        // with its other end, port 2 is gone for good
+        left.send(&[frame(9, 0x0800, 70)]);
+        until_logged("packet 4: dropped: port 2: the interface is down\n");
     });
 }
 
@@ -294,19 +317,40 @@ fn refusals_say_what_to_do() {
     let broken: PathBuf = directory.path().join("broken.json");
     std::fs::write(&broken, "{}").unwrap();
     let broken = broken.to_str().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        std::fs::write(directory.path().join(name), content).unwrap();
+        directory.path().join(name).to_str().unwrap().to_owned()
+    };
+    let json = std::fs::read(PROGRAM).unwrap();
+    let (cut, empty) = (file("cut.json", &json[..json.len() / 2]), file("empty", b""));
+    let other = file("other.txtpb", b"tables { preamble { id: 33554433 name: \"I.other\" } }");
     let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let busy = busy.local_addr().unwrap().to_string();
-    let cases: [(&[&str], i32, &str); 6] = [
+    let cases: [(&[&str], i32, &str); 15] = [
         (&["--frobnicate"], 2, "unknown flag --frobnicate"),
         (&["--no-p4", "--debugger"], 2, "there is no debugger"),
         (&["/nonexistent.json"], 1, "cannot read /nonexistent.json"),
         (&[broken], 1, "broken.json: program (p4_device_config)"),
+        (&[&cut], 1, "this is not JSON: EOF while parsing"),
+        (&[&empty], 1, "it is empty; give the JSON that p4c-bm2-ss writes"),
         (&[PROGRAM, "--p4info", PROGRAM], 1, "everything.json: P4Info text"),
-        (&["--no-p4", "--grpc-server-addr", &busy], 1, "cannot serve P4Runtime on 127.0.0.1:"),
+        (&[PROGRAM, "--p4info", "/nonexistent.txtpb"], 1, "cannot read /nonexistent.txtpb"),
+        (&[PROGRAM, "--p4info", &empty], 1, "P4Info text: there is nothing in it; give what p4c writes"),
+        (&[PROGRAM, "--p4info", &other], 1, "other.txtpb: P4Info has table I.other, the program's JSON has not"),
+        (&["--no-p4", "--grpc-server-addr", &busy], 1, "in use (os error 98); end what listens there"),
+        (&["--no-p4", "--grpc-server-addr", "127.0.0.1"], 1, "an address is HOST:PORT, for example 127.0.0.1:9559"),
+        (&["--no-p4", "--grpc-server-addr", "192.0.2.1:9559"], 1, "give an address of this host"),
+        (&["--no-p4", "--grpc-server-addr", "unix:/nonexistent/s"], 1, "make the folder first"),
+        (
+            &["--no-p4", "--grpc-server-addr", "127.0.0.1:0", "--stats-file", "/nonexistent/s"],
+            1,
+            "cannot write the statistics file /nonexistent/s",
+        ),
     ];
     for (flags, code, text) in cases {
         let (found, message) = refusal(flags);
         assert_eq!(found, Some(code), "{message}");
         assert!(message.contains(text), "«{message}» does not contain «{text}»");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }

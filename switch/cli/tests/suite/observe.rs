@@ -9,8 +9,13 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
 use serde_json::{Value, json};
 use sluice_ports::pcap::PcapWriter;
 
-/// A switch that reads two frames from files: one that is dropped, and one that goes out by port 2.
+/// A switch that reads two frames from files: one that is dropped, and one that goes out by port 9.
 fn with_two_frames(directory: &Path, more: &str) -> Switch {
+    reading_two_frames(directory, &format!("-i 1@f1 -i 9@f2 {more}"))
+}
+
+/// The same with other ports.
+fn reading_two_frames(directory: &Path, more: &str) -> Switch {
     for (number, frames) in [(1, vec![frame(1, 0x0800, 60), frame(1, 0xbeef, 60)]), (2, vec![])] {
         let mut file = PcapWriter::create(&directory.join(format!("f{number}_in.pcap"))).unwrap();
         for frame in frames {
@@ -19,7 +24,7 @@ fn with_two_frames(directory: &Path, more: &str) -> Switch {
         file.flush().unwrap();
     }
     let flags = format!(
-        "{PROGRAM} --p4info {P4INFO} --device-id 7 --use-files 1 -i 1@f1 -i 9@f2 {more} -- \
+        "{PROGRAM} --p4info {P4INFO} --device-id 7 --use-files 1 {more} -- \
          --grpc-server-addr 127.0.0.1:0"
     );
     let mut switch = Switch::spawn(directory, &flags);
@@ -74,10 +79,11 @@ fn metrics_tell_what_the_switch_does() {
     assert!(err.contains(&format!("cannot serve metrics on {address}")), "{err}");
 }
 
-#[test]
-fn the_trace_of_a_packet_is_a_json_object() {
+/// The JSON traces of the two frames, with these ports.
+fn traces(ports: &str) -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
-    let switch = with_two_frames(directory.path(), "--trace=json --log-file log --log-level info");
+    let flags = format!("{ports} --trace=json --log-file log --log-level info");
+    let switch = reading_two_frames(directory.path(), &flags);
     let log = || std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
     let started = Instant::now();
     while log().lines().filter(|line| line.starts_with('{')).count() < 2 && started.elapsed() < Duration::from_secs(60)
@@ -89,6 +95,25 @@ fn the_trace_of_a_packet_is_a_json_object() {
     let packets: Vec<Value> =
         log.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(packets.len(), 2, "{log}");
+    packets
+}
+
+#[test]
+fn the_trace_says_what_was_lost_behind_the_program() {
+    for (ports, reason) in
+        [("-i 1@f1", "no such port 9"), ("-i 1@f1 --cpu-port 9", "packet-in: there is no primary controller")]
+    {
+        let packets = traces(ports);
+        let steps = packets[1]["steps"].as_array().unwrap();
+        let [.., emit, drop] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!(*emit, json!({ "step": "emit", "port": 9, "length": 60 }));
+        assert_eq!(*drop, json!({ "step": "drop", "reason": reason }));
+    }
+}
+
+#[test]
+fn the_trace_of_a_packet_is_a_json_object() {
+    let packets = traces("-i 1@f1 -i 9@f2");
     let steps = |packet: usize| packets[packet]["steps"].as_array().unwrap().clone();
     let has = |packet: usize, wanted: Value| {
         let fits = |step: &Value| wanted.as_object().unwrap().iter().all(|(name, value)| step[name] == *value);
@@ -101,11 +126,12 @@ fn the_trace_of_a_packet_is_a_json_object() {
     has(0, json!({ "step": "table", "table": "I.const_t", "key": { "type": "0x0800" }, "hit": false, "entry": null }));
     has(0, json!({ "step": "condition", "value": false }));
     assert_eq!(steps(0).last().unwrap()["step"], "drop");
-    assert!(steps(0).last().unwrap()["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+    let reason = "drop port 511 at the end of ingress, since action everything127";
+    assert_eq!(steps(0).last().unwrap()["reason"], reason);
     has(1, json!({ "step": "table", "table": "I.const_t", "key": { "type": "0xbeef" }, "hit": true }));
     has(1, json!({ "step": "action", "action": "I.forward", "params": { "port": "0x0009" } }));
     has(1, json!({ "step": "egress", "port": 9 }));
-    has(1, json!({ "step": "emit", "port": 9, "length": 60 }));
+    assert_eq!(*steps(1).last().unwrap(), json!({ "step": "emit", "port": 9, "length": 60 }));
 }
 
 #[test]

@@ -120,13 +120,6 @@ impl Gen<'_, '_> {
         self.leaf(row.data(), bounds, d)
     }
 
-    /// The general evaluator, modulo 2^64.
-    pub fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
-        let d = self.or_temp(d)?;
-        self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false });
-        Ok(Val { slot: d, bounds: None })
-    }
-
     /// `width`: the result is needed modulo 2^width only, and is cut to it.
     fn binary(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
         let m = width.map_or(0, |w| (64 - w) as u8);

@@ -64,16 +64,10 @@ impl Gen<'_, '_> {
             }
             Expr::StackLast(..) | Expr::StackIndexed(..) => {
                 // fetch the element first, then treat it as a field
-                let (stack, element, a) = match expr {
-                    Expr::StackLast(stack, a) => (*stack, Element::Last, *a),
-                    Expr::StackIndexed(stack, index, a) => (*stack, Element::Index(self.index(index)?), *a),
-                    _ => return Ok(()),
-                };
-                let row = self.temp_row(a)?;
-                self.ext(Ext::LoadElement { stack: stack as u16, element, field: a, d: row.slot });
-                return self.assign_wide(f, &Expr::Field(row));
+                let fetched = self.without_headers(expr)?;
+                return self.assign_wide(f, &fetched);
             }
-            _ => self.wide(expr, f),
+            _ => return self.wide(expr, f),
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! BMv2 computes with integers of any size. Here every value is computed modulo 2^64, together with proven bounds of the exact
 //! one. Sums, products, bit operations and left shifts need nothing more, because what is kept of them is cut to a width;
 //! comparisons, right shifts, divisions and clamps need exact operands, and take them if the bounds say that 64 bits hold them. Where
-//! they do not, and for destinations wider than 64 bits, the expression is left to the general evaluator ([`crate::wide`]).
+//! they do not, and for destinations wider than 64 bits, the expression is left to arithmetic in several words ([`crate::wide`]).
 
 mod arith;
 mod assign;
@@ -11,6 +11,7 @@ mod branch;
 mod shift;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use std::collections::HashMap;
 
@@ -78,6 +79,8 @@ pub struct Pool {
     /// What the constants' slots hold.
     pub init: Vec<(Slot, u64)>,
     pub temps: Vec<Slot>,
+    /// Scratch words that arithmetic in several words takes.
+    pub wide: usize,
 }
 
 pub type Result<T> = std::result::Result<T, LoadError>;
@@ -199,11 +202,6 @@ impl<'a, 'j> Gen<'a, 'j> {
     /// Slots that always hold `value` modulo 2^width.
     fn constant_wide(&mut self, value: &BigInt, width: u32) -> Result<Slot> {
         self.constant_row(to_limbs(value, width))
-    }
-
-    /// Writes the value to slots, cut to the width, whatever it takes.
-    pub fn wide(&mut self, expr: &Expr, d: FieldRef) {
-        self.ext(Ext::Wide { expr: expr.clone(), d });
     }
 
     /// A value as an exact index: `u64`, or the low 64 bits of something negative or larger (out of every range).

@@ -1,4 +1,4 @@
-//! Compiled expressions against the general evaluator.
+//! Compiled expressions against what they mean.
 
 use std::sync::OnceLock;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::{Gen, Pool};
 use crate::code::Op;
 use crate::engine::Options;
-use crate::expr::{BinOp, CmpOp, Expr, Place};
-use crate::layout::{FieldRef, Layout, Slots, mask64};
+use crate::expr::{BinOp, Expr, Place, random};
+use crate::layout::{FieldRef, Layout, Slots, mask64, sign_extend};
 use crate::load::json::J;
 use crate::machine::Machine;
 use crate::program::Program;
-use crate::wide;
+use crate::wide::exact::{eval, write};
 
 /// Fields that expressions read: narrow and wide, signed and unsigned. The last two slots rows are destinations.
 const FIELDS: [(u32, bool); 10] = [
@@ -47,50 +47,13 @@ fn leaf() -> impl Strategy<Value = Expr> {
 }
 
 fn expr() -> impl Strategy<Value = Expr> {
-    leaf().prop_recursive(5, 40, 3, |inner| {
-        let op = prop_oneof![
-            Just(BinOp::Add),
-            Just(BinOp::Sub),
-            Just(BinOp::Mul),
-            Just(BinOp::Div),
-            Just(BinOp::Mod),
-            Just(BinOp::And),
-            Just(BinOp::And),
-            Just(BinOp::Or),
-            Just(BinOp::Xor)
-        ];
-        let cmp = prop_oneof![
-            Just(CmpOp::Eq),
-            Just(CmpOp::Ne),
-            Just(CmpOp::Lt),
-            Just(CmpOp::Le),
-            Just(CmpOp::Gt),
-            Just(CmpOp::Ge)
-        ];
-        let shift = prop_oneof![Just(BinOp::Shl), Just(BinOp::Shr)];
-        let amount = prop_oneof![
-            (0u32..140).prop_map(|k| Expr::Const(k.into())),
-            (0..7usize).prop_map(|i| Expr::Bin(BinOp::And, Box::new(Expr::Field(field(i))), Box::new(Expr::Const(0x7f.into()))))
-        ];
-        let condition = (cmp, inner.clone(), inner.clone()).prop_map(|(op, a, b)| Expr::Cmp(op, Box::new(a), Box::new(b)));
-        let conditions = condition.prop_recursive(2, 6, 2, |c| {
-            prop_oneof![
-                (c.clone(), c.clone()).prop_map(|(a, b)| Expr::And(Box::new(a), Box::new(b))),
-                (c.clone(), c.clone()).prop_map(|(a, b)| Expr::Or(Box::new(a), Box::new(b))),
-                c.prop_map(|a| Expr::Not(Box::new(a))),
-            ]
-        });
-        prop_oneof![
-            4 => (op, inner.clone(), inner.clone()).prop_map(|(op, a, b)| Expr::Bin(op, Box::new(a), Box::new(b))),
-            2 => (shift, inner.clone(), amount).prop_map(|(op, a, b)| Expr::Bin(op, Box::new(a), Box::new(b))),
-            1 => inner.clone().prop_map(|a| Expr::BitNot(Box::new(a))),
-            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::Wrap(Box::new(a), w)),
-            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::SatSigned(Box::new(a), w)),
-            1 => (inner.clone(), 1u32..=80).prop_map(|(a, w)| Expr::SatUnsigned(Box::new(a), w)),
-            1 => conditions.clone(),
-            1 => (conditions, inner.clone(), inner).prop_map(|(c, a, b)| Expr::Select(Box::new(c), Box::new(a), Box::new(b))),
-        ]
-    })
+    let amount = prop_oneof![
+        (0u32..140).prop_map(|k| Expr::Const(k.into())),
+        (0..7usize).prop_map(|i| {
+            Expr::Bin(BinOp::And, Box::new(Expr::Field(field(i))), Box::new(Expr::Const(0x7f.into())))
+        })
+    ];
+    random::expr(leaf(), amount, 80)
 }
 
 fn slots() -> Box<Slots> {
@@ -120,6 +83,7 @@ fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
     }
     let p = program();
     let mut m = Machine::new(p, Options::default());
+    m.wide = vec![0; pool.wide];
     m.run(p, &code, &mut s, 0, &[]).unwrap();
     s
 }
@@ -131,7 +95,7 @@ fn fit(raw: &[u64]) -> Vec<u64> {
         let f = field(i);
         let at = usize::from(f.slot);
         let v = raw[at] & mask64(width.min(64));
-        out[at] = if signed { wide::sign_extend(v, width) } else { v };
+        out[at] = if signed { sign_extend(v, width) } else { v };
         if width > 64 {
             out[at + 1] = raw[at + 1] & mask64(width - 64);
         }
@@ -142,7 +106,7 @@ fn fit(raw: &[u64]) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn assignments_are_what_the_general_evaluator_says(
+    fn assignments_are_exact(
         e in expr(),
         raw in proptest::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>(), 0u64..300], 12),
         (width, signed) in prop_oneof![(1u32..=64, Just(false)), (2u32..=64, Just(true)), (65u32..=130, Just(false))],
@@ -152,8 +116,8 @@ proptest! {
         let s = run(&values, |g| g.assign(&Place::Field(d), &e).unwrap());
         let mut expected = slots();
         expected[..12].copy_from_slice(&values);
-        let v = wide::eval(&e, &expected, &[]);
-        wide::write(&mut expected, d, &v);
+        let v = eval(&e, &expected);
+        write(&mut expected, d, &v);
         prop_assert_eq!(&s[..30], &expected[..30]);
     }
 
@@ -168,8 +132,8 @@ proptest! {
         let s = run(&values, |g| g.assign(&Place::Field(field(i)), &e).unwrap());
         let mut expected = slots();
         expected[..12].copy_from_slice(&values);
-        let v = wide::eval(&e, &expected, &[]);
-        wide::write(&mut expected, field(i), &v);
+        let v = eval(&e, &expected);
+        write(&mut expected, field(i), &v);
         prop_assert_eq!(&s[..12], &expected[..12]);
     }
 
@@ -190,7 +154,7 @@ proptest! {
         });
         let mut before = slots();
         before[..12].copy_from_slice(&values);
-        let holds = wide::eval(&e, &before, &[]) != BigInt::ZERO;
+        let holds = eval(&e, &before) != BigInt::ZERO;
         prop_assert_eq!(s[20], if holds { 1 } else { 2 });
     }
 }

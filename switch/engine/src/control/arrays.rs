@@ -1,11 +1,11 @@
 //! Registers, counters and meters.
 
 use super::{CounterData, MeterConfig, MeterView, Result, words};
+use crate::bits::limbs_to_bytes;
 use crate::engine::Engine;
 use crate::error::ControlError;
 use crate::meter::Meter;
 use crate::program::{CounterId, MeterId, RegisterId};
-use crate::wide::limbs_to_bytes;
 
 impl Engine {
     /// One register cell.
@@ -106,7 +106,9 @@ impl Engine {
 }
 
 fn outside(index: u64, size: u64) -> ControlError {
-    ControlError::OutOfRange(format!("index {index}; the array has {size} cells"))
+    ControlError::OutOfRange(format!(
+        "the index {index} is beyond the end, the array has {size} cells; give a lower one"
+    ))
 }
 
 pub(super) fn cell<T>(cells: &[T], index: u64) -> Result<&T> {
@@ -121,9 +123,10 @@ pub(super) fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
 /// A meter's committed rate is not above its peak rate.
 pub fn check_meter(config: Option<MeterConfig>) -> Result<()> {
     match config {
-        Some(c) if c.cir > c.pir => {
-            Err(ControlError::InvalidArgument(format!("the meter's CIR {} is above its PIR {}", c.cir, c.pir)))
-        }
+        Some(c) if c.cir > c.pir => Err(ControlError::InvalidArgument(format!(
+            "the meter's CIR {} is above its PIR {}; give a lower CIR",
+            c.cir, c.pir
+        ))),
         _ => Ok(()),
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
         let info = self.program.table_info(table);
         if info.const_default {
             return Err(ControlError::PermissionDenied(format!(
-                "the default action of table '{}' is constant",
+                "the default action of table {} is constant; change it in the program",
                 info.name
             )));
         }

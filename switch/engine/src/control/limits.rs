@@ -69,7 +69,7 @@ impl ProfileSize {
 
 impl ProfileState {
     /// Refuses what would not fit when `more` has come and `less` has gone.
-    pub(crate) fn has_room(&self, name: &str, more: ProfileSize, less: ProfileSize) -> Result<()> {
+    pub(crate) fn has_room(&self, more: ProfileSize, less: ProfileSize) -> Result<()> {
         let (found, limit, what) = match self.limit {
             Some(ProfileLimit::Weights(limit)) => {
                 (self.size.weights + more.weights - less.weights, limit, "weights together")
@@ -82,24 +82,24 @@ impl ProfileState {
         // What makes groups smaller is welcome even while they are too large.
         let grows = more.weights > less.weights || more.places > less.places;
         if grows && found > limit {
-            return Err(full(name, limit, what));
+            return Err(full(limit, what));
         }
         Ok(())
     }
 
     /// Refuses one more member when there are as many as there may be.
-    pub(crate) fn has_room_for_member(&self, name: &str) -> Result<()> {
+    pub(crate) fn has_room_for_member(&self) -> Result<()> {
         match self.limit {
-            Some(ProfileLimit::Members(limit)) if self.member_at.len() as u64 >= limit => {
-                Err(full(name, limit, "members"))
-            }
+            Some(ProfileLimit::Members(limit)) if self.member_at.len() as u64 >= limit => Err(full(limit, "members")),
             _ => Ok(()),
         }
     }
 }
 
-fn full(name: &str, limit: u64, what: &str) -> ControlError {
-    ControlError::ResourceExhausted(format!("action profile '{name}' holds {limit} {what}"))
+fn full(limit: u64, what: &str) -> ControlError {
+    ControlError::ResourceExhausted(format!(
+        "the action profile holds {limit} {what}; make room, or declare a larger size"
+    ))
 }
 
 impl Engine {

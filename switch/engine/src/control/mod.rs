@@ -20,13 +20,13 @@ use std::fmt::Display;
 
 use num_bigint::BigUint;
 
+use crate::bits::limbs_to_bytes;
 use crate::codegen::to_limbs;
 use crate::error::ControlError;
 use crate::layout::limbs;
 use crate::profile::Call;
 use crate::program::{ActionId, DigestId, Program};
 use crate::table::store::EntryId;
-use crate::wide::limbs_to_bytes;
 
 pub use limits::{ProfileLimit, ProfileSize};
 pub use succession::{Array, Heir};
@@ -289,7 +289,9 @@ fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     let bytes = &bytes[zeros..];
     let bits = bytes.first().map_or(0, |b| 8 * bytes.len() - b.leading_zeros() as usize);
     if bits > width as usize {
-        return Err(ControlError::InvalidArgument(format!("{what}: the value needs {bits} bits, {width} are there")));
+        return Err(ControlError::InvalidArgument(format!(
+            "{what}: the value needs {bits} bits, {width} are there; give one that fits"
+        )));
     }
     if width <= 64 {
         return Ok(vec![bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b))]);
@@ -305,12 +307,15 @@ fn bytes(words: &[u64], width: u32) -> Vec<u8> {
 /// Checks an action call and packs its parameters.
 fn call(program: &Program, call: &ActionCall) -> Result<Call> {
     let Some(action) = program.actions.get(call.action.index()) else {
-        return Err(ControlError::InvalidArgument(format!("there is no action {}", call.action.0)));
+        return Err(ControlError::InvalidArgument(format!(
+            "there is no action {}; give one of the program",
+            call.action.0
+        )));
     };
     if call.params.len() != action.params.len() {
         let (name, n) = (&action.info.name, action.params.len());
         return Err(ControlError::InvalidArgument(format!(
-            "action '{name}' has {n} parameters, {} are given",
+            "action '{name}' has {n} parameters, {} are given; give one of each",
             call.params.len()
         )));
     }
@@ -347,7 +352,10 @@ mod tests {
         assert_eq!(words(&[0, 0, 1, 0xff], 9, "x").unwrap(), [0x1ff]);
         assert_eq!(words(&[1; 9], 72, "x").unwrap(), [0x0101_0101_0101_0101, 1]);
         let e = words(&[2, 0], 9, "key field 'a'").unwrap_err();
-        assert_eq!(e.to_string(), "invalid argument: key field 'a': the value needs 10 bits, 9 are there");
+        assert_eq!(
+            e.to_string(),
+            "invalid argument: key field 'a': the value needs 10 bits, 9 are there; give one that fits"
+        );
         assert_eq!(bytes(&[0x1ff], 9), [1, 0xff]);
         assert_eq!(bytes(&[5, 1], 65), [1, 0, 0, 0, 0, 0, 0, 0, 5]);
     }

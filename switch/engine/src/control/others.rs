@@ -19,13 +19,12 @@ impl Engine {
     pub fn multicast_set(&mut self, group: u32, replicas: Option<&[Replica]>) -> Result<()> {
         let groups = &mut self.machine.multicast;
         match replicas {
-            None => groups
-                .remove(&group)
-                .map(|_| ())
-                .ok_or_else(|| ControlError::NotFound(format!("multicast group {group} does not exist"))),
-            Some(_) if group == 0 || group > 0xffff => {
-                Err(ControlError::InvalidArgument(format!("multicast group {group}: ids are 1 to 65,535")))
-            }
+            None => groups.remove(&group).map(|_| ()).ok_or_else(|| {
+                ControlError::NotFound(format!("multicast group {group} does not exist; read those that do"))
+            }),
+            Some(_) if group == 0 || group > 0xffff => Err(ControlError::InvalidArgument(format!(
+                "multicast group {group}: ids end at 65535; give 1 to 65535"
+            ))),
             Some(replicas) => {
                 distinct(replicas)?;
                 groups.insert(group, replicas.to_vec());
@@ -44,13 +43,12 @@ impl Engine {
     pub fn clone_session_set(&mut self, session: u32, config: Option<&CloneSession>) -> Result<()> {
         let sessions = &mut self.machine.clones;
         match config {
-            None => sessions
-                .remove(&session)
-                .map(|_| ())
-                .ok_or_else(|| ControlError::NotFound(format!("clone session {session} does not exist"))),
-            Some(_) if session > MAX_SESSION => {
-                Err(ControlError::InvalidArgument(format!("clone session {session}: ids end at {MAX_SESSION}")))
-            }
+            None => sessions.remove(&session).map(|_| ()).ok_or_else(|| {
+                ControlError::NotFound(format!("clone session {session} does not exist; read those that do"))
+            }),
+            Some(_) if session > MAX_SESSION => Err(ControlError::InvalidArgument(format!(
+                "clone session {session}: ids end at {MAX_SESSION}; give 1 to {MAX_SESSION}"
+            ))),
             Some(config) => {
                 distinct(&config.replicas)?;
                 sessions.insert(session, config.clone());
@@ -90,7 +88,7 @@ impl Engine {
         let info = self.program.value_set_info(set);
         if info.size > 0 && values.len() as u64 > info.size {
             return Err(ControlError::ResourceExhausted(format!(
-                "value set '{}' holds {} values",
+                "value set '{}' holds {} values; give fewer",
                 info.name, info.size
             )));
         }
@@ -116,9 +114,10 @@ impl Engine {
 fn distinct(replicas: &[Replica]) -> Result<()> {
     let mut seen = HashSet::new();
     match replicas.iter().find(|r| !seen.insert(**r)) {
-        Some(r) => {
-            Err(ControlError::InvalidArgument(format!("port {}, instance {} is there twice", r.port, r.instance)))
-        }
+        Some(r) => Err(ControlError::InvalidArgument(format!(
+            "port {}, instance {} is there twice; give it once",
+            r.port, r.instance
+        ))),
         None => Ok(()),
     }
 }

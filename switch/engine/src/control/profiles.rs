@@ -18,9 +18,9 @@ impl Engine {
         let call = self.member_call(profile, &member.call)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.member_at.contains_key(&member.id) {
-            return Err(ControlError::AlreadyExists(format!("member {} is there already", member.id)));
+            return Err(ControlError::AlreadyExists(format!("member {} is there already; modify it", member.id)));
         }
-        ps.has_room_for_member(&self.program.profile_info(profile).name)?;
+        ps.has_room_for_member()?;
         let at = place(&mut ps.members, &mut ps.free_members, MemberState { id: member.id, call, users: 0 });
         ps.member_at.insert(member.id, at);
         Ok(())
@@ -75,10 +75,10 @@ impl Engine {
         let wheel = self.group_wheel(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.group_at.contains_key(&group.id) {
-            return Err(ControlError::AlreadyExists(format!("group {} is there already", group.id)));
+            return Err(ControlError::AlreadyExists(format!("group {} is there already; modify it", group.id)));
         }
         let size = ProfileSize::of_group(group);
-        ps.has_room(&self.program.profile_info(profile).name, size, ProfileSize::default())?;
+        ps.has_room(size, ProfileSize::default())?;
         ps.size.add(size);
         let state = GroupState { written: group.clone(), wheel, users: 0 };
         let at = place(&mut ps.groups, &mut ps.free_groups, state);
@@ -96,7 +96,7 @@ impl Engine {
         let at = *ps.group_at.get(&group.id).ok_or_else(|| no_group(group.id))?;
         let old = ps.group(at).map_or(ProfileSize::default(), |g| ProfileSize::of_group(&g.written));
         let new = ProfileSize::of_group(group);
-        ps.has_room(&self.program.profile_info(profile).name, new, old)?;
+        ps.has_room(new, old)?;
         let Some(g) = &mut ps.groups[at as usize] else { return Err(no_group(group.id)) };
         ps.size.add(new);
         ps.size.remove(old);
@@ -146,7 +146,9 @@ impl Engine {
     fn member_call(&self, profile: ProfileId, c: &ActionCall) -> Result<Call> {
         if !self.profile_has(profile, c.action) {
             let name = &self.program.profile_info(profile).name;
-            return Err(ControlError::InvalidArgument(format!("no table of action profile '{name}' has this action")));
+            return Err(ControlError::InvalidArgument(format!(
+                "no table of action profile '{name}' has this action; give one that they have"
+            )));
         }
         call(&self.program, c)
     }
@@ -156,7 +158,7 @@ impl Engine {
         let info = self.program.profile_info(profile);
         if !info.has_selector {
             return Err(ControlError::InvalidArgument(format!(
-                "action profile '{}' has no selector, so it has no groups",
+                "action profile '{}' has no selector, hence no groups; use its members",
                 info.name
             )));
         }
@@ -165,7 +167,10 @@ impl Engine {
         let mut seen = HashSet::new();
         for m in &group.members {
             if m.weight == 0 || !seen.insert(m.member) {
-                let text = format!("group {}: member {} is there twice, or has no weight", group.id, m.member);
+                let text = format!(
+                    "group {}: member {} is there twice, or has no weight; give it once, with a weight",
+                    group.id, m.member
+                );
                 return Err(ControlError::InvalidArgument(text));
             }
             let at = *ps.member_at.get(&m.member).ok_or_else(|| no_member(m.member))?;
@@ -174,7 +179,7 @@ impl Engine {
         let total = ProfileSize::of_group(group).weights;
         if total > MAX_WEIGHT {
             return Err(ControlError::InvalidArgument(format!(
-                "group {}: the weights sum to more than {MAX_WEIGHT}",
+                "group {}: the weights sum to more than {MAX_WEIGHT}; make them smaller",
                 group.id
             )));
         }

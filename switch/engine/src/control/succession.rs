@@ -150,9 +150,9 @@ impl Engine {
         };
         match last {
             None => Ok(()),
-            Some(cell) => {
-                Err(ControlError::OutOfRange(format!("cell {cell} of '{name}' is in use; there are {size} cells")))
-            }
+            Some(cell) => Err(ControlError::OutOfRange(format!(
+                "cell {cell} of '{name}' is in use, and there are {size} cells; clear it, or declare more"
+            ))),
         }
     }
 }

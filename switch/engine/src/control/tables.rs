@@ -31,16 +31,22 @@ impl Engine {
         let ts = &self.machine.tables[table.index()];
         let info = self.program.table_info(table);
         if info.keys.is_empty() {
-            return Err(ControlError::InvalidArgument(format!("table '{}' has no key, so no entries", info.name)));
+            return Err(ControlError::InvalidArgument(format!(
+                "table {} has no key, hence no entries; set its default action",
+                info.name
+            )));
         }
         if ts.store.find(&raw).is_some() {
             return Err(ControlError::AlreadyExists(format!(
-                "table '{}' has an entry with this key already; modify it",
+                "table {} has an entry with this key already; modify it",
                 info.name
             )));
         }
         if info.size > 0 && ts.store.len() as u64 >= info.size {
-            return Err(ControlError::ResourceExhausted(format!("table '{}' holds {} entries", info.name, info.size)));
+            return Err(ControlError::ResourceExhausted(format!(
+                "table {} holds {} entries; delete one, or declare a larger size",
+                info.name, info.size
+            )));
         }
         self.has_room(table, &entry.action, None)?;
         let bound = self.bind(table, &entry.action)?;
@@ -169,17 +175,26 @@ impl Engine {
     fn changeable(&self, table: TableId) -> Result<()> {
         let info = self.program.table_info(table);
         if info.const_entries && !self.machine.tables[table.index()].open {
-            return Err(ControlError::PermissionDenied(format!("the entries of table '{}' are constant", info.name)));
+            return Err(ControlError::PermissionDenied(format!(
+                "table {} has constant entries; change them in the program",
+                info.name
+            )));
         }
         Ok(())
     }
 
     pub(super) fn no_entry(&self, table: TableId) -> ControlError {
-        ControlError::NotFound(format!("table '{}' has no entry with this key", self.program.table_info(table).name))
+        ControlError::NotFound(format!(
+            "table {} has no entry with this key; insert it, or read the table for its keys",
+            self.program.table_info(table).name
+        ))
     }
 
     pub(super) fn lacks(&self, table: TableId, what: &str) -> ControlError {
-        ControlError::InvalidArgument(format!("table '{}' has no {what}", self.program.table_info(table).name))
+        ControlError::InvalidArgument(format!(
+            "table {} has no {what}; use a table that has one",
+            self.program.table_info(table).name
+        ))
     }
 
     /// Checks a key; returns what identifies the entry, and the key in the form that is read back.
@@ -193,7 +208,7 @@ impl Engine {
         if key.len() != t.info.keys.len() {
             let (name, n) = (&t.info.name, t.info.keys.len());
             return Err(ControlError::InvalidArgument(format!(
-                "the key of table '{name}' has {n} fields, {} are given",
+                "the key of table {name} has {n} fields, {} are given; give one of each",
                 key.len()
             )));
         }
@@ -259,7 +274,10 @@ impl Engine {
             Some(p) => self.profile_has(p, c.action),
         };
         if !allowed {
-            return Err(ControlError::InvalidArgument(format!("table '{}' does not have this action", info.name)));
+            return Err(ControlError::InvalidArgument(format!(
+                "table {} does not have this action; give one that it has",
+                info.name
+            )));
         }
         call(&self.program, c)
     }
@@ -272,7 +290,7 @@ impl Engine {
             return match action {
                 EntryAction::Call(c) => Ok(Bound::Call(self.table_call(table, c)?)),
                 _ => Err(ControlError::InvalidArgument(format!(
-                    "table '{}' has no action profile: give an action",
+                    "table {} has no action profile; give an action",
                     info.name
                 ))),
             };
@@ -280,18 +298,18 @@ impl Engine {
         let has_selector = program.profile_info(profile).has_selector;
         match action {
             EntryAction::Call(_) => Err(ControlError::InvalidArgument(format!(
-                "table '{}' has an action profile: give a member or a group",
+                "table {} has an action profile; give a member or a group",
                 info.name
             ))),
             EntryAction::Group(_) | EntryAction::OneShot(_) if !has_selector => Err(ControlError::InvalidArgument(
-                format!("the action profile of table '{}' has no selector: give a member", info.name),
+                format!("the action profile of table {} has no selector; give a member", info.name),
             )),
             EntryAction::OneShot(group) => {
                 let members = &group.members;
                 let weight: u64 = members.iter().map(|m| u64::from(m.weight)).sum();
                 if members.is_empty() || members.iter().any(|m| m.weight == 0) || weight > MAX_WEIGHT {
                     let text = format!(
-                        "a one-shot group needs members, each with a weight of at least 1, {MAX_WEIGHT} at most together"
+                        "a one-shot group is empty or its weights are wrong; give members, each with a weight of at least 1, {MAX_WEIGHT} at most together"
                     );
                     return Err(ControlError::InvalidArgument(text));
                 }
@@ -348,8 +366,7 @@ impl Engine {
     pub(super) fn has_room(&self, table: TableId, action: &EntryAction, replaced: Option<&Bound>) -> Result<()> {
         let Some(profile) = self.program.table_info(table).profile else { return Ok(()) };
         let less = replaced.map(ProfileSize::of_bound).unwrap_or_default();
-        let name = &self.program.profile_info(profile).name;
-        self.machine.profiles[profile.index()].has_room(name, ProfileSize::of_action(action), less)
+        self.machine.profiles[profile.index()].has_room(ProfileSize::of_action(action), less)
     }
 }
 
@@ -372,7 +389,7 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
         (KeyField::Lpm { value: v, prefix_len }, MatchKind::Lpm) => {
             if *prefix_len > k.width {
                 return Err(ControlError::InvalidArgument(format!(
-                    "{what}: the prefix is longer than {} bits",
+                    "{what}: the prefix is longer than {} bits; make it shorter",
                     k.width
                 )));
             }
@@ -391,12 +408,16 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
             let (low, high) = (value(low)?, value(high)?);
             if low.iter().rev().gt(high.iter().rev()) {
                 return Err(ControlError::InvalidArgument(format!(
-                    "{what}: the range's low bound is above its high bound"
+                    "{what}: the low bound is above the high bound; exchange them"
                 )));
             }
             RawField::Range(low, high)
         }
-        _ => return Err(ControlError::InvalidArgument(format!("{what} is matched as {:?}", k.kind).to_lowercase())),
+        _ => {
+            return Err(ControlError::InvalidArgument(
+                format!("{what}: the match is of another kind; give {:?}", k.kind).to_lowercase(),
+            ));
+        }
     })
 }
 

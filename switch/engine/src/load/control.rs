@@ -4,7 +4,7 @@ use super::expr::Scope;
 use super::json::{J, Result};
 use super::objects::Objects;
 use super::primitive::Context;
-use super::table::{Action, Control, Flow, Node, node};
+use super::table::{Action, Control, Flow, Node, no_action, node};
 use crate::code::{Note, Op, Pc};
 use crate::codegen::Gen;
 use crate::layout::{Layout, Slot};
@@ -67,7 +67,7 @@ impl Compiler<'_, '_> {
             } else if let Op::Jump { .. } = g.code.ops[at] {
                 g.code.ops[at] = Op::JumpBack { to };
             } else {
-                return Err(j.error("a conditional jump backwards is not supported (p4c does not make them)"));
+                return Err(j.error("a conditional jump leads backwards"));
             }
         }
         if !inline {
@@ -94,11 +94,8 @@ impl Compiler<'_, '_> {
         g.code.nodes[0] = end;
         let pipelines = self.root.list("pipelines")?;
         for (name, egress) in [("ingress", false), ("egress", true)] {
-            let found = pipelines.iter().position(|p| p.str("name").is_ok_and(|n| n == name));
-            let Some(i) = found else {
-                return Err(self.root.error(format!("there is no pipeline named '{name}'")));
-            };
-            let init = pipelines[i].get("init_table")?;
+            let (i, pipeline) = self.root.named("pipelines", name)?;
+            let init = pipeline.get("init_table")?;
             let first = node(&init, &self.control.node_by_name[i])?;
             self.flow(g, first, &pipelines)?;
             let start = g.code.nodes[first as usize];
@@ -172,12 +169,14 @@ impl Compiler<'_, '_> {
                     }
                     &Flow::Call { pipeline, index } => {
                         let j = &pipelines[pipeline].get("action_calls")?.at(index)?;
-                        let id = j.u32("action_id")?;
+                        let called = j.get("action_id")?;
+                        let id = called.as_u32()?;
                         let action = (0..self.actions.len())
                             .find(|&a| self.actions_json[self.actions[a].json].u32("id").is_ok_and(|i| i == id));
-                        let action = action.ok_or_else(|| j.error("no action has this id"))?;
+                        let action = action.ok_or_else(|| no_action(&called, id))?;
                         if !self.actions[action].params.is_empty() {
-                            return Err(j.error("an action called directly has no parameters"));
+                            let name = &self.actions[action].info.name;
+                            return Err(j.error(format!("action '{name}' is called without its parameters")));
                         }
                         self.action(g, ActionId(action as u32), true)?;
                         let names = &self.control.node_by_name[pipeline];

@@ -12,9 +12,7 @@ const PRIMITIVES: [&str; 6] =
     ["assert", "assume", "log_msg", "modify_field_rng_uniform", "modify_field_with_hash_based_offset", "truncate"];
 
 fn find<'j>(root: &J<'j>) -> Result<J<'j>> {
-    let deparsers = root.list("deparsers")?;
-    let found = deparsers.into_iter().find(|d| d.str("name").is_ok_and(|n| n == "deparser"));
-    found.ok_or_else(|| root.error("there is no deparser named 'deparser'"))
+    root.named("deparsers", "deparser").map(|found| found.1)
 }
 
 /// The headers, in their order.
@@ -36,7 +34,10 @@ pub fn primitives<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> R
                 g.free_temps();
                 context.primitive(g, j)?;
             }
-            name => return Err(op.error(format!("'{name}' is not supported in the deparser"))),
+            name => {
+                let text = format!("'{name}' is not supported in the deparser");
+                return Err(op.refused(text, "do it at the end of the egress control"));
+            }
         }
     }
     if !primitives.is_empty() {

@@ -1,5 +1,7 @@
 //! JSON expressions and parameters to [`Expr`], [`Place`] and [`HeaderRef`].
 
+use std::collections::HashMap;
+
 use num_bigint::BigInt;
 use num_bigint::Sign;
 
@@ -19,39 +21,35 @@ pub struct Scope<'a> {
     pub params: &'a [FieldRef],
 }
 
+fn find(j: &J, name: &str, names: &HashMap<String, usize>, kind: &str) -> Result<usize> {
+    names.get(name).copied().ok_or_else(|| j.error(format!("there is no {kind} '{name}'")))
+}
+
 fn unary(op: fn(Box<Expr>) -> Expr, e: Expr) -> Expr {
     op(Box::new(e))
 }
 
 impl Scope<'_> {
     pub fn header(&self, j: &J) -> Result<usize> {
-        let name = j.as_str()?;
-        self.layout.header_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header '{name}'")))
+        find(j, j.as_str()?, &self.layout.header_by_name, "header")
     }
 
     pub fn stack(&self, j: &J) -> Result<usize> {
-        let name = j.as_str()?;
-        self.layout.stack_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header stack '{name}'")))
+        find(j, j.as_str()?, &self.layout.stack_by_name, "header stack")
     }
 
     pub fn union(&self, j: &J) -> Result<usize> {
-        let name = j.as_str()?;
-        self.layout.union_by_name.get(name).copied().ok_or_else(|| j.error(format!("no header union '{name}'")))
+        find(j, j.as_str()?, &self.layout.union_by_name, "header union")
     }
 
     pub fn union_stack(&self, j: &J) -> Result<usize> {
-        let name = j.as_str()?;
-        self.layout
-            .union_stack_by_name
-            .get(name)
-            .copied()
-            .ok_or_else(|| j.error(format!("no header union stack '{name}'")))
+        find(j, j.as_str()?, &self.layout.union_stack_by_name, "header union stack")
     }
 
     /// `[header, field]`.
     pub fn field(&self, j: &J) -> Result<FieldRef> {
         let (header, field) = j.as_pair()?;
-        let &h = self.layout.header_by_name.get(header).ok_or_else(|| j.error(format!("no header '{header}'")))?;
+        let h = find(j, header, &self.layout.header_by_name, "header")?;
         self.layout.field(h, field).ok_or_else(|| j.error(format!("header '{header}' has no field '{field}'")))
     }
 
@@ -59,16 +57,21 @@ impl Scope<'_> {
     pub fn stack_field(&self, j: &J) -> Result<(usize, FieldRef)> {
         let stack = self.stack(&j.at(0)?)?;
         let field = j.at(1)?.as_str()?;
-        let f = self.layout.type_field(self.layout.stacks[stack].header_type, field);
-        Ok((stack, f.ok_or_else(|| j.error(format!("no field '{field}' in the stack's headers")))?))
+        Ok((stack, self.type_field(j, self.layout.stacks[stack].header_type, field)?))
+    }
+
+    /// A field of a header type.
+    pub fn type_field(&self, j: &J, header_type: usize, field: &str) -> Result<FieldRef> {
+        let name = &self.layout.types[header_type].name;
+        let found = self.layout.type_field(header_type, field);
+        found.ok_or_else(|| j.error(format!("header type '{name}' has no field '{field}'")))
     }
 
     /// A field, or the validity, of the element that a `dereference_header_stack` takes at run time.
     fn element_field(&self, dereference: &J, name: &str, depth: u32) -> Result<Expr> {
         let stack = self.stack(&dereference.get("left")?.get("value")?)?;
         let header_type = self.layout.stacks[stack].header_type;
-        let field = self.layout.type_field(header_type, name);
-        let field = field.ok_or_else(|| dereference.error(format!("no field '{name}' in the stack's headers")))?;
+        let field = self.type_field(dereference, header_type, name)?;
         let index = self.expr_at(&dereference.get("right")?, depth)?;
         Ok(Expr::StackIndexed(stack, Box::new(index), field))
     }
@@ -85,7 +88,8 @@ impl Scope<'_> {
 
     fn expr_at(&self, j: &J, depth: u32) -> Result<Expr> {
         if depth > MAX_DEPTH {
-            return Err(j.error(format!("the expression is nested more than {MAX_DEPTH} deep")));
+            let text = format!("the expression is nested more than {MAX_DEPTH} deep");
+            return Err(j.refused(text, "assign parts of it to variables first"));
         }
         let value = j.get("value")?;
         match j.str("type")? {
@@ -104,7 +108,7 @@ impl Scope<'_> {
             "bool" => Ok(Expr::Bool(value.as_bool()?)),
             "local" | "runtime_data" => Ok(Expr::Field(self.param(&value)?)),
             "stack_field" => self.stack_field(&value).map(|(s, f)| Expr::StackLast(s, f)),
-            other => Err(j.error(format!("'{other}' is not supported as a value"))),
+            other => Err(j.unknown(format!("'{other}' is not supported as a value"))),
         }
     }
 
@@ -186,14 +190,16 @@ impl Scope<'_> {
             "access_field" => {
                 let (header, header_type) = self.header_ref_at(&j.get("left")?, depth)?;
                 let index = j.get("right")?.as_u32()? as usize;
-                let fields = &self.layout.types[header_type].fields;
-                let f = fields.get(index).ok_or_else(|| j.error(format!("the header has no field {index}")))?.field;
+                let header_type = &self.layout.types[header_type];
+                let f = header_type.fields.get(index);
+                let f =
+                    f.ok_or_else(|| j.error(format!("header type '{}' has no field {index}", header_type.name)))?.field;
                 match header {
                     HeaderRef::Fixed(h) => Expr::Field(f.offset(self.layout.headers[h].base)),
                     HeaderRef::Indexed(stack, i) => Expr::StackIndexed(stack, i, f),
                 }
             }
-            other => return Err(op_j.error(format!("the operator '{other}' is not supported here"))),
+            other => return Err(op_j.unknown(format!("the operator '{other}' is not supported here"))),
         })
     }
 
@@ -211,7 +217,7 @@ impl Scope<'_> {
                     "expression" if v.opt("op").is_none() => j = v,
                     "expression" if v.str("op")? == "dereference_header_stack" => return Ok("header"),
                     "header" => return Ok("header"),
-                    "header_union" => return Ok("header_union"),
+                    "header_union" => return Ok("header union"),
                     "header_stack" | "header_union_stack" => return Ok("stack"),
                     _ => return Ok("data"),
                 }
@@ -225,7 +231,7 @@ impl Scope<'_> {
                 }
                 Ok(Expr::HeaderEq(a, b))
             }
-            ("header_union", "header_union") => {
+            ("header union", "header union") => {
                 let (a, b) = (self.union(&l.get("value")?)?, self.union(&r.get("value")?)?);
                 if self.layout.unions[a].union_type != self.layout.unions[b].union_type {
                     return Err(j.error("header unions of different types are compared"));
@@ -235,7 +241,10 @@ impl Scope<'_> {
             ("data", "data") => {
                 Ok(Expr::Cmp(CmpOp::Eq, Box::new(self.expr_at(&l, depth)?), Box::new(self.expr_at(&r, depth)?)))
             }
-            _ => Err(j.error("this comparison is not supported")),
+            ("stack", "stack") => {
+                Err(j.refused("header stacks cannot be compared", "compare their elements one by one"))
+            }
+            (left, right) => Err(j.error(format!("a {left} is compared with a {right}"))),
         }
     }
 
@@ -257,7 +266,7 @@ impl Scope<'_> {
                 let index = self.expr_at(&value.get("right")?, depth + 1)?;
                 Ok((HeaderRef::Indexed(stack, Box::new(index)), self.layout.stacks[stack].header_type))
             }
-            other => Err(j.error(format!("'{other}' is not supported as a header"))),
+            other => Err(j.unknown(format!("'{other}' is not supported as a header"))),
         }
     }
 
@@ -267,7 +276,7 @@ impl Scope<'_> {
             Expr::Field(f) if j.str("type")? != "runtime_data" => Ok(Place::Field(f)),
             Expr::StackLast(s, f) => Ok(Place::StackLast(s, f)),
             Expr::StackIndexed(s, i, f) => Ok(Place::StackIndexed(s, i, f)),
-            _ => Err(j.error("this cannot be assigned")),
+            _ => Err(j.error("nothing can be assigned to this, because it is no field")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::json::{J, Result};
+use super::json::{J, NARROWER, Result};
 use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, NOWHERE, Slot, Stack, Union, UnionStack, limbs};
 use crate::phv::words;
 use crate::program::{FieldInfo, HeaderInfo};
@@ -17,7 +17,10 @@ const MAX_RAW_WORDS: usize = 1024;
 pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
     let first = layout.used;
     if first + count > MAX_SLOTS {
-        return Err(at.error(format!("the program needs more than {MAX_SLOTS} slots of 64 bits for its fields")));
+        return Err(at.refused(
+            format!("the program needs more than {MAX_SLOTS} slots of 64 bits for its fields"),
+            "give it fewer or narrower headers, metadata and parameters",
+        ));
     }
     layout.used += count;
     Ok(first as Slot)
@@ -37,8 +40,9 @@ pub fn infos(layout: &Layout) -> Vec<HeaderInfo> {
 pub fn load(root: &J) -> Result<Layout> {
     let mut layout = Layout::default();
     let mut type_by_name = HashMap::new();
-    for j in root.list("header_types")? {
-        let t = header_type(&j)?;
+    let types = root.list("header_types")?;
+    for j in &types {
+        let t = header_type(j)?;
         if type_by_name.insert(t.name.clone(), layout.types.len()).is_some() {
             return Err(j.error("the name of this header type is taken"));
         }
@@ -47,16 +51,15 @@ pub fn load(root: &J) -> Result<Layout> {
     let mut by_id = HashMap::new();
     for j in root.list("headers")? {
         let name = j.str("name")?.to_string();
-        let type_name = j.str("header_type")?;
-        let &header_type =
-            type_by_name.get(type_name).ok_or_else(|| j.error(format!("no header type '{type_name}'")))?;
+        let header_type = type_of(&j, &type_by_name)?;
         let metadata = j.bool_or("metadata", false)?;
         let (slots, valid) = (layout.types[header_type].slots, layout.types[header_type].valid);
         if layout.types[header_type].fixed_bits % 8 != 0 {
-            return Err(j.error(format!(
-                "header type '{type_name}' has {} bits, not a multiple of 8",
-                layout.types[header_type].fixed_bits
-            )));
+            let bits = layout.types[header_type].fixed_bits;
+            return Err(types[header_type].refused(
+                format!("header '{name}' is of this type, which has {bits} bits: they are not whole bytes"),
+                "add a field that fills the last byte",
+            ));
         }
         let base = take(&mut layout, slots, &j)?;
         let index = layout.headers.len();
@@ -86,6 +89,13 @@ pub fn load(root: &J) -> Result<Layout> {
         }
     }
     Ok(layout)
+}
+
+/// The header type that a header or a stack is of.
+fn type_of(j: &J, types: &HashMap<String, usize>) -> Result<usize> {
+    let at = j.get("header_type")?;
+    let name = at.as_str()?;
+    types.get(name).copied().ok_or_else(|| at.error(format!("there is no header type '{name}'")))
 }
 
 /// Slots for the words of headers as they come in; for the first headers only, when there are very many.
@@ -120,7 +130,10 @@ fn header_type(j: &J) -> Result<HeaderType> {
         let width_j = f.at(1)?;
         let signed = f.at(2).map_or(Ok(false), |s| s.as_bool())?;
         if f.at(3).map_or(Ok(false), |s| s.as_bool())? {
-            return Err(f.error("saturating fields are not supported (p4c does not make them)"));
+            return Err(f.refused(
+                format!("field '{name}' saturates, which is not supported"),
+                "give it a plain type and compute with |+| and |-|",
+            ));
         }
         let (width, varbit) = if width_j.value.as_str() == Some("*") {
             if t.varbit.is_some() {
@@ -133,7 +146,7 @@ fn header_type(j: &J) -> Result<HeaderType> {
             (width_j.as_u32()?, false)
         };
         if !varbit && width == 0 || width > 1 << 16 {
-            return Err(f.error(format!("field '{name}' has {width} bits; 1 to 65,536 are supported")));
+            return Err(f.refused(format!("field '{name}' has {width} bits"), NARROWER));
         }
         t.fixed_bits += width;
         if t.by_name.insert(name.clone(), t.fields.len()).is_some() {
@@ -144,12 +157,16 @@ fn header_type(j: &J) -> Result<HeaderType> {
     if let Some(v) = t.varbit {
         let at = varbit_at.unwrap_or_else(|| j.clone());
         if j.opt("length_exp").is_some() {
-            return Err(j.error("'length_exp' (P4_14) is not supported; P4_16 gives the length to extract"));
+            return Err(j.refused(
+                "'length_exp' (P4_14) is not supported",
+                "write the program in P4_16, where extract takes the length",
+            ));
         }
         t.max_bytes = j.opt("max_length").map_or(Ok(0), |m| m.as_u32())?;
         let max_bits = (t.max_bytes * 8).saturating_sub(t.fixed_bits);
         if max_bits == 0 || max_bits > 1 << 16 {
-            return Err(at.error("'max_length' must leave 1 to 65,536 bits for the variable-length field"));
+            let text = format!("'max_length' leaves {max_bits} bits for the variable-length field");
+            return Err(at.refused(text, NARROWER));
         }
         t.fields[v].field.width = max_bits;
     }
@@ -158,7 +175,10 @@ fn header_type(j: &J) -> Result<HeaderType> {
         f.field.slot = slot as Slot;
         slot += limbs(f.field.width) + usize::from(f.field.varbit);
         if slot >= MAX_SLOTS {
-            return Err(j.error("the header type is too large"));
+            return Err(j.refused(
+                format!("the header type needs more than {MAX_SLOTS} slots of 64 bits"),
+                "give it fewer or narrower fields",
+            ));
         }
     }
     t.valid = slot as Slot;
@@ -169,10 +189,10 @@ fn header_type(j: &J) -> Result<HeaderType> {
 fn stacks(root: &J, layout: &mut Layout, types: &HashMap<String, usize>, by_id: &HashMap<u32, usize>) -> Result<()> {
     for j in root.list("header_stacks")? {
         let name = j.str("name")?.to_string();
-        let &header_type = types.get(j.str("header_type")?).ok_or_else(|| j.error("no such header type"))?;
+        let header_type = type_of(&j, types)?;
         let headers = ids(&j, "header_ids", by_id)?;
         if headers.iter().any(|&h| layout.headers[h].header_type != header_type) {
-            return Err(j.error("the elements of a stack must be of its type"));
+            return Err(j.error("the elements are not of the stack's type"));
         }
         let next = take(layout, 1, &j)?;
         layout.stack_by_name.insert(name, layout.stacks.len());
@@ -186,7 +206,7 @@ fn unions(root: &J, layout: &mut Layout, types: &HashMap<String, usize>, by_id: 
         let mut members = Vec::new();
         for m in j.list("headers")? {
             let (name, type_name) = m.as_pair()?;
-            let &t = types.get(type_name).ok_or_else(|| m.error(format!("no header type '{type_name}'")))?;
+            let &t = types.get(type_name).ok_or_else(|| m.error(format!("there is no header type '{type_name}'")))?;
             members.push((name.to_string(), t));
         }
         layout.union_types.insert(j.str("name")?.to_string(), members);
@@ -198,7 +218,7 @@ fn unions(root: &J, layout: &mut Layout, types: &HashMap<String, usize>, by_id: 
         let members = layout
             .union_types
             .get(&union_type)
-            .ok_or_else(|| j.error(format!("no header union type '{union_type}'")))?;
+            .ok_or_else(|| j.error(format!("there is no header union type '{union_type}'")))?;
         let headers = ids(&j, "header_ids", by_id)?;
         if members.len() != headers.len()
             || members.iter().zip(&headers).any(|(m, &h)| layout.headers[h].header_type != m.1)
@@ -231,5 +251,10 @@ fn ids(j: &J, key: &str, by_id: &HashMap<u32, usize>) -> Result<Vec<usize>> {
     if list.is_empty() {
         return Err(j.error(format!("'{key}' is empty")));
     }
-    list.iter().map(|i| by_id.get(&i.as_u32()?).copied().ok_or_else(|| i.error("no object has this id"))).collect()
+    let what = key.trim_end_matches("_ids").replace('_', " ");
+    let find = |i: &J| {
+        let id = i.as_u32()?;
+        by_id.get(&id).copied().ok_or_else(|| i.error(format!("there is no {what} with the id {id}")))
+    };
+    list.iter().map(find).collect()
 }

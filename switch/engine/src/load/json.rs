@@ -5,6 +5,13 @@ use serde_json::Value;
 
 use crate::error::LoadError;
 
+/// The remedy for what contradicts itself or lacks a part.
+pub const RECOMPILE: &str = "p4c-bm2-ss does not write this: compile the program again";
+/// The remedy for what is too wide.
+pub const NARROWER: &str = "give it 1 to 65,536 bits in the program";
+/// The remedy for what stands for something that v1model does not have.
+const V1MODEL: &str = "this is not of v1model: write the program for v1model and compile it with p4c-bm2-ss";
+
 pub type Result<T> = std::result::Result<T, LoadError>;
 
 /// A value and the way to it.
@@ -12,25 +19,40 @@ pub type Result<T> = std::result::Result<T, LoadError>;
 pub struct J<'a> {
     pub value: &'a Value,
     path: String,
+    object: Option<(&'static str, &'a str)>,
     source: Option<&'a Value>,
 }
 
 impl<'a> J<'a> {
     pub fn root(value: &'a Value) -> Self {
-        J { value, path: String::new(), source: None }
+        J { value, path: String::new(), object: None, source: None }
     }
 
     fn child(&self, value: &'a Value, key: &str) -> Self {
         let key = key.replace('~', "~0").replace('/', "~1");
         let source = value.get("source_info").filter(|s| s.is_object()).or(self.source);
-        J { value, path: format!("{}/{key}", self.path), source }
+        let list = self.path.rsplit('/').next().and_then(kind);
+        let object = list.zip(value.get("name").and_then(Value::as_str)).or(self.object);
+        J { value, path: format!("{}/{key}", self.path), object, source }
     }
 
-    /// An error at this place.
+    /// An error at this place: it contradicts another one, or is not what has to stand there.
     pub fn error(&self, reason: impl Into<String>) -> LoadError {
+        self.refused(reason, RECOMPILE)
+    }
+
+    /// An error at this place: it stands for something that neither v1model nor this switch has.
+    pub fn unknown(&self, reason: impl Into<String>) -> LoadError {
+        self.refused(reason, V1MODEL)
+    }
+
+    /// An error at this place, and what to do about it.
+    pub fn refused(&self, reason: impl Into<String>, remedy: &'static str) -> LoadError {
         LoadError {
             path: if self.path.is_empty() { "/".into() } else { self.path.clone() },
+            object: self.object.map(|(kind, name)| format!("{kind} '{name}'")),
             reason: reason.into(),
+            remedy,
             source_info: self.source.map(source_text),
         }
     }
@@ -53,7 +75,7 @@ impl<'a> J<'a> {
         self.value
             .get(index)
             .map(|v| self.child(v, &index.to_string()))
-            .ok_or_else(|| self.error(format!("element {index} is missing")))
+            .ok_or_else(|| self.error(format!("the array has no element {index}")))
     }
 
     /// The elements of an array; a missing or null member is an empty one.
@@ -66,12 +88,25 @@ impl<'a> J<'a> {
         Ok(array.iter().enumerate().map(|(i, v)| self.child(v, &i.to_string())).collect())
     }
 
+    /// The element of a list that has this name, and its index.
+    pub fn named(&self, list: &str, name: &str) -> Result<(usize, J<'a>)> {
+        let (at, kind) = (self.get(list)?, kind(list).unwrap_or("element"));
+        let mut items = at.items()?.into_iter().enumerate();
+        let found = items.find(|(_, j)| j.value.get("name").and_then(Value::as_str) == Some(name));
+        found.ok_or_else(|| at.error(format!("there is no {kind} '{name}'")))
+    }
+
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }
 
     pub fn as_str(&self) -> Result<&'a str> {
         self.value.as_str().ok_or_else(|| self.error("a string is expected"))
+    }
+
+    /// The string `'quoted'`, for a text.
+    pub fn quoted(&self) -> String {
+        format!("'{}'", self.value.as_str().unwrap_or_default())
     }
 
     pub fn as_u64(&self) -> Result<u64> {
@@ -127,6 +162,36 @@ impl<'a> J<'a> {
     }
 }
 
+/// What the named elements of this list of p4c's are.
+fn kind(list: &str) -> Option<&'static str> {
+    Some(match list {
+        "action_calls" => "action call",
+        "action_profiles" => "action profile",
+        "actions" => "action",
+        "calculations" => "calculation",
+        "checksums" => "checksum",
+        "conditionals" => "condition",
+        "counter_arrays" => "counter",
+        "deparsers" => "deparser",
+        "extern_instances" => "extern instance",
+        "header_stacks" => "header stack",
+        "header_types" => "header type",
+        "header_union_stacks" => "header union stack",
+        "header_union_types" => "header union type",
+        "header_unions" => "header union",
+        "headers" => "header",
+        "learn_lists" => "digest",
+        "meter_arrays" => "meter",
+        "parse_states" => "parser state",
+        "parse_vsets" => "value set",
+        "parsers" => "parser",
+        "pipelines" => "pipeline",
+        "register_arrays" => "register",
+        "tables" => "table",
+        _ => return None,
+    })
+}
+
 fn source_text(source: &Value) -> String {
     let text = |key| source.get(key).and_then(Value::as_str).unwrap_or("");
     let line = source.get("line").and_then(Value::as_u64).unwrap_or(0);
@@ -148,7 +213,18 @@ mod tests {
         let v =
             json!({"a": [{"source_info": {"filename": "x.p4", "line": 3, "source_fragment": "f()"}, "b/c": {"d": 1}}]});
         let e = J::root(&v).get("a").unwrap().at(0).unwrap().get("b/c").unwrap().str("d").unwrap_err();
-        assert_eq!(e.to_string(), "/a/0/b~1c/d: a string is expected [x.p4(3): f()]");
+        assert_eq!(e.to_string(), format!("/a/0/b~1c/d: a string is expected; {RECOMPILE} [x.p4(3): f()]"));
+    }
+
+    #[test]
+    fn an_error_names_the_object_around_its_place() {
+        let v = json!({"pipelines": [{"name": "ingress", "tables": [{"name": "I.t", "key": [{"name": "k"}]}]}]});
+        let pipelines = J::root(&v).get("pipelines").unwrap();
+        let key = pipelines.at(0).unwrap().get("tables").unwrap().at(0).unwrap().get("key").unwrap();
+        let e = key.at(0).unwrap().str("match_type").unwrap_err();
+        assert_eq!((e.path.as_str(), e.object.as_deref()), ("/pipelines/0/tables/0/key/0", Some("table 'I.t'")));
+        assert_eq!(pipelines.at(0).unwrap().error("").object.as_deref(), Some("pipeline 'ingress'"));
+        assert_eq!(pipelines.error("").object, None);
     }
 
     #[test]

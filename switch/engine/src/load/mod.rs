@@ -13,11 +13,10 @@ pub mod table;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use json::{J, Result};
+use json::{J, NARROWER, Result};
 
 use crate::code::{Code, Op};
 use crate::codegen::{Gen, Pool};
-use crate::error::LoadError;
 use crate::layout::{Cell, FieldRef, Layout, limbs};
 use crate::optimize::World;
 use crate::optimize::optimize;
@@ -34,14 +33,11 @@ const MAX_MINOR: u64 = 24;
 
 /// Reads, checks and compiles.
 pub fn load(bytes: &[u8]) -> Result<Program> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|e| LoadError {
-        path: "/".into(),
-        reason: format!("this is not JSON: {e}"),
-        source_info: None,
-    })?;
+    let value: serde_json::Value = serde_json::from_slice(bytes)
+        .map_err(|e| J::root(&serde_json::Value::Null).error(format!("this is not JSON: {e}")))?;
     let root = J::root(&value);
     if !value.is_object() {
-        return Err(root.error("an object is expected: the JSON that p4c-bm2-ss writes"));
+        return Err(root.error("an object is expected"));
     }
     version(&root)?;
     let mut layout = headers::load(&root)?;
@@ -82,7 +78,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
         }
         deparser::primitives(&root, &mut g, &context)?;
         if g.too_long {
-            return Err(root.error("the program is too long: more than 2^24 instructions"));
+            return Err(root.refused("the program has more than 2^24 instructions", "make it shorter"));
         }
         variants.push(g.code);
     }
@@ -104,6 +100,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
         headers: headers::infos(&fixed_layout),
         phv: Phv::new(&fixed_layout),
         init: pool.init,
+        wide: pool.wide,
         code,
         traced,
         actions,
@@ -131,7 +128,10 @@ fn version(root: &J) -> Result<()> {
     let Some(v) = root.opt("__meta__").and_then(|m| m.opt("version")) else { return Ok(()) };
     let (major, minor) = (v.at(0)?.as_u64()?, v.at(1)?.as_u64()?);
     if major != 2 || minor > MAX_MINOR {
-        return Err(v.error(format!("format {major}.{minor}; 2.0 to 2.{MAX_MINOR} are supported")));
+        return Err(v.refused(
+            format!("the format is {major}.{minor}"),
+            "compile the program with a p4c that writes 2.0 to 2.24",
+        ));
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn actions(root: &J, layout: &mut Layout) -> Result<(Vec<Action>, HashMap<u32, A
         for p in j.list("runtime_data")? {
             let width = p.u32("bitwidth")?;
             if width == 0 || width > 1 << 16 {
-                return Err(p.error("a parameter has 1 to 65,536 bits"));
+                return Err(p.refused(format!("parameter '{}' has {width} bits", p.str("name")?), NARROWER));
             }
             infos.push(ParamInfo { name: p.str("name")?.into(), width });
             let slot = headers::take(layout, limbs(width), &p)?;
@@ -158,10 +158,11 @@ fn actions(root: &J, layout: &mut Layout) -> Result<(Vec<Action>, HashMap<u32, A
 }
 
 fn standard(root: &J, layout: &Layout, drop_port: u16) -> Result<Standard> {
+    let at = root.get("headers")?;
     let optional = |header: &str, field: &str| -> Result<Option<FieldRef>> {
         match layout.target_field(header, field) {
             Some(f) if !f.narrow() || f.signed => {
-                Err(root.error(format!("{header}.{field} must be unsigned and have at most 64 bits")))
+                Err(at.unknown(format!("{header}.{field} is signed or has more than 64 bits")))
             }
             f => Ok(f),
         }
@@ -169,9 +170,7 @@ fn standard(root: &J, layout: &Layout, drop_port: u16) -> Result<Standard> {
     let cell = |header: &str, field: &str| optional(header, field).map(Cell::new);
     let required = |field: &str| -> Result<Cell> {
         let f = optional("standard_metadata", field)?;
-        let f = f.ok_or_else(|| {
-            root.error(format!("standard_metadata.{field} is missing: this is not a v1model program"))
-        })?;
+        let f = f.ok_or_else(|| at.unknown(format!("standard_metadata.{field} is missing")))?;
         Ok(Cell::new(Some(f)))
     };
     Ok(Standard {
@@ -230,19 +229,20 @@ fn checksums(root: &J, layout: &Layout, objects: &Objects) -> Result<Vec<(Checks
     let scope = Scope { layout, params: &[] };
     let mut out = Vec::new();
     for j in root.list("checksums")? {
-        let kind = j.str("type")?;
-        if kind != "generic" {
-            return Err(j.error(format!("checksums of type '{kind}' are not supported")));
+        let kind = j.get("type")?;
+        if kind.as_str()? != "generic" {
+            return Err(kind.unknown(format!("checksums of type '{}' are not supported", kind.as_str()?)));
         }
         let target = j.get("target")?;
         let field = scope.field(&target)?;
         if !field.narrow() || field.signed {
-            return Err(target.error("a checksum must be unsigned and have at most 64 bits"));
+            let text = "the field of a checksum is signed or has more than 64 bits";
+            return Err(target.refused(text, "give it the type bit<64>, or a narrower one"));
         }
         let header = scope.header(&target.at(0)?)?;
         let at = j.get("calculation")?;
-        let &calculation =
-            objects.calculation_by_name.get(at.as_str()?).ok_or_else(|| at.error("no such calculation"))?;
+        let calculation = objects.calculation_by_name.get(at.as_str()?);
+        let &calculation = calculation.ok_or_else(|| at.error(format!("there is no calculation {}", at.quoted())))?;
         let condition = j.opt("if_cond").map_or(Ok(crate::expr::Expr::Bool(true)), |c| scope.condition(&c))?;
         let header = &layout.headers[header];
         let valid = (!header.metadata).then_some(header.valid);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::expr::Scope;
-use super::json::{J, Result};
+use super::json::{J, NARROWER, Result};
 use crate::calc::{Calculation, Input};
 use crate::codegen::to_limbs;
 use crate::expr::Expr;
@@ -13,6 +13,7 @@ use crate::program::{CounterInfo, DigestInfo, FieldInfo, MeterInfo, RegisterInfo
 
 /// Largest array that is accepted (cells).
 const MAX_CELLS: u64 = 1 << 28;
+const SMALLER: &str = "declare the array smaller";
 
 /// Part of a digest.
 #[derive(Debug, Clone)]
@@ -61,10 +62,11 @@ impl Objects {
         for j in root.list("register_arrays")? {
             let info = RegisterInfo { name: j.str("name")?.into(), size: cells(&j)?, width: j.u32("bitwidth")? };
             if info.width == 0 || info.width > 1 << 16 {
-                return Err(j.error("a register has 1 to 65,536 bits"));
+                return Err(j.refused(format!("a cell has {} bits", info.width), NARROWER));
             }
             if info.size * limbs(info.width) as u64 > MAX_CELLS {
-                return Err(j.error(format!("a register array has at most {MAX_CELLS} words of 64 bits")));
+                let text = format!("the cells need more than {MAX_CELLS} words of 64 bits");
+                return Err(j.refused(text, SMALLER));
             }
             insert(&j, &mut o.register_by_name, &info.name, o.registers.len())?;
             o.registers.push(info);
@@ -79,13 +81,14 @@ impl Objects {
         }
         for j in root.list("meter_arrays")? {
             let direct = j.bool_or("is_direct", false)?;
-            let bytes = match j.str("type")? {
+            let (kind, rates) = (j.get("type")?, j.get("rate_count")?);
+            let bytes = match kind.as_str()? {
                 "bytes" => true,
                 "packets" => false,
-                other => return Err(j.error(format!("meters of type '{other}' are not supported"))),
+                other => return Err(kind.unknown(format!("meters of type '{other}' are not supported"))),
             };
-            if j.u32("rate_count")? != 2 {
-                return Err(j.error("only meters of two rates are supported"));
+            if rates.as_u32()? != 2 {
+                return Err(rates.unknown(format!("meters of {} rates are not supported", rates.value)));
             }
             let target = if direct { Some(scope.field(&j.get("result_target")?)?) } else { None };
             let info = MeterInfo { name: j.str("name")?.into(), size: cells(&j)?, bytes, table: None };
@@ -110,7 +113,7 @@ impl Objects {
         }
         if let Some(x) = root.list("extern_instances")?.first() {
             return Err(
-                x.error("extern instances are not supported; v1model has none (compile without --emit-externs)")
+                x.refused("extern instances are not supported", "compile without --emit-externs: v1model needs none")
             );
         }
         Ok(o)
@@ -131,7 +134,12 @@ impl Objects {
                         fields.push(FieldInfo { name, width: 8 * bytes.len() as u32 });
                         parts.push(DigestPart::Constant(bytes));
                     }
-                    _ => return Err(e.error("only fields and constants can be in a digest")),
+                    _ => {
+                        return Err(e.refused(
+                            "this is neither a field nor a constant, which is what a digest can have",
+                            "assign it to a variable first",
+                        ));
+                    }
                 }
             }
             let name = j.str("name")?;
@@ -146,7 +154,7 @@ impl Objects {
             for e in j.list("elements")? {
                 match scope.expr(&e)? {
                     Expr::Field(f) => fields.push(f),
-                    _ => return Err(e.error("only fields can be in a field list")),
+                    _ => return Err(e.error("a field list can have fields only")),
                 }
             }
             self.field_list_by_id.insert(j.get("id")?.as_u64()?, self.field_lists.len() as u16);
@@ -157,12 +165,14 @@ impl Objects {
 
     /// A parameter that names an object.
     pub fn find(&self, j: &J, kind: &str, names: &HashMap<String, u32>) -> Result<u16> {
+        let what = kind.trim_end_matches("_array");
         if j.str("type")? != kind {
-            return Err(j.error(format!("a {kind} is expected")));
+            return Err(j.error(format!("a {what} is expected")));
         }
         let name = j.str("value")?;
-        let &index = names.get(name).ok_or_else(|| j.error(format!("no {kind} '{name}'")))?;
-        u16::try_from(index).map_err(|_| j.error("more than 65,536 objects of a kind are not supported"))
+        let &index = names.get(name).ok_or_else(|| j.error(format!("there is no {what} '{name}'")))?;
+        // there are fewer than 65,536, see `insert`
+        Ok(index as u16)
     }
 
     pub fn field_list(&self, j: &J) -> Result<u16> {
@@ -170,23 +180,30 @@ impl Objects {
     }
 
     pub fn digest(&self, j: &J) -> Result<u16> {
-        self.by_id(j, &self.digest_by_id, "learn list")
+        self.by_id(j, &self.digest_by_id, "digest")
     }
 
     fn by_id(&self, j: &J, ids: &HashMap<u64, u16>, what: &str) -> Result<u16> {
         let id = u64::try_from(&j.hex("value")?).unwrap_or(u64::MAX);
-        ids.get(&id).copied().ok_or_else(|| j.error(format!("no {what} has the id {id}")))
+        ids.get(&id).copied().ok_or_else(|| j.error(format!("there is no {what} with the id {id}")))
     }
 }
 
 fn cells(j: &J) -> Result<u64> {
-    let size = j.get("size")?.as_u64()?;
-    if size > MAX_CELLS { Err(j.error(format!("arrays have at most {MAX_CELLS} cells"))) } else { Ok(size) }
+    let at = j.get("size")?;
+    let size = at.as_u64()?;
+    if size > MAX_CELLS {
+        return Err(at.refused(format!("more than {MAX_CELLS} cells are not supported"), SMALLER));
+    }
+    Ok(size)
 }
 
 fn insert(j: &J, names: &mut HashMap<String, u32>, name: &str, index: usize) -> Result<()> {
-    if index >= 65_535 || names.insert(name.to_string(), index as u32).is_some() {
-        return Err(j.error("the name is taken, or there are more than 65,535 objects of the kind"));
+    if index >= 65_535 {
+        return Err(j.refused("more than 65,535 of a kind are not supported", "declare fewer of them"));
+    }
+    if names.insert(name.to_string(), index as u32).is_some() {
+        return Err(j.error("the name is taken"));
     }
     Ok(())
 }
@@ -196,9 +213,10 @@ pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
     let algo = j.get("algo")?;
     let name = algo.as_str()?;
     let hash = Hash::by_name(name).ok_or_else(|| {
-        algo.error(format!(
-            "the algorithm '{name}' is not supported; crc16, crc32, csum16, xor16, identity and the custom CRCs are"
-        ))
+        algo.refused(
+            format!("the algorithm '{name}' is not supported"),
+            "use crc16, crc32, csum16, xor16, identity or a custom CRC",
+        )
     })?;
     let (mut inputs, mut payload) = (Vec::new(), false);
     for i in j.list(key)? {
@@ -214,13 +232,13 @@ pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
             "hexstr" => {
                 let width = i.u32("bitwidth")?;
                 if width > 1 << 16 {
-                    return Err(i.error("the constant is too wide"));
+                    return Err(i.refused(format!("the constant has {width} bits"), NARROWER));
                 }
                 inputs.push(Input::Constant(to_limbs(&value.as_hex()?, width), width));
             }
             "header" => inputs.push(Input::Header(scope.header(&value)? as u16)),
             "payload" => payload = true,
-            other => return Err(i.error(format!("'{other}' is not supported as input of a calculation"))),
+            other => return Err(i.unknown(format!("'{other}' is not supported as input of a calculation"))),
         }
     }
     Ok(Calculation::new(hash, inputs, payload))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use num_bigint::BigInt;
 
 use super::expr::Scope;
-use super::json::{J, Result};
+use super::json::{J, NARROWER, Result};
 use super::primitive::Context;
 use crate::code::{Case, Ext, KeyPart, Note, Op, Pc, Select, Target};
 use crate::codegen::{Gen, to_limbs};
@@ -22,14 +22,11 @@ enum Fixup {
 
 /// Compiles the parser; returns where it starts.
 pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<Pc> {
-    let parsers = root.list("parsers")?;
-    let Some(parser) = parsers.iter().find(|p| p.str("name").is_ok_and(|n| n == "parser")) else {
-        return Err(root.error("there is no parser named 'parser'"));
-    };
+    let (_, parser) = root.named("parsers", "parser")?;
     let end = g.pc();
     g.emit(Op::Return);
     let mut places = HashMap::new();
-    let mut fixups: Vec<(Fixup, String, J)> = Vec::new();
+    let mut fixups: Vec<(Fixup, J)> = Vec::new();
     let states = parser.list("parse_states")?;
     for s in &states {
         let name = s.str("name")?;
@@ -49,8 +46,12 @@ pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<
         g.at = s.clone();
         transitions(g, context, s, end, &mut fixups)?;
     }
-    for (fixup, name, j) in fixups {
-        let &to = places.get(&name).ok_or_else(|| j.error(format!("no parser state '{name}'")))?;
+    let state = |name: &J| -> Result<Pc> {
+        let found = places.get(name.as_str()?).copied();
+        found.ok_or_else(|| name.error(format!("there is no parser state {}", name.quoted())))
+    };
+    for (fixup, name) in fixups {
+        let to = state(&name)?;
         match fixup {
             Fixup::Op(at) if (to as usize) <= at => g.code.ops[at] = Op::JumpBack { to },
             Fixup::Op(at) => g.patch(at, to),
@@ -65,7 +66,7 @@ pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<
     }
     match parser.opt("init_state") {
         None => Ok(end),
-        Some(init) => places.get(init.as_str()?).copied().ok_or_else(|| init.error("no such parser state")),
+        Some(init) => state(&init),
     }
 }
 
@@ -73,7 +74,7 @@ fn operation(g: &mut Gen, context: &Context, j: &J) -> Result<()> {
     let scope = Scope { layout: context.layout, params: &[] };
     let op = j.get("op")?;
     let args = j.list("parameters")?;
-    let arg = |i: usize| args.get(i).ok_or_else(|| j.error(format!("parameter {i} is missing")));
+    let arg = |i: usize| args.get(i).ok_or_else(|| j.error(format!("parameter {i} of {} is missing", op.quoted())));
     match op.as_str()? {
         "extract" => extract(g, context, arg(0)?, None),
         "extract_VL" => extract(g, context, arg(0)?, Some(arg(1)?)),
@@ -113,14 +114,14 @@ fn operation(g: &mut Gen, context: &Context, j: &J) -> Result<()> {
             Ok(())
         }
         "primitive" => context.primitive(g, arg(0)?),
-        other => Err(op.error(format!("the parser operation '{other}' is not supported"))),
+        other => Err(op.unknown(format!("the parser operation '{other}' is not supported"))),
     }
 }
 
 fn lookahead(j: &J) -> Result<(u32, u32)> {
     let (offset, width) = (j.at(0)?.as_u32()?, j.at(1)?.as_u32()?);
     if width == 0 || width > 1 << 16 || offset > 1 << 20 {
-        return Err(j.error("a lookahead takes 1 to 65,536 bits"));
+        return Err(j.refused(format!("the lookahead takes {width} bits after {offset}"), NARROWER));
     }
     Ok((offset, width))
 }
@@ -142,7 +143,7 @@ fn extract(g: &mut Gen, context: &Context, target: &J, length: Option<&J>) -> Re
             let (stack, member, header_type) = union_member(&scope, &value)?;
             (Target::UnionStack(stack, member), header_type)
         }
-        other => return Err(target.error(format!("extraction to '{other}' is not supported"))),
+        other => return Err(target.unknown(format!("extraction to '{other}' is not supported"))),
     };
     let varbit = layout.types[header_type].varbit;
     let length = match (varbit, length) {
@@ -167,10 +168,11 @@ fn extract(g: &mut Gen, context: &Context, target: &J, length: Option<&J>) -> Re
 /// `[stack, member]` or `[stack, member, field]`: stack, member, the member's type.
 fn union_member(scope: &Scope, j: &J) -> Result<(u16, u16, usize)> {
     let stack = scope.union_stack(&j.at(0)?)?;
-    let members = &scope.layout.union_types[&scope.layout.union_stacks[stack].union_type];
+    let union_type = &scope.layout.union_stacks[stack].union_type;
+    let members = &scope.layout.union_types[union_type];
     let name = j.at(1)?.as_str()?;
-    let member =
-        members.iter().position(|m| m.0 == name).ok_or_else(|| j.error(format!("the union has no member '{name}'")))?;
+    let member = members.iter().position(|m| m.0 == name);
+    let member = member.ok_or_else(|| j.error(format!("header union type '{union_type}' has no header '{name}'")))?;
     Ok((stack as u16, member as u16, members[member].1))
 }
 
@@ -179,7 +181,7 @@ fn transitions<'j>(
     context: &Context,
     s: &J<'j>,
     end: Pc,
-    fixups: &mut Vec<(Fixup, String, J<'j>)>,
+    fixups: &mut Vec<(Fixup, J<'j>)>,
 ) -> Result<()> {
     let scope = Scope { layout: context.layout, params: &[] };
     let mut parts = Vec::new();
@@ -194,18 +196,14 @@ fn transitions<'j>(
             }
             "union_stack_field" => {
                 let (stack, member, header_type) = union_member(&scope, &value)?;
-                let name = value.at(2)?.as_str()?;
-                let field = scope
-                    .layout
-                    .type_field(header_type, name)
-                    .ok_or_else(|| value.error(format!("no field '{name}'")))?;
+                let field = scope.type_field(&value, header_type, value.at(2)?.as_str()?)?;
                 KeyPart::UnionStackLast { stack, member, field }
             }
             "lookahead" => {
                 let (offset, width) = lookahead(&value)?;
                 KeyPart::Lookahead { offset, width }
             }
-            other => return Err(k.error(format!("'{other}' is not supported in a transition key"))),
+            other => return Err(k.unknown(format!("'{other}' is not supported in a transition key"))),
         });
     }
     if parts.iter().any(|p| matches!(p, KeyPart::Field(f) if f.varbit)) {
@@ -215,7 +213,7 @@ fn transitions<'j>(
     let index = g.code.selects.len();
     let mut default = None;
     for t in s.list("transitions")? {
-        let next = t.opt("next_state").map(|n| n.as_str().map(String::from)).transpose()?;
+        let next = t.opt("next_state");
         let kind = t.opt("type").map_or(Ok("hexstr"), |k| k.as_str())?;
         let is_default = kind == "default" || t.opt("value").is_some_and(|v| v.value.as_str() == Some("default"));
         if is_default {
@@ -235,22 +233,25 @@ fn transitions<'j>(
                 Case::Value { value: value.iter().zip(&mask).map(|(v, m)| v & m).collect(), mask, to: end }
             }
             "parse_vset" => {
-                let name = t.str("value")?;
+                let at = t.get("value")?;
+                let name = at.as_str()?;
                 let sets = &context.objects.value_set_by_name;
-                let &set = sets.get(name).ok_or_else(|| t.error(format!("no value set '{name}'")))?;
+                let &set = sets.get(name).ok_or_else(|| at.error(format!("there is no value set '{name}'")))?;
                 if let Some(m) = t.opt("mask") {
                     return Err(m.error("a mask on a value set is not supported"));
                 }
                 let width: u32 = select.parts.iter().map(|p| p.width()).sum();
-                if width != context.objects.value_sets[set as usize].width {
-                    return Err(t.error("the widths of transition key and value set do not agree"));
+                let members = context.objects.value_sets[set as usize].width;
+                if width != members {
+                    let text = format!("the transition key has {width} bits, value set '{name}' has {members}");
+                    return Err(at.error(text));
                 }
                 Case::ValueSet { set: set as u16, to: end }
             }
-            other => return Err(t.error(format!("transitions of type '{other}' are not supported"))),
+            other => return Err(t.unknown(format!("transitions of type '{other}' are not supported"))),
         };
         if let Some(name) = next {
-            fixups.push((Fixup::Case(index, select.cases.len()), name, t.clone()));
+            fixups.push((Fixup::Case(index, select.cases.len()), name));
         }
         select.cases.push(case);
     }
@@ -258,13 +259,13 @@ fn transitions<'j>(
     if select.cases.is_empty() {
         let at = g.jump();
         match default {
-            Some(name) => fixups.push((Fixup::Op(at), name, s.clone())),
+            Some(name) => fixups.push((Fixup::Op(at), name)),
             None => g.patch(at, end),
         }
         return Ok(());
     }
     if let Some(name) = default {
-        fixups.push((Fixup::Default(index), name, s.clone()));
+        fixups.push((Fixup::Default(index), name));
     }
     g.code.selects.push(select);
     g.emit(Op::Select { index: index as u32 });

@@ -55,7 +55,7 @@ impl Context<'_> {
                 need(2)?;
                 let ((d, td), (a, ta)) = (scope.header_ref(&args[0])?, scope.header_ref(&args[1])?);
                 if td != ta {
-                    return Err(j.error("the headers are of different types"));
+                    return Err(j.error("the two headers are of different types"));
                 }
                 let (d, a) = (g.header_at(&d)?, g.header_at(&a)?);
                 g.ext(Ext::AssignHeader { d, a });
@@ -102,7 +102,7 @@ impl Context<'_> {
                 let spec = self
                     .layout
                     .target_field("standard_metadata", "egress_spec")
-                    .ok_or_else(|| j.error("no egress_spec"))?;
+                    .ok_or_else(|| j.error("standard_metadata.egress_spec is missing"))?;
                 g.emit(Op::Mov { m: (64 - spec.width.min(64)) as u8, d: spec.slot, a: self.drop_port });
                 if let Some(group) = self.layout.target_field("intrinsic_metadata", "mcast_grp") {
                     g.emit(Op::Zero { d: group.slot, n: 1 });
@@ -213,7 +213,7 @@ impl Context<'_> {
                 Ok(())
             }
             "log_msg" => self.log(g, j, &args),
-            other => Err(op_j.error(format!("the primitive '{other}' is not supported"))),
+            other => Err(op_j.unknown(format!("the primitive '{other}' is not supported"))),
         }
     }
 
@@ -284,7 +284,7 @@ impl Context<'_> {
                 let stack = scope.union_stack(&args[0].get("value")?)? as u16;
                 if push { Ext::PushUnion { stack, count } } else { Ext::PopUnion { stack, count } }
             }
-            other => return Err(args[0].error(format!("'{other}' cannot be pushed to"))),
+            other => return Err(args[0].error(format!("'{other}' is no header stack"))),
         };
         g.ext(ext);
         Ok(())

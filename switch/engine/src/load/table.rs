@@ -9,6 +9,7 @@ use super::json::{J, Result};
 use super::objects::{Objects, calculation};
 use crate::calc::Calculation;
 use crate::codegen::to_limbs;
+use crate::error::LoadError;
 use crate::layout::{FieldRef, Layout, Slot};
 use crate::program::{ActionId, ActionInfo, KeyInfo, MatchKind, MeterId, ProfileId, ProfileInfo, TableId, TableInfo};
 use crate::table::answers::MOST_WORDS;
@@ -178,7 +179,7 @@ pub fn load(
         c.node_by_name.push(names);
     }
     if table_count >= 65_535 {
-        return Err(root.error("more than 65,534 tables are not supported"));
+        return Err(root.refused("more than 65,534 tables are not supported", "declare fewer of them"));
     }
     for p in &pipelines {
         for j in p.list("action_profiles")? {
@@ -232,6 +233,11 @@ fn profile(j: &J, scope: &Scope, c: &mut Control) -> Result<()> {
     Ok(())
 }
 
+/// The error of an action id that no action has.
+pub fn no_action(j: &J, id: u32) -> LoadError {
+    j.error(format!("there is no action with the id {id}"))
+}
+
 /// The node of that name in the pipeline; null is the end.
 pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
     if j.is_null() {
@@ -241,7 +247,7 @@ pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
     names
         .get(name)
         .copied()
-        .ok_or_else(|| j.error(format!("no table, condition or action call '{name}' in this pipeline")))
+        .ok_or_else(|| j.error(format!("there is no table, condition or action call '{name}' in this pipeline")))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -259,7 +265,7 @@ fn table(
     let (keys, sources) = key(j, scope)?;
     let kind = j.str("match_type")?;
     if !["exact", "lpm", "ternary", "range"].contains(&kind) {
-        return Err(j.get("match_type")?.error(format!("the match type '{kind}' is not supported")));
+        return Err(j.get("match_type")?.unknown(format!("the match type '{kind}' is not supported")));
     }
     let needs_priority = kind == "ternary" || kind == "range";
     let table_type = j.str("type")?;
@@ -267,29 +273,33 @@ fn table(
         "simple" => None,
         "indirect" | "indirect_ws" => {
             let at = j.get("action_profile")?;
-            let &p = c.profile_by_name.get(at.as_str()?).ok_or_else(|| at.error("no such action profile"))?;
+            let p = c.profile_by_name.get(at.as_str()?);
+            let &p = p.ok_or_else(|| at.error(format!("there is no action profile {}", at.quoted())))?;
             let profile = &mut c.profiles[p as usize];
             if (table_type == "indirect_ws") != profile.info.has_selector {
-                return Err(j.error("the table's type and the profile's selector do not agree"));
+                let has = if profile.info.has_selector { "a" } else { "no" };
+                return Err(at.error(format!("the table is '{table_type}', and {} has {has} selector", at.quoted())));
             }
             profile.info.tables.push(id);
             Some(ProfileId(p))
         }
-        other => return Err(j.get("type")?.error(format!("tables of type '{other}' are not supported"))),
+        other => return Err(j.get("type")?.unknown(format!("tables of type '{other}' are not supported"))),
     };
     let find_action = |a: &J| -> Result<ActionId> {
-        action_by_id.get(&a.as_u32()?).copied().ok_or_else(|| a.error("no action has this id"))
+        let id = a.as_u32()?;
+        action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))
     };
     let ids = j.list("action_ids")?.iter().map(&find_action).collect::<Result<Vec<_>>>()?;
     if ids.is_empty() && j.opt("action_ids").is_none() {
-        return Err(j.error("'action_ids' is missing; compile with a current p4c"));
+        return Err(j.refused("'action_ids' is missing", "compile the program with a current p4c"));
     }
     let direct_meter = match j.opt("direct_meters") {
         None => None,
         Some(m) => {
-            let &meter = objects.meter_by_name.get(m.as_str()?).ok_or_else(|| m.error("no such meter"))?;
+            let meter = objects.meter_by_name.get(m.as_str()?);
+            let &meter = meter.ok_or_else(|| m.error(format!("there is no meter {}", m.quoted())))?;
             if objects.meter_targets[meter as usize].is_none() {
-                return Err(m.error("this meter is not direct"));
+                return Err(m.error(format!("meter {} is not direct", m.quoted())));
             }
             objects.meters[meter as usize].table = Some(id);
             Some(MeterId(meter))
@@ -310,17 +320,18 @@ fn table(
     let const_entries = j.opt("entries").is_some();
     for e in j.list("entries")? {
         if profile.is_some() {
-            return Err(e.error("a table with an action profile cannot have entries in the program"));
+            let text = "a table with an action profile cannot have entries in the program";
+            return Err(e.refused(text, "insert them over P4Runtime"));
         }
         let at = e.get("action_entry")?;
         let action = find_action(&at.get("action_id")?)?;
         if !ids.contains(&action) {
-            return Err(at.error("the table does not have this action"));
+            return Err(at.error(format!("the table does not have action '{}'", actions[action.index()].info.name)));
         }
         let call = DefaultAction { action, params: action_data(&at, &actions[action.index()])? };
         let (fields, priority) = const_entry(&e, &keys, needs_priority)?;
         if !seen.insert(layout.raw(&fields, priority)) {
-            return Err(e.error("the table has this entry already"));
+            return Err(e.refused("the table has this entry already", "leave one of the two out"));
         }
         entries.push(ConstEntry { fields, priority, call });
     }
@@ -367,7 +378,7 @@ fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, Vec<Source>)> {
                     FieldRef { slot: scope.layout.headers[h].valid, width: 1, signed: false, varbit: false },
                 )
             }
-            other => return Err(kind_j.error(format!("the match kind '{other}' is not supported"))),
+            other => return Err(kind_j.unknown(format!("the match kind '{other}' is not supported"))),
         };
         lpm |= kind == MatchKind::Lpm;
         if field.varbit {
@@ -415,7 +426,8 @@ fn next(j: &J, names: &HashMap<String, Node>, ids: &[ActionId], actions: &[Actio
 fn action_data(j: &J, action: &Action) -> Result<Vec<u64>> {
     let data = j.list("action_data")?;
     if data.len() != action.params.len() {
-        return Err(j.error(format!("the action '{}' has {} parameters", action.info.name, action.params.len())));
+        let (name, takes, given) = (&action.info.name, action.params.len(), data.len());
+        return Err(j.error(format!("action '{name}' has {takes} parameters, {given} are given")));
     }
     let mut words = Vec::new();
     for (d, p) in data.iter().zip(&action.params) {
@@ -430,7 +442,8 @@ const MAX_PRIORITY: i64 = 0xff_ffff;
 fn const_entry(j: &J, keys: &[KeyInfo], needs_priority: bool) -> Result<(Vec<RawField>, i32)> {
     let parts = j.list("match_key")?;
     if parts.len() != keys.len() {
-        return Err(j.error("the number of fields does not agree with the table's key"));
+        let text = format!("the table's key has {} fields, {} are given", keys.len(), parts.len());
+        return Err(j.error(text));
     }
     let mut fields = Vec::new();
     for (p, k) in parts.iter().zip(keys) {
@@ -447,7 +460,7 @@ fn const_entry(j: &J, keys: &[KeyInfo], needs_priority: bool) -> Result<(Vec<Raw
             MatchKind::Lpm => {
                 let prefix = p.u32("prefix_length")?;
                 if prefix > k.width {
-                    return Err(p.error("the prefix is longer than the field"));
+                    return Err(p.error(format!("the prefix is longer than the field, which has {} bits", k.width)));
                 }
                 RawField::Lpm(value("key")?, prefix)
             }

@@ -6,7 +6,6 @@ use crate::layout::{FieldRef, Slot, Slots};
 use crate::phv::{Phv, StackAt};
 use crate::program::Program;
 use crate::trace::TraceEvent;
-use crate::wide;
 
 fn header(phv: &Phv, s: &Slots, at: HeaderAt) -> Option<usize> {
     match at {
@@ -40,10 +39,7 @@ impl Machine {
         let phv = &p.phv;
         let value = |s: &Slots, slot: Slot| s[usize::from(slot)];
         match ext {
-            Ext::Wide { expr, d } => {
-                let v = wide::eval(expr, s, &phv.stacks);
-                wide::write(s, *d, &v);
-            }
+            Ext::Wide(wide) => wide.run(s, &mut self.wide),
             Ext::RowEq { d, a, b, n } => {
                 let row = |at: Slot| usize::from(at)..usize::from(at) + usize::from(*n);
                 s[usize::from(*d)] = u64::from(s[row(*a)] == s[row(*b)]);
@@ -95,13 +91,11 @@ impl Machine {
             }
             Ext::Push { stack, count } => {
                 let stack = &phv.stacks[usize::from(*stack)];
-                let elements: Vec<Vec<u16>> = stack.headers.iter().map(|&h| vec![h]).collect();
-                push(phv, s, &elements, stack.next, value(s, *count));
+                push(phv, s, single(stack), stack.next, value(s, *count));
             }
             Ext::Pop { stack, count } => {
                 let stack = &phv.stacks[usize::from(*stack)];
-                let elements: Vec<Vec<u16>> = stack.headers.iter().map(|&h| vec![h]).collect();
-                pop(phv, s, &elements, stack.next, value(s, *count));
+                pop(phv, s, single(stack), stack.next, value(s, *count));
             }
             Ext::PushUnion { stack, count } => {
                 let stack = &phv.union_stacks[usize::from(*stack)];
@@ -159,9 +153,7 @@ impl Machine {
             Ext::ExtractTo { target, length } => self.extract_to(p, s, *target, length.map(|l| value(s, l)), data)?,
             Ext::Lookahead { offset, width, d } => {
                 let at = usize::from(d.slot);
-                let mut row = vec![0; d.limbs()];
-                self.lookahead(p, data, *offset, *width, &mut row)?;
-                s[at..at + row.len()].copy_from_slice(&row);
+                self.lookahead(p, data, *offset, *width, &mut s[at..at + d.limbs()])?;
             }
             Ext::Advance { bits } => {
                 let bits = value(s, *bits);
@@ -254,6 +246,11 @@ fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     }
 }
 
+/// The elements of a stack, as lists of the one header that each is.
+fn single(stack: &StackAt) -> &[[u16; 1]] {
+    stack.headers.as_chunks().0
+}
+
 /// Moves a whole element, validity included.
 fn move_element(phv: &Phv, s: &mut Slots, d: &[u16], a: &[u16]) {
     for (&d, &a) in d.iter().zip(a) {
@@ -270,28 +267,28 @@ fn invalidate(phv: &Phv, s: &mut Slots, element: &[u16]) {
 }
 
 /// `push_front` of P4_16: everything moves up, the new elements are invalid.
-fn push(phv: &Phv, s: &mut Slots, elements: &[Vec<u16>], next: Slot, count: u64) {
+fn push(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
     for i in (count..n).rev() {
-        move_element(phv, s, &elements[i], &elements[i - count]);
+        move_element(phv, s, elements[i].as_ref(), elements[i - count].as_ref());
     }
     for element in &elements[..count] {
-        invalidate(phv, s, element);
+        invalidate(phv, s, element.as_ref());
     }
     let slot = &mut s[usize::from(next)];
     *slot = (*slot + count as u64).min(n as u64);
 }
 
 /// `pop_front` of P4_16: everything moves down, the freed elements are invalid.
-fn pop(phv: &Phv, s: &mut Slots, elements: &[Vec<u16>], next: Slot, count: u64) {
+fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
     for i in 0..n - count {
-        move_element(phv, s, &elements[i], &elements[i + count]);
+        move_element(phv, s, elements[i].as_ref(), elements[i + count].as_ref());
     }
     for element in &elements[n - count..] {
-        invalidate(phv, s, element);
+        invalidate(phv, s, element.as_ref());
     }
     let slot = &mut s[usize::from(next)];
     *slot = slot.saturating_sub(count as u64);
@@ -299,7 +296,7 @@ fn pop(phv: &Phv, s: &mut Slots, elements: &[Vec<u16>], next: Slot, count: u64) 
 
 /// Each `{...}` becomes the next value.
 fn log_text(s: &Slots, format: &str, args: &[(FieldRef, bool)]) -> String {
-    let mut values = args.iter().map(|(f, _)| wide::read(s, *f).to_string());
+    let mut values = args.iter().map(|(f, _)| f.exact(s).to_string());
     let mut out = String::new();
     let mut rest = format;
     while let Some(open) = rest.find('{') {

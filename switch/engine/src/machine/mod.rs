@@ -13,11 +13,13 @@ use crate::engine::{Drops, Options};
 use crate::meter::Meter;
 use crate::profile::{Bound, ProfileState};
 use crate::program::{Program, TableId};
+use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::state::{Register, State};
 use crate::trace::TraceEvent;
 
 pub use self::table::{Answer, EntryState, MissState, NONE, TableState};
+use self::trace::DropPort;
 
 /// Jumps backwards that one pass may make.
 pub const FUEL: u32 = 100_000;
@@ -73,6 +75,8 @@ pub struct Machine {
     pub options: Options,
     pub rng: Rng,
     pub trace: Option<Vec<TraceEvent>>,
+    /// Followed while the trace is on.
+    pub drop_port: DropPort,
     /// Nanoseconds.
     pub now: u64,
     /// Bytes parsed.
@@ -85,7 +89,18 @@ pub struct Machine {
     pub limit: usize,
     pub requests: Requests,
     pub fuel: u32,
+    /// Bytes in the making.
     pub scratch: Vec<u8>,
+    /// What every replica of a packet starts with.
+    pub values: Vec<u64>,
+    /// What an egress clone of a packet starts with.
+    pub leaving: Vec<u64>,
+    /// Passes still to be made.
+    pub queue: Queue,
+    /// A parser's transition key in the making.
+    pub key: Vec<u64>,
+    /// What [`crate::wide`] computes with.
+    pub wide: Vec<u64>,
 }
 
 impl Machine {
@@ -121,6 +136,7 @@ impl Machine {
             rng: Rng::new(options.seed),
             options,
             trace: None,
+            drop_port: DropPort::default(),
             now: 0,
             position: 0,
             packet_length: 0,
@@ -129,6 +145,11 @@ impl Machine {
             requests: Requests::default(),
             fuel: FUEL,
             scratch: Vec::new(),
+            values: Vec::new(),
+            leaving: Vec::new(),
+            queue: Queue::default(),
+            key: Vec::new(),
+            wide: vec![0; program.wide],
         }
     }
 

@@ -90,15 +90,30 @@ impl Machine {
         Some(select.default)
     }
 
-    fn select_slowly(&self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
+    fn select_slowly(&mut self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
         if select.parts.len() <= PARTS
             && let Some(to) = self.select_fields(select, s)
         {
             return Ok(to);
         }
-        let mut row = Vec::with_capacity(8);
+        let mut row = std::mem::take(&mut self.key);
+        row.clear();
+        let to = self.select_row(p, select, s, data, &mut row);
+        self.key = row;
+        to
+    }
+
+    /// Leaves the whole key in `row`, which is empty.
+    fn select_row(
+        &mut self,
+        p: &Program,
+        select: &Select,
+        s: &Slots,
+        data: &[u8],
+        row: &mut Vec<u64>,
+    ) -> Result<Pc, Stop> {
         for &part in &select.parts {
-            self.key_part(p, s, part, data, &mut row)?;
+            self.key_part(p, s, part, data, row)?;
         }
         for case in &select.cases {
             match case {
@@ -108,7 +123,7 @@ impl Machine {
                     }
                 }
                 Case::ValueSet { set, to } => {
-                    if self.in_value_set(usize::from(*set), &select.parts, &row) {
+                    if self.in_value_set(usize::from(*set), &select.parts, row) {
                         return Ok(*to);
                     }
                 }
@@ -117,13 +132,14 @@ impl Machine {
         Ok(select.default)
     }
 
-    fn in_value_set(&self, set: usize, parts: &[KeyPart], row: &[u64]) -> bool {
+    fn in_value_set(&mut self, set: usize, parts: &[KeyPart], row: &[u64]) -> bool {
         if self.value_sets[set].is_empty() {
             return false;
         }
         let total: u32 = parts.iter().map(|p| p.width()).sum();
-        let mut key = Vec::new();
-        let mut w = bits::BitWriter::new(&mut key);
+        let key = &mut self.scratch;
+        key.clear();
+        let mut w = bits::BitWriter::new(key);
         w.put(0, (8 - total % 8) % 8);
         let mut at = 0;
         for part in parts {

@@ -1,14 +1,54 @@
 //! What a traced run notes down.
 
 use super::Machine;
+use crate::bits::to_bytes;
 use crate::code::{Code, Note};
 use crate::control::{Entry, KeyField};
 use crate::layout::{FieldRef, Slots};
 use crate::program::{Program, TableInfo};
 use crate::trace::TraceEvent;
-use crate::wide;
+
+/// Since which action `egress_spec` has been the drop port in the pipeline at hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DropPort {
+    /// The action that began last.
+    running: Option<u32>,
+    /// `egress_spec` was the drop port when that action began.
+    chosen: bool,
+    /// The action since which it is.
+    since: Option<u32>,
+}
 
 impl Machine {
+    /// Ingress or egress begins.
+    pub fn note_start(&mut self, event: impl FnOnce() -> TraceEvent) {
+        if self.trace.is_some() {
+            self.drop_port = DropPort::default();
+            self.note(event);
+        }
+    }
+
+    /// `egress_spec` is the drop port at the end of this pipeline.
+    pub fn note_drop_port(&mut self, p: &Program, s: &Slots, pipeline: &str) {
+        if self.trace.is_none() {
+            return;
+        }
+        self.follow_drop_port(p, s, None);
+        let since = match self.drop_port.since {
+            Some(action) => format!("action {}", p.actions[action as usize].info.name),
+            None => "its start".to_owned(),
+        };
+        let port = self.options.drop_port;
+        self.note(|| TraceEvent::Drop(format!("drop port {port} at the end of {pipeline}, since {since}")));
+    }
+
+    /// Another action begins, or the pipeline ends: what has the last one made of `egress_spec`?
+    fn follow_drop_port(&mut self, p: &Program, s: &Slots, next: Option<u32>) {
+        let chosen = s[usize::from(p.standard.egress_spec.slot)] == u64::from(self.options.drop_port);
+        let DropPort { running, chosen: before, since } = self.drop_port;
+        self.drop_port = DropPort { running: next, chosen, since: if chosen && !before { running } else { since } };
+    }
+
     #[cold]
     pub fn run_note(&mut self, p: &Program, code: &Code, s: &Slots, index: usize) {
         let event = match &code.notes[index] {
@@ -18,8 +58,9 @@ impl Machine {
                 TraceEvent::Condition { condition: text.clone(), value: s[usize::from(*a)] != 0 }
             }
             Note::Action(id) => {
+                self.follow_drop_port(p, s, Some(*id));
                 let action = &p.actions[*id as usize];
-                let value = |f: &FieldRef| format!("0x{}", hex(&wide::to_bytes(s, *f)));
+                let value = |f: &FieldRef| format!("0x{}", hex(&to_bytes(s, *f)));
                 let params =
                     action.info.params.iter().zip(&action.params).map(|(i, f)| (i.name.clone(), value(f))).collect();
                 TraceEvent::Action { action: action.info.name.clone(), params }

@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::calc::Steps;
 use crate::code::{Case, Code, Element, Ext, HeaderAt, KeyPart, Op, Pc, Select};
-use crate::expr::{Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
 use crate::optimize::{Slots, effects};
 use crate::program::{ActionId, Program};
@@ -283,11 +282,7 @@ pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     };
     let header = |h: &u16| p.world.headers[usize::from(*h)].clone();
     match ext {
-        Ext::Wide { expr, d } => {
-            let mut all: Vec<Slot> = slots(d).collect();
-            read_by(p, expr, &mut all);
-            all
-        }
+        Ext::Wide(wide) => wide.fields().flat_map(slots).collect(),
         Ext::RowEq { d, a, b, n } => (0..*n).flat_map(|i| [a.wrapping_add(i), b.wrapping_add(i)]).chain([*d]).collect(),
         Ext::CopyVarbit { d, a } => slots(d).chain(slots(a)).collect(),
         Ext::LoadElement { element: e, field, d, .. } => {
@@ -317,28 +312,5 @@ pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
         Ext::Lookahead { d, .. } => slots(d).collect(),
         Ext::Log { args, .. } => args.iter().flat_map(|a| slots(&a.0)).collect(),
         Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } | Ext::NeedElement { .. } => Vec::new(),
-    }
-}
-
-fn read_by(p: &Program, e: &Expr, all: &mut Vec<Slot>) {
-    match e {
-        Expr::Field(f) | Expr::LastIndex(f) => all.extend(slots(f)),
-        Expr::StackIndexed(_, a, _) => read_by(p, a, all),
-        Expr::Const(_) | Expr::Bool(_) | Expr::StackLast(..) | Expr::UnionEq(..) | Expr::UnionValid(_) => {}
-        Expr::Bin(_, a, b) | Expr::Cmp(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
-            read_by(p, a, all);
-            read_by(p, b, all);
-        }
-        Expr::BitNot(a) | Expr::Not(a) | Expr::ToBool(a) => read_by(p, a, all),
-        Expr::Wrap(a, _) | Expr::SatSigned(a, _) | Expr::SatUnsigned(a, _) => read_by(p, a, all),
-        Expr::Select(c, a, b) => [c, a, b].iter().for_each(|e| read_by(p, e, all)),
-        Expr::HeaderEq(a, b) => {
-            for h in [a, b] {
-                match h {
-                    HeaderRef::Fixed(h) => all.extend(&p.world.headers[*h]),
-                    HeaderRef::Indexed(_, index) => read_by(p, index, all),
-                }
-            }
-        }
     }
 }

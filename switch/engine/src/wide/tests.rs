@@ -1,9 +1,11 @@
-//! The general evaluator against values worked out by hand.
+//! Expressions, compiled and as they are meant, against values worked out by hand and against each other.
 
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
+use proptest::prelude::*;
 
-use super::{eval, read, write};
-use crate::expr::{BinOp, CmpOp, Expr};
+use super::Wide;
+use super::exact::{eval, write};
+use crate::expr::{BinOp, CmpOp, Expr, random};
 use crate::layout::{FieldRef, Slots};
 
 /// Width and sign of all three fields, operator, operands, result. Comparisons give a bit, whatever the width.
@@ -220,6 +222,16 @@ fn number(text: &str) -> BigInt {
     BigInt::parse_bytes(text.as_bytes(), 16).unwrap_or_else(|| panic!("{text}"))
 }
 
+fn zeros() -> Box<Slots> {
+    vec![0; 65_536].into_boxed_slice().try_into().unwrap()
+}
+
+/// Runs a compiled assignment in scratch words that hold something else before.
+fn run(e: &Expr, d: FieldRef, slots: &mut Slots) {
+    let wide = Wide::new(e, d).unwrap();
+    wide.run(slots, &mut vec![0xabcd_ef01_2345_6789; wide.scratch]);
+}
+
 /// What a program's operator becomes, and whether it gives a truth.
 fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bool) {
     let (a, b) = (Box::new(a), Box::new(b));
@@ -261,25 +273,28 @@ fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bo
 #[test]
 fn operators_give_what_is_worked_out_by_hand() {
     for row @ (width, signed, op, a, b, result) in VALUES {
-        let mut slots: Box<Slots> = vec![0; 65_536].into_boxed_slice().try_into().unwrap();
+        let mut slots = zeros();
         let at = |slot| FieldRef { slot, width, signed, varbit: false };
         let (a_at, b_at, mut d) = (at(10), at(20), at(30));
         write(&mut slots, a_at, &number(a));
         write(&mut slots, b_at, &number(b));
-        assert_eq!(read(&slots, a_at), number(a), "{row:?}: a");
+        assert_eq!(a_at.exact(&slots), number(a), "{row:?}: a");
         // an amount to shift by may be more than the field holds
-        let fits = read(&slots, b_at) == number(b);
+        let fits = b_at.exact(&slots) == number(b);
         assert!(fits || ["<<", ">>"].contains(&op), "{row:?}: b");
         let b = if fits { Expr::Field(b_at) } else { Expr::Const(number(b)) };
         let (e, truth) = expression(op, Expr::Field(a_at), b, width, signed);
         if truth {
             d = FieldRef { width: 1, signed: false, ..d };
         }
-        let v = eval(&e, &slots, &[]);
-        write(&mut slots, d, &v);
-        assert_eq!(read(&slots, d), number(result), "{row:?}");
+        let mut meant = slots.clone();
+        let v = eval(&e, &slots);
+        write(&mut meant, d, &v);
+        assert_eq!(d.exact(&meant), number(result), "{row:?}");
         // nothing beside it is written
-        assert!(slots[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
+        assert!(meant[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
+        run(&e, d, &mut slots);
+        assert_eq!(slots, meant, "{row:?}");
     }
 }
 
@@ -287,8 +302,14 @@ fn operators_give_what_is_worked_out_by_hand() {
 #[test]
 fn casts_between_signed_and_unsigned() {
     let cast = |make: fn(Box<Expr>, u32) -> Expr, value: &str, width: u32| {
-        let slots: Box<Slots> = vec![0; 65_536].into_boxed_slice().try_into().unwrap();
-        eval(&make(Box::new(Expr::Const(number(value))), width), &slots, &[])
+        let mut slots = zeros();
+        let e = make(Box::new(Expr::Const(number(value))), width);
+        let v = eval(&e, &slots);
+        // all of it, and its sign
+        let d = FieldRef { slot: 30, width: width + 1, signed: true, varbit: false };
+        run(&e, d, &mut slots);
+        assert_eq!(d.exact(&slots), v, "{value} to {width}");
+        v
     };
     for (value, width, wrapped, signed, unsigned) in [
         ("1", 1, "-1", "0", "1"),
@@ -313,4 +334,121 @@ fn casts_between_signed_and_unsigned() {
         assert_eq!(cast(Expr::SatSigned, value, width), number(signed), "{value} clamped to int<{width}>");
         assert_eq!(cast(Expr::SatUnsigned, value, width), number(unsigned), "{value} clamped to bit<{width}>");
     }
+}
+
+/// Words of which carries and signs like to be forgotten.
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => Just(0), 2 => Just(u64::MAX), 1 => Just(1 << 63), 1 => 0u64..300, 3 => any::<u64>()]
+}
+
+fn number_of(words: Vec<u64>, negative: bool) -> BigInt {
+    let digits = words.into_iter().flat_map(|v| [v as u32, (v >> 32) as u32]).collect();
+    BigInt::new(if negative { Sign::Minus } else { Sign::Plus }, digits)
+}
+
+/// Fields of any width, sign and value.
+fn fields() -> impl Strategy<Value = Vec<(FieldRef, BigInt)>> {
+    let width = prop_oneof![1u32..=70, 120u32..=136, 1u32..=512];
+    let words = proptest::collection::vec(word(), 8);
+    proptest::collection::vec((width, any::<bool>(), words), 1..6).prop_map(|fields| {
+        let at = |(i, (width, signed, words)): (u16, _)| {
+            (FieldRef { slot: 100 + 10 * i, width, signed, varbit: false }, number_of(words, false))
+        };
+        (0..).zip(fields).map(at).collect()
+    })
+}
+
+/// An expression over the fields.
+fn expression_of(fields: &[(FieldRef, BigInt)]) -> impl Strategy<Value = Expr> + use<> {
+    let field = proptest::sample::select(fields.iter().map(|f| Expr::Field(f.0)).collect::<Vec<_>>());
+    let constant = prop_oneof![
+        (proptest::collection::vec(word(), 0..5), any::<bool>()).prop_map(|(w, negative)| number_of(w, negative)),
+        (1u32..=300, -1i32..=1).prop_map(|(n, less)| (BigInt::from(1) << n) + less),
+        (1u32..=300).prop_map(|n| -(BigInt::from(1) << n)),
+    ];
+    let leaf = prop_oneof![3 => field.clone(), 2 => constant.prop_map(Expr::Const)];
+    let small = |e: Expr| Expr::Bin(BinOp::And, Box::new(e), Box::new(Expr::Const(0x1ff.into())));
+    let amount = prop_oneof![
+        8 => (0u32..600).prop_map(|k| Expr::Const(k.into())),
+        8 => field.clone().prop_map(small),
+        // any at all: negative ones, and larger than any value
+        1 => field,
+        1 => any::<i64>().prop_map(|k| Expr::Const(k.into())),
+    ];
+    random::expr(leaf, amount, 512)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5000, max_global_rejects: 5000, ..ProptestConfig::default() })]
+    #[test]
+    fn compiled_expressions_are_exact(
+        (fields, e) in fields().prop_flat_map(|fields| {
+            let e = expression_of(&fields);
+            (Just(fields), e)
+        }),
+        width in prop_oneof![1u32..=512, Just(64), Just(128), Just(4000)],
+        signed: bool,
+    ) {
+        let d = FieldRef { slot: 30, width, signed, varbit: false };
+        // sums and products of what was shifted by the most
+        let wide = Wide::new(&e, d);
+        prop_assume!(wide.is_ok());
+        let mut slots = zeros();
+        for (f, value) in &fields {
+            write(&mut slots, *f, value);
+        }
+        let mut meant = slots.clone();
+        let v = eval(&e, &slots);
+        write(&mut meant, d, &v);
+        run(&e, d, &mut slots);
+        prop_assert!(slots == meant, "{:x} instead of {:x}", d.exact(&slots), d.exact(&meant));
+    }
+}
+
+/// Bounds are reached: the least and the greatest values of fields around whole words, results to the last bit.
+#[test]
+fn extremes_fit_their_rows() {
+    use BinOp::{Add, And, Div, Mod, Mul, Or, Sub, Xor};
+    let extremes = |f: FieldRef| match (BigInt::from(1) << (f.width - u32::from(f.signed)), f.signed) {
+        (top, true) => [-&top, top - 1],
+        (top, false) => [BigInt::ZERO, top - 1],
+    };
+    let at = |slot, width, signed| FieldRef { slot, width, signed, varbit: false };
+    let widths = [1, 2, 31, 32, 33, 34, 63, 64, 65, 66, 127, 128, 129];
+    let kinds = widths.into_iter().flat_map(|w| [(w, false), (w, true)]);
+    let d = at(30, 300, true);
+    let mut slots = zeros();
+    for ((w, s), (v, t)) in kinds.clone().flat_map(|a| kinds.clone().map(move |b| (a, b))) {
+        let (a, b) = (at(10, w, s), at(20, v, t));
+        let field = |f| Box::new(Expr::Field(f));
+        let binary = [Add, Sub, Mul, Div, Mod, And, Or, Xor].map(|op| Expr::Bin(op, field(a), field(b)));
+        let expressions = binary.into_iter().flat_map(|e| [Expr::BitNot(Box::new(e.clone())), e]);
+        for e in expressions {
+            let wide = Wide::new(&e, d).unwrap();
+            let mut scratch = vec![0; wide.scratch];
+            for (x, y) in extremes(a).into_iter().flat_map(|x| extremes(b).map(|y| (x.clone(), y))) {
+                write(&mut slots, a, &x);
+                write(&mut slots, b, &y);
+                wide.run(&mut slots, &mut scratch);
+                assert_eq!(d.exact(&slots), eval(&e, &slots), "{e:?} of {x} and {y}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_may_become_too_wide_is_refused() {
+    let field = |slot, width| Expr::Field(FieldRef { slot, width, signed: false, varbit: false });
+    let shifted = |by| Expr::Bin(BinOp::Shl, Box::new(field(10, 512)), Box::new(field(20, by)));
+    let product = |a, b| Expr::Bin(BinOp::Mul, Box::new(a), Box::new(b));
+    let positive = |e| Expr::Cmp(CmpOp::Gt, Box::new(e), Box::new(Expr::Const(BigInt::ZERO)));
+    let d = FieldRef { slot: 30, width: 8, signed: false, varbit: false };
+    let two = || product(shifted(64), shifted(64));
+    assert!(Wide::new(&positive(two()), d).is_ok());
+    let four = || product(two(), two());
+    assert!(Wide::new(&positive(four()), d).is_err());
+    // only the low bits matter: few words do
+    assert!(Wide::new(&four(), d).unwrap().scratch < 10);
+    // an amount of eight bits shifts by 255 at most
+    assert!(Wide::new(&positive(product(shifted(8), shifted(8))), d).unwrap().scratch < 200);
 }

@@ -1,7 +1,7 @@
 //! Registers, counters, meters, hashes, random numbers, digests, checksums, value sets and parser errors.
 
 use crate::common::{SECOND, Switch};
-use sluice_engine::{ControlError, CounterData, DigestConfig, MeterConfig};
+use sluice_engine::{ControlError, CounterData, DigestConfig, Engine, MeterConfig, Options, TraceEvent};
 
 /// A request of `arrays.p4` with its options.
 fn request(what: u8, index: u32, options: &[u8]) -> Vec<u8> {
@@ -188,6 +188,24 @@ fn a_failed_assertion_drops_the_packet() {
     assert_eq!(s.send(0, 1, &request(10, 2, &[])).len(), 1);
     assert!(s.send(0, 1, &request(10, 3, &[])).is_empty());
     assert_eq!(s.engine.drops().assertions, 1);
+}
+
+#[test]
+fn the_trace_names_digest_messages_and_assertions_that_are_lost() {
+    let program = Switch::new("arrays").program;
+    let engine = Engine::new(program.clone(), Options { max_digests: 1, ..Options::default() });
+    let mut s = Switch { program, engine };
+    let d = s.program.digest("learnt_t").unwrap();
+    s.engine.digest_configure(d, Some(DigestConfig { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 0 }));
+    s.engine.set_trace(true);
+    let mut reasons = |what, index| -> Vec<String> {
+        s.send(0, 1, &request(what, index, &[]));
+        let reason = |event| if let TraceEvent::Drop(reason) = event { Some(reason) } else { None };
+        s.engine.take_trace().into_iter().filter_map(reason).collect()
+    };
+    assert_eq!(reasons(9, 1), [""; 0]);
+    assert_eq!(reasons(9, 2), ["digest message: 1 wait already"]);
+    assert_eq!(reasons(10, 3), ["assert or assume failed"]);
 }
 
 #[test]

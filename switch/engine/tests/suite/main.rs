@@ -1,5 +1,6 @@
 //! The engine as its users meet it: programs in, packets in and out.
 
+mod allocations;
 mod arrays;
 mod common;
 mod deparser;
@@ -17,3 +18,4 @@ mod statements;
 mod tables;
 mod unions;
 mod variants;
+mod wide;

@@ -11,8 +11,8 @@ use sluice_engine::{
     MeterConfig, OneShotMember, Options, Program, RegisterId, Replica, TableId,
 };
 
-const PROGRAMS: [&str; 10] =
-    ["tables", "selector", "arrays", "paths", "stacks", "keys", "deparser", "parser", "unions", "statements"];
+const PROGRAMS: [&str; 11] =
+    ["tables", "selector", "arrays", "paths", "stacks", "keys", "deparser", "parser", "unions", "statements", "wide"];
 
 fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)
@@ -23,15 +23,15 @@ fn rounds(usual: usize) -> usize {
     std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-fn sluice() -> Vec<u8> {
+pub fn sluice() -> Vec<u8> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../p4src/build/sluice.json");
     std::fs::read(path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 /// The same program twice: compiled, interpreted.
-struct Both {
+pub struct Both {
     program: Arc<Program>,
-    engines: [Engine; 2],
+    pub engines: [Engine; 2],
     registers: usize,
     counters: usize,
 }
@@ -50,7 +50,7 @@ fn value(rng: &mut TestRng, width: u32) -> Vec<u8> {
 }
 
 impl Both {
-    fn new(text: &[u8]) -> Option<Both> {
+    pub fn new(text: &[u8]) -> Option<Both> {
         let tree: Value = serde_json::from_slice(text).ok()?;
         let count = |list: &str| tree[list].as_array().map_or(0, Vec::len);
         let direct = |c: &Value| c["is_direct"] == Value::Bool(true);
@@ -85,7 +85,7 @@ impl Both {
     }
 
     /// sluice as a router among the addresses of [`frame`]: 1 and 2 are services, 3 to 6 their servers.
-    fn route(&mut self) {
+    pub fn route(&mut self) {
         let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
         let address = |i: u8| [10, 0, 0, i];
         for port in 0..14u8 {
@@ -117,7 +117,7 @@ impl Both {
     }
 
     /// Entries in every table, sessions, groups, meters.
-    fn configure(&mut self, rng: &mut TestRng) {
+    pub fn configure(&mut self, rng: &mut TestRng) {
         let tables: Vec<_> = self.program.tables().map(|(id, info)| (id, info.clone())).collect();
         for (id, info) in tables {
             for _ in 0..rng.random_range(0..6) {
@@ -217,7 +217,7 @@ fn the_tests_programs_do_the_same_compiled_and_interpreted() {
             }
             both.configure(&mut rng);
             for now in 0..200 {
-                let frame: Vec<u8> = (0..rng.random_range(0..80)).map(|_| rng.random_range(0..14)).collect();
+                let frame: Vec<u8> = (0..rng.random_range(0..140)).map(|_| rng.random_range(0..14)).collect();
                 both.send(now * 300_000, rng.random_range(0..8), &frame);
             }
             both.compare();
@@ -238,7 +238,7 @@ fn mutated_programs_do_the_same_compiled_and_interpreted() {
             let Some(mut both) = Both::new(&serde_json::to_vec(&program).unwrap()) else { continue };
             both.configure(&mut rng);
             for now in 0..30 {
-                let frame: Vec<u8> = (0..rng.random_range(0..80)).map(|_| rng.random_range(0..14)).collect();
+                let frame: Vec<u8> = (0..rng.random_range(0..140)).map(|_| rng.random_range(0..14)).collect();
                 both.send(now * 300_000, rng.random_range(0..8), &frame);
             }
             both.compare();
@@ -269,7 +269,7 @@ fn a_length_can_come_straight_from_a_header() {
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// An Ethernet frame with TCP, UDP or ICMP over IPv4 between few addresses, sometimes with options or a bad checksum.
-fn frame(rng: &mut TestRng) -> Vec<u8> {
+pub fn frame(rng: &mut TestRng) -> Vec<u8> {
     let mut f = [&ROUTER[..], &[2, 0, 0, 0, 1, 1]].concat();
     if rng.random_range(0..10) == 0 {
         f.extend([0x81, 0, 0, rng.random_range(0..4)]);

@@ -1,7 +1,7 @@
 //! What happens to a packet after ingress and after egress.
 
 use crate::common::Switch;
-use sluice_engine::{CloneSession, ControlError, Replica};
+use sluice_engine::{CloneSession, ControlError, Replica, TraceEvent};
 
 /// The trail that a packet of `paths.p4` leaves.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -103,6 +103,25 @@ fn resubmission_and_recirculation() {
     assert_eq!(send(&mut s, 7), [Trail { passes: 3, kept: 2, ..PLAIN }]);
     assert_eq!(send(&mut s, 6), [], "a packet that is always resubmitted ends");
     assert_eq!(s.engine.drops().too_many_passes, 1);
+}
+
+#[test]
+fn the_trace_names_the_reason_of_every_loss() {
+    let mut s = Switch::new("paths");
+    s.engine.set_trace(true);
+    let mut reasons = |what| -> Vec<String> {
+        send(&mut s, what);
+        let reason = |event| if let TraceEvent::Drop(reason) = event { Some(reason) } else { None };
+        s.engine.take_trace().into_iter().filter_map(reason).collect()
+    };
+    assert_eq!(reasons(0), [""; 0]);
+    assert_eq!(reasons(1), ["multicast group 5 has no replicas"]);
+    assert_eq!(reasons(2), ["clone session 3 does not exist"]);
+    // the names that p4c gives to statements outside of actions: file and line
+    assert_eq!(reasons(4), ["drop port 511 at the end of ingress, since action paths48"]);
+    assert_eq!(reasons(5), ["drop port 511 at the end of ingress, since action paths50"]);
+    assert_eq!(reasons(11), ["drop port 511 at the end of egress, since action paths76"]);
+    assert_eq!(reasons(6), ["more than 64 further passes"]);
 }
 
 #[test]

@@ -66,26 +66,30 @@ fn refusals_name_the_place_and_the_reason() {
     let tables = tables["pipelines"][0]["tables"].as_array().unwrap();
     let exact = tables.iter().position(|t| t["name"] == "I.exact_t").unwrap();
     let match_type = format!("/pipelines/0/tables/{exact}/key/0/match_type");
-    let fuzzy = format!("{match_type}: the match kind 'fuzzy' is not supported [tables.p4(");
+    let fuzzy =
+        format!("{match_type} (table 'I.exact_t'): the match kind 'fuzzy' is not supported; this is not of v1model: ");
     let cases = [
         (
             refusal("tables", "/__meta__/version", json!([3, 0])),
-            "/__meta__/version: format 3.0; 2.0 to 2.24 are supported",
+            "/__meta__/version: the format is 3.0; compile the program with a p4c that writes 2.0 to 2.24",
         ),
         (
             refusal("arrays", "/calculations/0/algo", json!("random")),
-            "/calculations/0/algo: the algorithm 'random' is not supported; crc16, crc32, csum16, xor16, identity and the custom CRCs are",
+            "/calculations/0/algo (calculation 'calc'): the algorithm 'random' is not supported; use crc16, crc32, csum16, xor16, identity or a custom CRC",
         ),
         (refusal("tables", &match_type, json!("fuzzy")), fuzzy.as_str()),
         (
             refusal("tables", "/pipelines/0/init_table", json!("nowhere")),
-            "/pipelines/0/init_table: no table, condition or action call 'nowhere' in this pipeline",
+            "/pipelines/0/init_table (pipeline 'ingress'): there is no table, condition or action call 'nowhere' in this pipeline; p4c-bm2-ss does not write this: compile the program again",
         ),
-        (refusal("tables", "/parsers", json!([])), "/: there is no parser named 'parser'"),
-        (refusal("tables", "/headers/0/header_type", json!("none")), "/headers/0: no header type 'none'"),
+        (refusal("tables", "/parsers", json!([])), "/parsers: there is no parser 'parser'; p4c"),
+        (
+            refusal("tables", "/headers/0/header_type", json!("none")),
+            "/headers/0/header_type (header 'scalars'): there is no header type 'none'",
+        ),
         (
             refusal("tables", "/extern_instances", json!([{}])),
-            "/extern_instances/0: extern instances are not supported",
+            "/extern_instances/0: extern instances are not supported; compile without --emit-externs",
         ),
     ];
     for (got, expected) in cases {
@@ -101,8 +105,10 @@ fn an_unknown_primitive_is_refused_with_its_source() {
     let actions = program["actions"].as_array().unwrap();
     let action = actions.iter().position(|a| a["primitives"][0]["op"] == "truncate").unwrap();
     let got = refusal("paths", &format!("/actions/{action}/primitives/0/op"), json!("teleport"));
-    let expected = format!("/actions/{action}/primitives/0/op: the primitive 'teleport' is not supported [paths.p4(");
-    assert!(got.starts_with(&expected) && got.contains("truncate(12)"), "{got}");
+    let expected = format!("/actions/{action}/primitives/0/op (action 'paths");
+    let (reason, source) = ("the primitive 'teleport' is not supported; this is not of v1model: ", " [paths.p4(");
+    let whole = got.contains(reason) && got.contains(source) && got.contains("truncate(12)");
+    assert!(got.starts_with(&expected) && whole, "{got}");
 }
 
 /// The engine moves between threads, a program is shared by them.

@@ -159,7 +159,10 @@ fn a_profile_holds_no_more_than_its_limit() {
     };
     insert(&mut s, 1, &[(1, 2), (2, 2)]).unwrap();
     let full = insert(&mut s, 2, &[(1, 3)]).unwrap_err();
-    assert_eq!(full.to_string(), "resource exhausted: action profile 'I.members' holds 6 weights together");
+    assert_eq!(
+        full.to_string(),
+        "resource exhausted: the action profile holds 6 weights together; make room, or declare a larger size"
+    );
     insert(&mut s, 2, &[(1, 2)]).unwrap();
     let larger = with(&s, 1, &[(1, 5)]);
     assert!(matches!(s.engine.table_modify(0, t, &larger), Err(ControlError::ResourceExhausted(_))));

@@ -98,19 +98,19 @@ fn wrong_requests_change_nothing_and_say_why() {
     };
     assert_eq!(
         insert(&mut s, vec![exact(256), exact(0)], "counted", &[1]),
-        "invalid argument: key field 'hdr.key.exact': the value needs 9 bits, 8 are there"
+        "invalid argument: key field 'hdr.key.exact': the value needs 9 bits, 8 are there; give one that fits"
     );
     assert_eq!(
         insert(&mut s, vec![exact(1)], "counted", &[1]),
-        "invalid argument: the key of table 'I.exact_t' has 2 fields, 1 are given"
+        "invalid argument: the key of table I.exact_t has 2 fields, 1 are given; give one of each"
     );
     assert_eq!(
         insert(&mut s, vec![exact(1), exact(0)], "counted", &[65_536]),
-        "invalid argument: parameter 'value' of action 'I.counted': the value needs 17 bits, 16 are there"
+        "invalid argument: parameter 'value' of action 'I.counted': the value needs 17 bits, 16 are there; give one that fits"
     );
     assert_eq!(
         insert(&mut s, vec![lpm(1, 1), exact(0)], "counted", &[1]),
-        "invalid argument: key field 'hdr.key.exact' is matched as exact"
+        "invalid argument: key field 'hdr.key.exact': the match is of another kind; give exact"
     );
     let foreign = s.call(s.table("lpm_t"), "answer", &[1]);
     let e = crate::common::entry(vec![exact(1), exact(0)], 0, EntryAction::Call(foreign));

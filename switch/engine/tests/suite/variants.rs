@@ -7,12 +7,13 @@ use proptest::test_runner::TestRng;
 #[test]
 fn a_trace_changes_nothing() {
     let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
-    for name in ["tables", "selector", "arrays", "paths", "keys", "deparser", "parser", "unions", "statements"] {
+    for name in ["tables", "selector", "arrays", "paths", "keys", "deparser", "parser", "unions", "statements", "wide"]
+    {
         let (mut plain, mut traced) = (Switch::new(name), Switch::new(name));
         traced.engine.set_trace(true);
         let mut emitted = 0;
         for i in 0..3_000u64 {
-            let mut frame: Vec<u8> = (0..rng.random_range(0..120)).map(|_| rng.random()).collect();
+            let mut frame: Vec<u8> = (0..rng.random_range(0..140)).map(|_| rng.random()).collect();
             // small numbers take more of the program's ways
             frame.iter_mut().for_each(|b| {
                 if rng.random_range(0..3) > 0 {

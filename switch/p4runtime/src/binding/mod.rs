@@ -24,7 +24,9 @@ pub use packet_headers::{PacketField, PacketHeader};
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BindError {
     /// P4Info has an object that the program lacks.
-    #[error("P4Info has {kind} {name}, the program's JSON has not: they are not from the same compilation")]
+    #[error(
+        "P4Info has {kind} {name}, the program's JSON has not: they are not from the same compilation; give what one run of p4c wrote"
+    )]
     Missing {
         /// What kind of object.
         kind: &'static str,
@@ -32,7 +34,9 @@ pub enum BindError {
         name: String,
     },
     /// Both have it, but not alike.
-    #[error("{place}: P4Info says {p4info}, the program's JSON says {json}: they are not from the same compilation")]
+    #[error(
+        "{place}: P4Info says {p4info}, the program's JSON says {json}: they are not from the same compilation; give what one run of p4c wrote"
+    )]
     Different {
         /// The object.
         place: String,
@@ -42,10 +46,10 @@ pub enum BindError {
         json: String,
     },
     /// P4Info contradicts itself.
-    #[error("P4Info: {0}")]
+    #[error("P4Info: {0}; p4c does not write this: compile the program again")]
     Malformed(String),
     /// Correct, but not offered by this switch.
-    #[error("P4Info: {0} is not supported by this switch")]
+    #[error("P4Info: {0} is not supported by this switch; change it in the program and compile that again")]
     Unsupported(String),
 }
 

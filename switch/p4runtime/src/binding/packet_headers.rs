@@ -112,14 +112,17 @@ impl PacketHeader {
         if let Some(unknown) =
             metadata.iter().find(|given| self.fields.iter().all(|field| field.id != given.metadata_id))
         {
-            return Err(Fault::invalid(format!("packet_out has no metadata field {}", unknown.metadata_id)));
+            return Err(Fault::invalid(format!(
+                "packet_out has no metadata field {}; give those that P4Info has",
+                unknown.metadata_id
+            )));
         }
         let mut writer = BitWriter::default();
         for field in &self.fields {
             let mut given = metadata.iter().filter(|given| given.metadata_id == field.id);
             let place = format!("packet_out field {} ({})", field.id, field.name);
             let (Some(value), None) = (given.next(), given.next()) else {
-                return Err(Fault::invalid(format!("{place} must be given exactly once")));
+                return Err(Fault::invalid(format!("{place} is missing or given twice; give it once")));
             };
             let value = translation::decode(field.sdn.as_ref(), &value.value, field.width)
                 .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?;
@@ -169,8 +172,11 @@ mod tests {
     #[test]
     fn every_field_must_be_there_once_and_fit() {
         for (given, text) in [
-            (metadata(&[(1, &[1]), (2, &[1])]), "packet_out field 3 (pad) must be given exactly once"),
-            (metadata(&[(1, &[1]), (1, &[1]), (2, &[1]), (3, &[0])]), "field 1 (port) must be given exactly once"),
+            (metadata(&[(1, &[1]), (2, &[1])]), "packet_out field 3 (pad) is missing or given twice; give it once"),
+            (
+                metadata(&[(1, &[1]), (1, &[1]), (2, &[1]), (3, &[0])]),
+                "field 1 (port) is missing or given twice; give it once",
+            ),
             (metadata(&[(1, &[2, 0]), (2, &[1]), (3, &[0])]), "packet_out field 1 (port): the value 0x0200 needs 10"),
             (metadata(&[(1, &[1]), (2, &[1]), (3, &[0]), (9, &[0])]), "packet_out has no metadata field 9"),
         ] {

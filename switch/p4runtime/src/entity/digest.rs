@@ -4,7 +4,7 @@ use sluice_engine::DigestConfig;
 
 use super::{Operation, Source, Target, amount, unknown};
 use crate::binding::DigestBinding;
-use crate::fault::{Fault, Outcome};
+use crate::fault::Outcome;
 use crate::proto::p4::v1 as p4;
 
 /// Starts, changes or stops the reporting of a digest.
@@ -16,17 +16,19 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::DigestEn
     let config = match operation {
         Operation::Delete => None,
         Operation::Insert | Operation::Modify => {
-            let config = entry.config.unwrap_or_default();
-            Some(DigestConfig {
-                max_timeout_ns: amount(config.max_timeout_ns, "max_timeout_ns")?,
-                max_list_size: u32::try_from(config.max_list_size)
-                    .map_err(|_| Fault::invalid(format!("{place}: max_list_size is negative")))?,
-                ack_timeout_ns: amount(config.ack_timeout_ns, "ack_timeout_ns")?,
-            })
+            Some(decode_config(entry.config.unwrap_or_default()).map_err(|fault| fault.within(&place))?)
         }
     };
     target.engine.digest_configure(digest.engine, config);
     Ok(())
+}
+
+fn decode_config(config: p4::digest_entry::Config) -> Outcome<DigestConfig> {
+    Ok(DigestConfig {
+        max_timeout_ns: amount(config.max_timeout_ns, "max_timeout_ns")?,
+        max_list_size: amount(config.max_list_size, "max_list_size")?,
+        ack_timeout_ns: amount(config.ack_timeout_ns, "ack_timeout_ns")?,
+    })
 }
 
 /// Reads the configuration of one digest or of all that are enabled.

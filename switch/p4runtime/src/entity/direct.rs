@@ -4,7 +4,7 @@ use sluice_engine::{CounterData, KeyField, MeterView, Of};
 
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
-use super::table::{encode_key_and_attributes, find_table, locate, place, select};
+use super::table::{encode_key_and_attributes, find_table, lacks, locate, place, select};
 use super::{Look, Operation, Target};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
@@ -18,11 +18,12 @@ struct Owner<'b> {
 
 impl<'b> Owner<'b> {
     fn find(binding: &'b Binding, entry: Option<&p4::TableEntry>) -> Outcome<Self> {
-        let entry = entry.ok_or_else(|| Fault::invalid("the table entry is missing"))?;
+        let entry =
+            entry.ok_or_else(|| Fault::invalid("the table entry is missing; give the one that this belongs to"))?;
         if entry.is_default_action {
             let table = find_table(binding, entry.table_id)?;
             if !entry.r#match.is_empty() || entry.priority != 0 {
-                let fault = Fault::invalid("the default action has neither match fields nor priority");
+                let fault = Fault::invalid("the default action has neither match fields nor priority; leave them out");
                 return Err(fault.within(&place(table)));
             }
             return Ok(Self { table, key: None });
@@ -42,7 +43,7 @@ pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
     let within = |fault: Fault| fault.within(&place(owner.table));
     if owner.table.counter.is_none() {
-        return Err(Fault::invalid(format!("{} has no direct counter", place(owner.table))));
+        return Err(lacks(owner.table, "direct counter"));
     }
     let result = match (entry.data.as_ref().map(decode_data).transpose().map_err(within)?, &owner.key) {
         (Some(data), _) => target.engine.direct_counter_write(owner.table.engine, owner.of(), data),
@@ -58,7 +59,7 @@ pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::Di
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
     let (table, within) = (owner.table.engine, |fault: Fault| fault.within(&place(owner.table)));
     if owner.table.meter.is_none() {
-        return Err(Fault::invalid(format!("{} has no direct meter", place(owner.table))));
+        return Err(lacks(owner.table, "direct meter"));
     }
     let clear = clears_counts(entry.counter_data.as_ref()).map_err(within)?;
     let config = entry.config.as_ref().map(decode_config).transpose().map_err(within)?;
@@ -90,7 +91,7 @@ fn find(
         id => {
             let table = find_table(look.binding(), id)?;
             if !has_resource(table) {
-                return Err(Fault::invalid(format!("{} has no {what}", place(table))));
+                return Err(lacks(table, what));
             }
             vec![table]
         }
@@ -109,7 +110,10 @@ fn find(
         });
         selected.map_err(|fault| fault.within(&place(table)))?;
         if found.is_empty() && !pattern.r#match.is_empty() {
-            return Err(Fault::not_found(format!("{} has no such entry", place(table))));
+            return Err(Fault::not_found(format!(
+                "{} has no entry with this key; insert it, or read the table for its keys",
+                place(table)
+            )));
         }
     }
     Ok(found)

@@ -14,7 +14,7 @@ use crate::proto::p4::v1 as p4;
 /// `INVALID_ARGUMENT` for negative amounts, for a committed rate above the peak rate and for an excess burst.
 pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
     if config.eburst != 0 {
-        return Err(Fault::invalid("eburst is for single-rate meters; v1model's meters have two rates"));
+        return Err(Fault::invalid("eburst is for single-rate meters, v1model's have two rates; leave it 0"));
     }
     let config = MeterConfig {
         cir: amount(config.cir, "cir")?,
@@ -23,7 +23,10 @@ pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
         pburst: amount(config.pburst, "pburst")?,
     };
     if config.cir > config.pir {
-        return Err(Fault::invalid(format!("cir ({}) is above pir ({})", config.cir, config.pir)));
+        return Err(Fault::invalid(format!(
+            "cir ({}) is above pir ({}); give a cir of at most pir",
+            config.cir, config.pir
+        )));
     }
     Ok(config)
 }
@@ -50,7 +53,7 @@ pub fn clears_counts(counts: Option<&p4::MeterCounterData>) -> Outcome<bool> {
     if [green, yellow, red].into_iter().all(zero) {
         return Ok(true);
     }
-    Err(Fault::invalid("a meter's counts by colour can be set to 0 only"))
+    Err(Fault::invalid("a meter's counts by colour can only be cleared; give 0"))
 }
 
 /// Counts by colour for the wire.

@@ -119,9 +119,7 @@ impl Operation {
     pub fn must_modify(self, what: &str) -> Outcome {
         match self {
             Self::Modify => Ok(()),
-            Self::Insert | Self::Delete => {
-                Err(Fault::invalid(format!("{what} is always there and can only be modified")))
-            }
+            Self::Insert | Self::Delete => Err(Fault::invalid(format!("{what} is always there; MODIFY it"))),
         }
     }
 
@@ -133,7 +131,7 @@ impl Operation {
         match (self, present) {
             (Self::Insert, true) => Err(Fault::exists("is there already; MODIFY it, or DELETE it first")),
             (Self::Modify, false) => Err(Fault::not_found("is not there; INSERT it first")),
-            (Self::Delete, false) => Err(Fault::not_found("is not there, so that it cannot be deleted")),
+            (Self::Delete, false) => Err(Fault::not_found("is not there; read those that are")),
             _ => Ok(()),
         }
     }
@@ -145,11 +143,12 @@ impl Operation {
 /// `INVALID_ARGUMENT` for a negative index, `OUT_OF_RANGE` for one beyond the end.
 pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<Option<u64>> {
     let Some(p4::Index { index }) = index else { return Ok(None) };
-    let found = u64::try_from(*index).map_err(|_| Fault::invalid(format!("{place}: the index {index} is negative")))?;
+    let last = size.max(1) - 1;
+    let found = u64::try_from(*index)
+        .map_err(|_| Fault::invalid(format!("{place}: the index {index} is negative; give 0 to {last}")))?;
     if found >= size {
         return Err(Fault::out_of_range(format!(
-            "{place}: the index {found} is beyond the last cell, {}",
-            size.max(1) - 1
+            "{place}: the index {found} is beyond the last cell; give 0 to {last}"
         )));
     }
     Ok(Some(found))
@@ -158,17 +157,17 @@ pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<
 /// The refusal of an id that P4Info does not have.
 pub fn unknown(what: &str, id: u32) -> Fault {
     if id == 0 {
-        return Fault::invalid(format!("the {what} id is missing"));
+        return Fault::invalid(format!("the {what} id is missing; give one that P4Info has"));
     }
-    Fault::invalid(format!("there is no {what} with id {id:#x}"))
+    Fault::invalid(format!("there is no {what} with id {id:#x}; give one that P4Info has"))
 }
 
 /// An amount, which the wire allows to be negative.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.
-pub fn amount(value: i64, what: &str) -> Outcome<u64> {
-    u64::try_from(value).map_err(|_| Fault::invalid(format!("{what} is negative")))
+pub fn amount<T>(value: impl TryInto<T>, what: &str) -> Outcome<T> {
+    value.try_into().map_err(|_| Fault::invalid(format!("{what} is negative; give 0 or more")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Members and groups of action profiles.
 
+use std::collections::HashSet;
+
 use sluice_engine::{Group, GroupMember, Member};
 
-use super::{Operation, Source, Target, unknown};
+use super::{Operation, Source, Target, amount, unknown};
 use crate::actions::{self, Role};
 use crate::binding::{Binding, ProfileBinding};
 use crate::fault::{Fault, Outcome};
@@ -28,13 +30,13 @@ pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::
     let place = place(profile, "member", member.member_id);
     let within = |fault: Fault| fault.within(&place);
     if member.member_id == 0 {
-        return Err(within(Fault::invalid("ids begin at 1")));
+        return Err(within(Fault::invalid("ids begin at 1; give 1 or more")));
     }
     operation.check_presence(target.engine.member(profile.engine, member.member_id).is_some()).map_err(within)?;
     if operation == Operation::Delete {
         return target.engine.member_delete(profile.engine, member.member_id).map_err(|error| within(error.into()));
     }
-    let action = member.action.as_ref().ok_or_else(|| within(Fault::invalid("the action is missing")))?;
+    let action = member.action.as_ref().ok_or_else(|| within(Fault::invalid("the action is missing; give one")))?;
     let call = actions::decode_action(target.binding, &profile.actions, action, Role::Entry).map_err(within)?;
     let member = Member { id: member.member_id, call };
     let result = match operation {
@@ -50,10 +52,10 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
     let place = place(profile, "group", group.group_id);
     let within = |fault: Fault| fault.within(&place);
     if !profile.with_selector {
-        return Err(within(Fault::invalid("the profile has no selector, hence no groups")));
+        return Err(within(Fault::invalid("the action profile has no selector, hence no groups; use its members")));
     }
     if group.group_id == 0 {
-        return Err(within(Fault::invalid("ids begin at 1")));
+        return Err(within(Fault::invalid("ids begin at 1; give 1 or more")));
     }
     operation.check_presence(target.engine.group(profile.engine, group.group_id).is_some()).map_err(within)?;
     if operation == Operation::Delete {
@@ -77,14 +79,15 @@ pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Ac
 }
 
 fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfileGroup) -> Outcome<Group> {
-    let max_size = u32::try_from(group.max_size).map_err(|_| Fault::invalid("max_size is negative"))?;
+    let max_size: u32 = amount(group.max_size, "max_size")?;
     let limit = profile.max_group_size;
     if limit > 0 && !(1..=limit).contains(&max_size) {
-        return Err(Fault::invalid(format!("max_size has to be between 1 and {limit}, not {max_size}")));
+        return Err(Fault::invalid(format!("max_size is {max_size}; give 1 to {limit}")));
     }
     let mut members: Vec<GroupMember> = Vec::with_capacity(group.members.len());
+    let mut seen = HashSet::with_capacity(group.members.len());
     for member in &group.members {
-        if members.iter().any(|earlier| earlier.member == member.member_id) {
+        if !seen.insert(member.member_id) {
             return Err(Fault::invalid(format!("member {} is there twice; use its weight", member.member_id)));
         }
         members.push(GroupMember {

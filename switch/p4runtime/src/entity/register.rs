@@ -13,7 +13,8 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::Register
     let place = format!("register {}", register.name);
     operation.must_modify(&place)?;
     let index = cell_index(entry.index.as_ref(), register.size, &place)?;
-    let data = entry.data.as_ref().ok_or_else(|| Fault::invalid(format!("{place}: data is missing")))?;
+    let data =
+        entry.data.as_ref().ok_or_else(|| Fault::invalid(format!("{place}: data is missing; give the value")))?;
     let value = register.data.decode_cell(data).map_err(|fault| fault.within(&place))?;
     match index {
         Some(cell) => target.engine.register_write(register.engine, cell, &value)?,

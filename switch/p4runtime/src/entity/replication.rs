@@ -3,11 +3,11 @@
 //! A replica with backups goes to the first of its ports that is up; with none of them up, to its own, where it is lost.
 //! The engine knows that port only: it is told anew when a port goes down or comes up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use sluice_engine::{CloneSession, ControlError, Engine, Replica};
 
-use super::{Operation, ReplicationEntries, Source, Target};
+use super::{Operation, ReplicationEntries, Source, Target, amount};
 use crate::fault::{Fault, Outcome};
 use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
@@ -19,7 +19,9 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::PacketRe
     match &entry.r#type {
         Some(Type::MulticastGroupEntry(group)) => write_group(target, operation, group),
         Some(Type::CloneSessionEntry(session)) => write_session(target, operation, session),
-        None => Err(Fault::invalid("the replication entry is neither a multicast group nor a clone session")),
+        None => Err(Fault::invalid(
+            "the replication entry is neither a multicast group nor a clone session; give one of them",
+        )),
     }
 }
 
@@ -55,7 +57,7 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
 
 fn check_presence<T>(operation: Operation, present: &BTreeMap<u32, T>, id: u32) -> Outcome {
     if id == 0 {
-        return Err(Fault::invalid("ids begin at 1"));
+        return Err(Fault::invalid("ids begin at 1; give 1 or more"));
     }
     operation.check_presence(present.contains_key(&id))
 }
@@ -64,8 +66,7 @@ fn decode_session(session: &p4::CloneSessionEntry, ports: &Ports) -> Outcome<Clo
     Ok(CloneSession {
         replicas: choose(&decode_replicas(&session.replicas)?, ports),
         class_of_service: session.class_of_service,
-        packet_length_bytes: u32::try_from(session.packet_length_bytes)
-            .map_err(|_| Fault::invalid("packet_length_bytes is negative"))?,
+        packet_length_bytes: amount(session.packet_length_bytes, "packet_length_bytes")?,
     })
 }
 
@@ -74,11 +75,12 @@ type Choice = Vec<Replica>;
 
 fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
     let mut decoded: Vec<Choice> = Vec::with_capacity(replicas.len());
+    let mut seen = HashSet::with_capacity(replicas.len());
     for replica in replicas {
         let port = match &replica.port_kind {
             Some(PortKind::EgressPort(port)) => *port,
             Some(PortKind::Port(port)) => ports::number(port).map_err(|fault| fault.within("replica port"))?,
-            None => return Err(Fault::invalid("a replica has no port")),
+            None => return Err(Fault::invalid("a replica has no port; give one")),
         };
         let mut choice = vec![decode_replica(port, replica.instance)?];
         for backup in &replica.backup_replicas {
@@ -88,11 +90,8 @@ fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
             }
             choice.push(decode_replica(backup_port, backup.instance)?);
         }
-        for (place, replica) in choice.iter().enumerate() {
-            if decoded.iter().flatten().chain(&choice[..place]).any(|earlier| earlier == replica) {
-                let Replica { port, instance } = replica;
-                return Err(Fault::invalid(format!("port {port} with instance {instance} is there twice")));
-            }
+        if let Some(Replica { port, instance }) = choice.iter().find(|replica| !seen.insert(**replica)) {
+            return Err(Fault::invalid(format!("port {port} with instance {instance} is there twice; give it once")));
         }
         decoded.push(choice);
     }
@@ -100,8 +99,9 @@ fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
 }
 
 fn decode_replica(port: u32, instance: u32) -> Outcome<Replica> {
-    let instance = u16::try_from(instance)
-        .map_err(|_| Fault::invalid(format!("the replica instance {instance} has more than 16 bits")))?;
+    let instance = u16::try_from(instance).map_err(|_| {
+        Fault::invalid(format!("the replica instance {instance} has more than 16 bits; give 0 to 65535"))
+    })?;
     Ok(Replica { port, instance })
 }
 
@@ -146,7 +146,11 @@ pub fn read(
         Some(Type::CloneSessionEntry(session)) => {
             select(&source.replication.sessions, session.session_id).into_iter().map(Type::CloneSessionEntry).collect()
         }
-        None => return Err(Fault::invalid("the replication entry is neither a multicast group nor a clone session")),
+        None => {
+            return Err(Fault::invalid(
+                "the replication entry is neither a multicast group nor a clone session; give one of them",
+            ));
+        }
     };
     Ok(found.into_iter().map(|entry| p4::PacketReplicationEngineEntry { r#type: Some(entry) }).collect())
 }

@@ -27,6 +27,16 @@ pub fn place(table: &TableBinding) -> String {
     format!("table {}", table.name)
 }
 
+/// The refusal of a direct counter or meter that the table does not have.
+pub fn lacks(table: &TableBinding, what: &str) -> Fault {
+    Fault::invalid(format!("{} has no {what}; leave it out, or use a table that has one", place(table)))
+}
+
+fn no_idle_timeouts(table: &TableBinding) -> Fault {
+    let remedy = "leave them out, or declare support_timeout in P4";
+    Fault::invalid(format!("{} has no idle timeouts; {remedy}", place(table)))
+}
+
 /// Inserts, modifies or deletes an entry, or changes the default action.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEntry) -> Outcome {
     if entry.is_default_action {
@@ -62,7 +72,7 @@ fn write_entry(
     match (operation, action) {
         (Operation::Insert, None) => {
             refuse_const(table)?;
-            return Err(Fault::invalid("the action is missing"));
+            return Err(Fault::invalid("the action is missing; give one"));
         }
         (Operation::Insert, Some(action)) => {
             refuse_const(table)?;
@@ -127,24 +137,22 @@ fn whole_entry(entry: &p4::TableEntry, key: Vec<KeyField>, action: EntryAction) 
 
 fn refuse_const(table: &TableBinding) -> Outcome {
     if table.is_const {
-        return Err(Fault::denied("the table's entries are const; only their counters and meters can be written"));
+        return Err(Fault::denied("its entries are const; write only their counters and meters"));
     }
     Ok(())
 }
 
 fn refuse_is_const(entry: &p4::TableEntry) -> Outcome {
     if entry.is_const {
-        return Err(Fault::invalid("is_const is for reading; entries of the program itself are const"));
+        return Err(Fault::invalid("is_const is for reading; leave it out"));
     }
     Ok(())
 }
 
 fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
     match (table.needs_priority, priority) {
-        (true, ..=0) => {
-            Err(Fault::invalid("a priority above 0 is needed, because a key field is ternary, range or optional"))
-        }
-        (false, 1.. | ..=-1) => Err(Fault::invalid("the priority has to be 0 in a table with only exact and LPM keys")),
+        (true, ..=0) => Err(Fault::invalid("a key field is ternary, range or optional; give a priority above 0")),
+        (false, 1.. | ..=-1) => Err(Fault::invalid("with only exact and LPM keys there is no priority; leave it 0")),
         _ => Ok(()),
     }
 }
@@ -153,17 +161,17 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     refuse_is_const(entry)?;
     if entry.time_since_last_hit.is_some() {
-        return Err(Fault::invalid("time_since_last_hit is for reading"));
+        return Err(Fault::invalid("time_since_last_hit is for reading; leave it out"));
     }
     if entry.idle_timeout_ns != 0 && !table.idle_timeout {
-        return Err(Fault::invalid("the table has no idle timeouts (`support_timeout` in P4)"));
+        return Err(no_idle_timeouts(table));
     }
     if entry.counter_data.is_some() && table.counter.is_none() {
-        return Err(Fault::invalid("the table has no direct counter"));
+        return Err(lacks(table, "direct counter"));
     }
     let meter = entry.meter_config.is_some() || entry.meter_counter_data.is_some();
     if meter && table.meter.is_none() {
-        return Err(Fault::invalid("the table has no direct meter"));
+        return Err(lacks(table, "direct meter"));
     }
     Ok(())
 }
@@ -176,14 +184,14 @@ fn write_default(
 ) -> Outcome {
     operation.must_modify("the default action")?;
     if !entry.r#match.is_empty() || entry.priority != 0 {
-        return Err(Fault::invalid("the default action has neither match fields nor priority"));
+        return Err(Fault::invalid("the default action has neither match fields nor priority; leave them out"));
     }
     check_attributes(table, entry)?;
     if entry.idle_timeout_ns != 0 {
-        return Err(Fault::invalid("the default action has no idle timeout"));
+        return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
     }
     if table.const_default {
-        return Err(Fault::denied("the default action is const"));
+        return Err(Fault::denied("the default action is const; leave it, or change it in the program"));
     }
     let action = entry
         .action
@@ -203,7 +211,7 @@ pub fn read(look: &impl Look, pattern: &p4::TableEntry) -> Outcome<Vec<p4::Table
     let mut found = Vec::new();
     if pattern.table_id == 0 {
         if !pattern.r#match.is_empty() {
-            return Err(Fault::invalid("match fields mean nothing without a table id"));
+            return Err(Fault::invalid("match fields mean nothing without a table id; give it"));
         }
         for table in look.binding().tables.iter() {
             read_from(look, table, pattern, &mut found)?;
@@ -212,7 +220,7 @@ pub fn read(look: &impl Look, pattern: &p4::TableEntry) -> Outcome<Vec<p4::Table
     }
     let table = find_table(look.binding(), pattern.table_id)?;
     if pattern.time_since_last_hit.is_some() && !table.idle_timeout {
-        return Err(Fault::invalid("the table has no idle timeouts (`support_timeout` in P4)").within(&place(table)));
+        return Err(no_idle_timeouts(table));
     }
     read_from(look, table, pattern, &mut found).map_err(|fault| fault.within(&place(table)))?;
     Ok(found)
@@ -236,7 +244,7 @@ fn read_from(
 /// The default entry; counter and meter only when the pattern asks for them.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
-        return Err(Fault::invalid("the default action has no idle timeout"));
+        return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
     }
     let view = source.engine.table_default(table.engine);
     Ok(p4::TableEntry {
@@ -266,7 +274,9 @@ pub fn select(
     let action_id = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
         Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
-        Some(_) => return Err(Fault::unimplemented("entries can be selected by action id only")),
+        Some(_) => {
+            return Err(Fault::unimplemented("entries can be selected by action id only; give an action, or none"));
+        }
     };
     let key = match &pattern.r#match[..] {
         [] => None,
@@ -347,7 +357,7 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
 pub fn locate<'b>(binding: &'b Binding, entry: &p4::TableEntry) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
     let table = find_table(binding, entry.table_id)?;
     if table.key.is_empty() {
-        let fault = Fault::invalid("the table has no key, so that it has a default action but no entries");
+        let fault = Fault::invalid("it has no key, hence no entries; MODIFY its default action");
         return Err(fault.within(&place(table)));
     }
     let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;

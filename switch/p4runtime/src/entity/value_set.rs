@@ -16,13 +16,17 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
     let place = format!("value set {}", set.name);
     operation.must_modify(&place)?;
     if set.size > 0 && entry.members.len() > set.size {
-        return Err(Fault::exhausted(format!("{place} holds {} members, not {}", set.size, entry.members.len())));
+        return Err(Fault::exhausted(format!(
+            "{place} holds {} members, not {}; give fewer",
+            set.size,
+            entry.members.len()
+        )));
     }
     let mut values = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
         let value = pack(set, member).map_err(|fault| fault.within(&place))?;
         if values.contains(&value) {
-            return Err(Fault::exists(format!("{place}: the same member twice")));
+            return Err(Fault::exists(format!("{place}: a member is there twice; give it once")));
         }
         values.push(value);
     }

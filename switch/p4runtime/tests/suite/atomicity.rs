@@ -295,9 +295,44 @@ async fn no_packet_sees_half_a_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn packets_run_between_the_updates_of_a_batch_that_may_be_taken_back() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller.insert(by_ports(2, 1)).await;
+    let switch = Arc::new(switch);
+    let started = std::time::Instant::now();
+    let seen = Arc::new(AtomicBool::new(false));
+    let traffic = std::thread::spawn({
+        let (switch, seen) = (Arc::clone(&switch), Arc::clone(&seen));
+        move || {
+            while !seen.load(Relaxed) && started.elapsed().as_secs() < 60 {
+                let out = switch.packet(1, &frame(1, 1, 0x800));
+                assert_eq!(out.len(), 1);
+                seen.fetch_or(out[0].0 == 3, Relaxed);
+            }
+        }
+    });
+    let to_port_3_and = |last, others| {
+        let mut updates = vec![update(Modify, by_ports(3, 1))];
+        updates.extend((0..others).map(|value| update(Modify, register(Some(15), value as u8))));
+        updates.push(last);
+        updates
+    };
+    while !traffic.is_finished() {
+        let and_back = to_port_3_and(update(Modify, by_ports(2, 1)), 20_000);
+        controller.write_batch(RollbackOnError as i32, and_back).await.unwrap();
+    }
+    traffic.join().unwrap();
+    assert!(seen.load(Relaxed), "packets waited for the whole of every batch");
+    // More than is made, or taken back, before packets get their turn.
+    let refused = to_port_3_and(update(Delete, by_ports(1, 77)), 150);
+    controller.write_batch(RollbackOnError as i32, refused).await.unwrap_err();
+    assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "taken back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_atomicity_that_does_not_exist_is_refused() {
     let (_switch, mut controller) = Switch::ready().await;
     let status = controller.write_batch(3, vec![update(Insert, by_ports(2, 1))]).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert_eq!(status.message(), "the atomicity 3 is none that P4Runtime has");
+    assert_eq!(status.message(), "the atomicity 3 is unknown; give one that P4Runtime has");
 }

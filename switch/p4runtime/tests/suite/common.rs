@@ -80,7 +80,11 @@ impl Switch {
     /// Without a program, and with or without a port for the controller.
     pub async fn start_with(cpu_port: Option<u32>) -> Self {
         let config = Config { device_id: DEVICE, cpu_port, engine: Options::default() };
-        let device = Arc::new(Device::new(config, false));
+        Self::serve(Device::new(config, false)).await
+    }
+
+    async fn serve(device: Device) -> Self {
+        let device = Arc::new(device);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(Arc::clone(&device), listener, Settings::default(), std::future::pending()));
@@ -89,7 +93,17 @@ impl Switch {
 
     /// With the program, and its primary controller.
     pub async fn ready() -> (Self, Controller) {
-        let switch = Self::start().await;
+        Self::start().await.with_program().await
+    }
+
+    /// The same with a trace of every packet.
+    pub async fn traced() -> (Self, Controller) {
+        let config = Config { device_id: DEVICE, cpu_port: Some(CPU_PORT), engine: Options::default() };
+        Self::serve(Device::new(config, true)).await.with_program().await
+    }
+
+    async fn with_program(self) -> (Self, Controller) {
+        let switch = self;
         let mut controller = switch.controller(10).await;
         controller.push(Action::VerifyAndCommit, Some(config(1))).await.unwrap();
         (switch, controller)

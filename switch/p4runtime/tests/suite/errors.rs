@@ -378,6 +378,24 @@ impl Golden {
     }
 }
 
+/// The words that remedies begin with.
+const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile delete exchange give insert leave \
+    make mend modify open push read remove send start use write";
+
+/// The part of a text behind its first semicolon says what to do.
+#[test]
+fn every_refusal_has_a_remedy() {
+    let golden = std::fs::read_to_string(GOLDEN).unwrap();
+    let lacks_remedy = |line: &&str| {
+        let text = line.splitn(3, " | ").last().unwrap();
+        let remedy = text.split_once("; ").map_or("", |(_, remedy)| remedy);
+        let mut clauses = remedy.split([';', ',', ':']).map(str::trim_start);
+        !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
+    };
+    let without: Vec<_> = golden.lines().filter(|line| !line.starts_with('#')).filter(lacks_remedy).collect();
+    assert!(without.is_empty(), "these do not say what to do:\n{}", without.join("\n"));
+}
+
 async fn with_state() -> (Switch, Controller) {
     let (switch, mut controller) = Switch::ready().await;
     for port in 1..=4 {

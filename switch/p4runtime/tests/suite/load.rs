@@ -1,5 +1,5 @@
 //! Many writes while packets run: no packet is lost that a table change does not explain. How fast it goes is measured by
-//! `examples/write_rate.rs`.
+//! `examples/write_rate/main.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

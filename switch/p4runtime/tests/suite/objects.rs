@@ -55,7 +55,7 @@ async fn one_shot_groups_follow_their_weights() {
     assert_eq!(shares(&switch, 5), HashMap::from([(2, 256)]));
     controller.refused(Modify, pool(&[(2, 0)]), Code::InvalidArgument, "member 0: the weight 0 is not positive").await;
     let wrong = TableEntry(entry(POOL_TABLE, vec![exact(1, &[6])], direct(forward(1))));
-    controller.refused(Insert, wrong, Code::InvalidArgument, "I.pool: give a member, group or action set").await;
+    controller.refused(Insert, wrong, Code::InvalidArgument, "I.pool; give a member, group or action set").await;
     let wrong = TableEntry(entry(PLAIN_POOL_TABLE, vec![exact(1, &[6])], one_shot(&[(1, 1)])));
     controller.refused(Insert, wrong, Code::InvalidArgument, "I.plain_pool has no selector").await;
 }
@@ -129,6 +129,64 @@ async fn members_and_groups() {
     controller.delete(member(2, 7)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_a_group_may_have_different_actions() {
+    let (switch, mut controller) = Switch::ready().await;
+    let actions = [(1, forward(7)), (2, action(DROP, &[]))];
+    for (member_id, action) in actions {
+        let member = p4::ActionProfileMember { action_profile_id: POOL, member_id, action: Some(action) };
+        controller.insert(ActionProfileMember(member)).await;
+    }
+    let member = |member_id| p4::action_profile_group::Member { member_id, weight: 1, watch_kind: None };
+    let members = vec![member(1), member(2)];
+    let group = p4::ActionProfileGroup { action_profile_id: POOL, group_id: 4, members, max_size: 0 };
+    controller.insert(ActionProfileGroup(group)).await;
+    let to_group = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(4)) };
+    controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], Some(to_group)))).await;
+    let before = switch.device.engine_counts().ingress;
+    let by_port_7 = shares(&switch, 5)[&7];
+    let dropped = switch.device.engine_counts().ingress - before;
+    assert!((64..192).contains(&by_port_7) && by_port_7 as u64 + dropped == 256, "{by_port_7} and {dropped}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_read_back_is_refused() {
+    const LIMIT: usize = 2 << 20;
+    let (_, mut controller) = Switch::ready().await;
+    let text = "give at most 2097152, so that it can be read back in one message";
+    let with_metadata = |bytes| {
+        let entry = entry(EXACT, vec![exact(1, &[5])], direct(forward(1)));
+        TableEntry(p4::TableEntry { metadata: vec![7; bytes], ..entry })
+    };
+    controller.refused(Insert, with_metadata(LIMIT), Code::ResourceExhausted, text).await;
+    // The longest entry of all comes back, beside others, in a message that this client takes.
+    let others = |dst| TableEntry(entry(EXACT, vec![exact(1, &[dst])], direct(forward(1))));
+    controller.insert(others(1)).await;
+    controller.insert(with_metadata(LIMIT - 100)).await;
+    controller.refused(Modify, with_metadata(LIMIT), Code::ResourceExhausted, text).await;
+    let found = controller.read(TableEntry(entry(EXACT, vec![], None))).await;
+    assert!(found.len() == 2 && found.contains(&with_metadata(LIMIT - 100)));
+    controller.delete(with_metadata(LIMIT)).await;
+
+    let group = |replicas: u32| {
+        let replica = |number: u32| p4::Replica {
+            port_kind: Some(p4::replica::PortKind::Port((number >> 16).to_be_bytes()[2..].to_vec())),
+            instance: number & 0xffff,
+            ..Default::default()
+        };
+        let replicas = (1 << 16..(1 << 16) + replicas).map(replica).collect();
+        let group = p4::MulticastGroupEntry { multicast_group_id: 9, replicas, ..Default::default() };
+        let group = Some(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(group));
+        PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: group })
+    };
+    controller.refused(Insert, group(300_000), Code::ResourceExhausted, text).await;
+    controller.insert(group(150_000)).await;
+    let all = p4::MulticastGroupEntry::default();
+    let all = Some(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(all));
+    let all = PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: all });
+    assert!(controller.read(all).await == [group(150_000)]);
+}
+
 /// A switch whose selector is `change`d in P4Info.
 async fn with_pool(change: impl Fn(&mut p4info::ActionProfile)) -> Controller {
     let (_, mut controller) = Switch::ready().await;
@@ -149,7 +207,7 @@ async fn profiles_hold_what_p4info_says() {
     let over = "the group has 7 weights together, the limit is 6";
     controller.refused(Insert, pool(1, &[3, 4]), Code::InvalidArgument, over).await;
     controller.insert(pool(1, &[3, 3])).await;
-    let full = "action profile 'I.pool' holds 10 weights together";
+    let full = "the action profile holds 10 weights together";
     controller.refused(Insert, pool(2, &[5]), Code::ResourceExhausted, full).await;
     controller.insert(pool(2, &[4])).await;
     controller.modify(pool(1, &[6])).await;
@@ -161,7 +219,7 @@ async fn profiles_hold_what_p4info_says() {
     set.size_semantics = SizeSemantics::SumOfMembers.into();
     let kind = p4::table_action::Type::ActionProfileActionSet(set);
     let counted = entry(POOL_TABLE, vec![exact(1, &[3])], Some(p4::TableAction { r#type: Some(kind) }));
-    let full = "action profile 'I.pool' holds 10 weights together";
+    let full = "the action profile holds 10 weights together";
     controller.refused(Insert, TableEntry(counted.clone()), Code::ResourceExhausted, full).await;
     controller.delete(pool(2, &[4])).await;
     controller.insert(TableEntry(counted.clone())).await;
@@ -179,7 +237,7 @@ async fn profiles_hold_what_p4info_says() {
     controller.refused(Insert, pool(1, &[1, 1, 1]), Code::InvalidArgument, over).await;
     controller.refused(Insert, pool(1, &[10]), Code::InvalidArgument, "the weight 10 is above 9").await;
     controller.insert(pool(1, &[9, 9])).await;
-    let full = "action profile 'I.pool' holds 3 members of groups";
+    let full = "the action profile holds 3 members of groups";
     controller.refused(Insert, pool(2, &[1, 1]), Code::ResourceExhausted, full).await;
     controller.insert(pool(2, &[9])).await;
 
@@ -191,7 +249,7 @@ async fn profiles_hold_what_p4info_says() {
     for id in 1..=16 {
         controller.insert(member(id)).await;
     }
-    let full = "action profile 'I.plain_pool' holds 16 members";
+    let full = "the action profile holds 16 members";
     controller.refused(Insert, member(17), Code::ResourceExhausted, full).await;
 }
 
@@ -209,9 +267,11 @@ async fn counters() {
     assert_eq!(controller.read(cell(index(3), None)).await, [cell(index(3), counts(5, 6))]);
     controller.modify(cell(None, counts(0, 0))).await;
     assert_eq!(controller.read(cell(index(3), None)).await, [cell(index(3), counts(0, 0))]);
-    controller.refused(Modify, cell(index(8), counts(0, 0)), Code::OutOfRange, "beyond the last cell, 7").await;
+    controller
+        .refused(Modify, cell(index(8), counts(0, 0)), Code::OutOfRange, "beyond the last cell; give 0 to 7")
+        .await;
     controller.refused(Modify, cell(index(-1), counts(0, 0)), Code::InvalidArgument, "index -1 is negative").await;
-    controller.refused(Insert, cell(index(1), counts(0, 0)), Code::InvalidArgument, "can only be modified").await;
+    controller.refused(Insert, cell(index(1), counts(0, 0)), Code::InvalidArgument, "is always there; MODIFY it").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +292,7 @@ async fn meters() {
     controller.refused(Modify, cell(1, Some(wrong)), Code::InvalidArgument, "meter I.limit: cir (2) is above").await;
     let wrong = p4::MeterConfig { eburst: 2, ..config };
     controller.refused(Modify, cell(1, Some(wrong)), Code::InvalidArgument, "eburst").await;
-    controller.refused(Modify, cell(8, None), Code::OutOfRange, "beyond the last cell, 7").await;
+    controller.refused(Modify, cell(8, None), Code::OutOfRange, "beyond the last cell; give 0 to 7").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,7 +317,7 @@ async fn meters_count_by_colour() {
     assert_eq!(controller.read(cell(2, None, asked)).await, [cell(2, None, colours([0; 3]))]);
     controller.modify(cell(1, Some(config), asked)).await;
     assert_eq!(controller.read(cell(1, None, asked)).await, [cell(1, Some(config), colours([0; 3]))]);
-    let refused = "meter I.limit: a meter's counts by colour can be set to 0 only";
+    let refused = "meter I.limit: a meter's counts by colour can only be cleared; give 0";
     controller.refused(Modify, cell(1, None, colours([0, 0, 1])), Code::InvalidArgument, refused).await;
 }
 
@@ -295,7 +355,9 @@ async fn registers_are_read_and_written() {
     for (entity, code, text) in cases {
         controller.refused(Modify, entity, code, text).await;
     }
-    controller.refused(Delete, register(SEEN, Some(1), None), Code::InvalidArgument, "can only be modified").await;
+    controller
+        .refused(Delete, register(SEEN, Some(1), None), Code::InvalidArgument, "is always there; MODIFY it")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -384,7 +446,7 @@ async fn value_sets() {
     };
     controller.modify(set(&[1, 2])).await;
     assert_eq!(controller.read(ValueSetEntry(p4::ValueSetEntry::default())).await, [set(&[1, 2])]);
-    controller.refused(Modify, set(&[1, 1]), Code::AlreadyExists, "the same member twice").await;
+    controller.refused(Modify, set(&[1, 1]), Code::AlreadyExists, "a member is there twice").await;
     controller.refused(Modify, set(&[1, 2, 3, 4, 5]), Code::ResourceExhausted, "holds 4 members, not 5").await;
     controller.modify(set(&[])).await;
     assert_eq!(controller.read(set(&[])).await, [set(&[])]);

@@ -63,7 +63,7 @@ async fn verify_changes_nothing_and_commit_clears() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saved_program_takes_writes_and_waits_for_its_commit() {
     let (switch, mut controller) = Switch::ready().await;
-    assert_refused(controller.push(Action::Commit, None).await, Code::NotFound, "VERIFY_AND_SAVE has to come before");
+    assert_refused(controller.push(Action::Commit, None).await, Code::NotFound, "VERIFY_AND_SAVE one first");
     controller.push(Action::VerifyAndSave, Some(config(2))).await.unwrap();
     controller.insert(TableEntry(entry_seven())).await;
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [], "the old program still runs");
@@ -126,7 +126,7 @@ async fn refusals_name_both_sides() {
     let cases = [
         (None, "the config is missing"),
         (Some(without_p4info), "P4Info is missing"),
-        (Some(without_json), "p4_device_config (p4c's BMv2 JSON) is missing"),
+        (Some(without_json), "program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes"),
         (Some(with_json("{}".to_owned())), "program (p4_device_config): "),
         (Some(with_json("no json".to_owned())), "program (p4_device_config): "),
         (

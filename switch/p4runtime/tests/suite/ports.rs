@@ -88,7 +88,7 @@ async fn members_follow_their_watch_ports() {
     controller.insert(one_shot(5, vec![watching(1, &[1]), watching(2, &[2])])).await;
     assert_eq!(chosen(&switch, 5), [1]);
 
-    let text = "action set, member 0: watch_port: there is no port 9; the ports are [1, 2, 3, 4]";
+    let text = "action set, member 0: watch_port: there is no port 9; give one of [1, 2, 3, 4]";
     controller.refused(Insert, one_shot(7, vec![watching(1, &[9])]), Code::InvalidArgument, text).await;
 }
 

@@ -141,7 +141,8 @@ async fn arrays_of_another_size_or_type_keep_their_cells_or_the_request_is_refus
     switch.packet(2, &frame(1, 3, 0x800));
     let status = controller.push(Action::ReconcileAndCommit, Some(with_cells(200_000))).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
-    let text = "cannot keep the state of the old one: cell 250000 of 'I.last_source' is in use; there are 200000 cells";
+    let text =
+        "cannot keep the state of the old one: cell 250000 of 'I.last_source' is in use, and there are 200000 cells";
     assert!(status.message().contains(text), "{status:?}");
     assert_eq!(one(&mut controller, pattern(250_000)).await, cell(250_000, &[6]), "nothing has changed");
     controller.modify(cell(250_000, &[0])).await;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::common::*;
-use p4::entity::Entity::{DigestEntry, TableEntry};
+use p4::entity::Entity::{DigestEntry, PacketReplicationEngineEntry, TableEntry};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
+use sluice_engine::TraceEvent;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -84,7 +85,7 @@ async fn packets_go_out_through_the_program() {
     match controller.next().await {
         FromSwitch::Error(error) => {
             assert_eq!(error.canonical_code, Code::InvalidArgument as i32);
-            assert_eq!(error.message, "packet_out field 3 (pad) must be given exactly once");
+            assert_eq!(error.message, "packet_out field 3 (pad) is missing or given twice; give it once");
             assert!(matches!(error.details, Some(p4::stream_error::Details::PacketOut(_))));
         }
         other => panic!("{other:?}"),
@@ -123,7 +124,7 @@ async fn digests_come_in_lists_and_once() {
     controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id, list_id: full.list_id })).await;
     controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id: 1, list_id: 1 })).await;
     let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
-    assert_eq!(error.message, "there is no digest with id 0x1");
+    assert_eq!(error.message, "there is no digest with id 0x1; give one that P4Info has");
     switch.packet(9, &frame(1, 1, 0x800));
     let FromSwitch::Digest(again) = controller.next().await else { panic!("no digest") };
     assert_eq!(again.data, [learnt(1)]);
@@ -203,6 +204,47 @@ async fn without_a_controller_packets_are_counted() {
         switch.device.counters().packet_in_no_primary.get() > 0
     })
     .await;
+}
+
+/// What the trace of a packet says of losses.
+fn reasons(switch: &Switch) -> Vec<String> {
+    let mut trace = Vec::new();
+    switch.device.receive(1, std::iter::once(&frame(1, 2, 0x800)[..]), &mut Vec::new(), Some(&mut trace));
+    let reason = |event| if let TraceEvent::Drop(reason) = event { Some(reason) } else { None };
+    trace.into_iter().filter_map(reason).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_does_not_hide_why_the_packet_is_dropped() {
+    let (switch, mut controller) = Switch::traced().await;
+    let replicas = vec![p4::Replica { port_kind: Some(p4::replica::PortKind::Port(vec![3])), ..Default::default() }];
+    let session = p4::CloneSessionEntry { session_id: 7, replicas, ..Default::default() };
+    let session = Some(p4::packet_replication_engine_entry::Type::CloneSessionEntry(session));
+    controller.insert(PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: session })).await;
+    send_all_to(&mut controller, action(MIRROR, &[&[1, 0xff]])).await;
+    assert_eq!(reasons(&switch), ["drop port 511 at the end of ingress, since action everything127"]);
+    assert_eq!(switch.device.engine_counts().emitted, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trace_says_what_did_not_reach_a_controller() {
+    let (switch, mut controller) = Switch::traced().await;
+    let reasons = || reasons(&switch);
+    let none = [""; 0];
+    let config = p4::digest_entry::Config { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 0 };
+    controller.insert(DigestEntry(p4::DigestEntry { digest_id: id_of("learn_t"), config: Some(config) })).await;
+    send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
+    assert_eq!(reasons(), none);
+    // The client does not read.
+    let full = (0..100_000).map(|_| reasons()).find(|reasons| *reasons != none);
+    assert_eq!(full.unwrap(), ["packet-in: the primary controller's queue is full"]);
+    let all_learnt = p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action(LEARN, &[]))) };
+    controller.modify(TableEntry(all_learnt)).await;
+    let dropped = "drop port 511 at the end of ingress, since action everything127";
+    let full = (0..100_000).map(|_| reasons()).find(|reasons| reasons.len() > 1);
+    assert_eq!(full.unwrap(), [dropped, "list of digests: the primary controller's queue is full"]);
+    drop(controller);
+    until("the switch has noticed", || reasons() == [dropped, "list of digests: there is no primary controller"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

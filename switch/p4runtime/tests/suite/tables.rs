@@ -88,7 +88,7 @@ async fn refusals_name_table_field_and_reason() {
         (Insert, entry(EXACT, vec![exact(1, &[1; 7])], forward()), Code::InvalidArgument, "needs 49 bits"),
         (Insert, entry(EXACT, key(), None), Code::InvalidArgument, "table I.exact_t: the action is missing"),
         (Insert, entry(EXACT, key(), direct(action(LEARN, &[]))), Code::InvalidArgument, "is not one of those"),
-        (Insert, entry(EXACT, key(), direct(action(5, &[]))), Code::InvalidArgument, "there is no action 0x5"),
+        (Insert, entry(EXACT, key(), direct(action(5, &[]))), Code::InvalidArgument, "there is no action with id 0x5"),
         (Insert, entry(EXACT, key(), direct(action(DROP, &[]))), Code::PermissionDenied, "@defaultonly"),
         (Insert, entry(EXACT, key(), direct(action(FORWARD, &[]))), Code::InvalidArgument, "parameter 1 (port)"),
         (Insert, entry(EXACT, key(), direct(wide)), Code::InvalidArgument, "needs 10 bits, the field has 9"),
@@ -96,9 +96,9 @@ async fn refusals_name_table_field_and_reason() {
             Insert,
             p4::TableEntry { priority: 4, ..entry(EXACT, key(), forward()) },
             Code::InvalidArgument,
-            "priority has to be 0",
+            "there is no priority; leave it 0",
         ),
-        (Insert, entry(TERNARY, vec![], forward()), Code::InvalidArgument, "a priority above 0 is needed"),
+        (Insert, entry(TERNARY, vec![], forward()), Code::InvalidArgument, "give a priority above 0"),
         (Insert, entry(CONST, vec![exact(1, &[1])], forward()), Code::PermissionDenied, "table I.const_t"),
         (Delete, entry(CONST, vec![exact(1, &[0xbe, 0xef])], None), Code::PermissionDenied, "are const"),
         (
@@ -117,7 +117,7 @@ async fn refusals_name_table_field_and_reason() {
             Insert,
             p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], forward()) },
             Code::InvalidArgument,
-            "can only be modified",
+            "is always there; MODIFY it",
         ),
         (
             Insert,
@@ -213,7 +213,7 @@ async fn counters_and_meters_of_entries() {
     assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(Some(meter))]);
     controller.modify(meter_entry(None)).await;
     assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(None)]);
-    controller.refused(Insert, counter(None), Code::InvalidArgument, "can only be modified").await;
+    controller.refused(Insert, counter(None), Code::InvalidArgument, "is always there; MODIFY it").await;
 
     let missing = DirectCounterEntry(p4::DirectCounterEntry {
         table_entry: Some(entry(EXACT, vec![exact(1, &[8])], None)),
@@ -313,7 +313,7 @@ async fn direct_meters_count_by_colour() {
     };
     assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([1, 1, 2]))]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
-    let refused = "a meter's counts by colour can be set to 0 only";
+    let refused = "a meter's counts by colour can only be cleared; give 0";
     controller.refused(Modify, meter(colours([1, 0, 0])), Code::InvalidArgument, refused).await;
     // Modified without them, counts stay; with them, they are cleared.
     controller.modify(TableEntry(limited.clone())).await;

@@ -133,8 +133,8 @@ async fn strings_are_names_and_digits_are_numbers() {
     assert_eq!(packet_out(&switch, &controller, b"256").await, [256]);
     assert_eq!(packet_in(&switch, &mut controller).await, b"3");
     for (station, port, text) in [
-        (&b""[..], &b"1"[..], "match field 1 (dst): a name is text of 1 to 256 bytes"),
-        (b"\xff", b"1", "match field 1 (dst): a name is text of 1 to 256 bytes"),
+        (&b""[..], &b"1"[..], "match field 1 (dst): the value is no name; give text of 1 to 256 bytes"),
+        (b"\xff", b"1", "match field 1 (dst): the value is no name; give text of 1 to 256 bytes"),
         (b"281474976710655", b"1", "the number 281474976710655 is that of the name 'printer'"),
         (b"fax", b"512", "parameter 1 (port): the number 512 is above 511"),
     ] {

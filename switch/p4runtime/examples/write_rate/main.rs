@@ -8,6 +8,8 @@
 //! beside it. At the end a table of 10^5 entries is filled, and read while packets run: how long did a batch of packets take
 //! at most, waiting included?
 
+mod batches;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -19,10 +21,10 @@ use tokio::net::TcpListener;
 use tokio_stream::wrappers::ReceiverStream;
 
 use p4::p4_runtime_client::P4RuntimeClient;
-use p4::update::Type::{Delete, Insert, Modify};
+use p4::update::Type::Insert;
 
-const TERNARY: u32 = 0x0200_0003;
-const FORWARD: u32 = 0x0100_0002;
+use batches::{SOURCE, TERNARY, batch, entry, update};
+
 const MEASURED: Duration = Duration::from_secs(4);
 /// Entries of the large table; the program's own, 16,384, are too few.
 const ENTRIES: u32 = 100_000;
@@ -41,35 +43,6 @@ impl Sink for Tally {
     }
 }
 
-fn entry(source: u32, priority: i32, port: u8) -> p4::TableEntry {
-    let value = [&[0, 0][..], &source.to_be_bytes()].concat();
-    let ternary = p4::field_match::Ternary { value, mask: vec![0xff; 6] };
-    let ternary = Some(p4::field_match::FieldMatchType::Ternary(ternary));
-    let param = p4::action::Param { param_id: 1, value: vec![port] };
-    let action = p4::Action { action_id: FORWARD, params: vec![param] };
-    p4::TableEntry {
-        table_id: TERNARY,
-        r#match: vec![p4::FieldMatch { field_id: 1, field_match_type: ternary }],
-        priority,
-        action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
-        ..Default::default()
-    }
-}
-
-fn update(kind: p4::update::Type, entry: p4::TableEntry) -> p4::Update {
-    let entity = p4::Entity { entity: Some(p4::entity::Entity::TableEntry(entry)) };
-    p4::Update { r#type: kind as i32, entity: Some(entity) }
-}
-
-/// A batch that leaves the table as it was: the packets' entry turned to a port, others inserted and deleted.
-fn batch(size: usize, port: u8) -> Vec<p4::Update> {
-    let others = (1..=(size as u32 - 1) / 2).map(|number| 0x0100_0000 + number);
-    let mut updates = vec![update(Modify, entry(7, 1, port))];
-    updates.extend(others.clone().map(|source| update(Insert, entry(source, 2, port))));
-    updates.extend(others.map(|source| update(Delete, entry(source, 2, port))));
-    updates
-}
-
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let device = Arc::new(Device::new(Config { device_id: 1, cpu_port: None, engine: Options::default() }, false));
@@ -85,10 +58,10 @@ async fn main() {
     let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
     stream.message().await.expect("an answer");
     let roomy = |text: &str| text.replace("16384", SIZE);
-    let p4info = parse_p4info(&roomy(include_str!("../tests/p4/everything.p4info.txtpb"))).expect("P4Info");
+    let p4info = parse_p4info(&roomy(include_str!("../../tests/p4/everything.p4info.txtpb"))).expect("P4Info");
     let config = p4::ForwardingPipelineConfig {
         p4info: Some(p4info),
-        p4_device_config: roomy(include_str!("../tests/p4/everything.json")).into_bytes(),
+        p4_device_config: roomy(include_str!("../../tests/p4/everything.json")).into_bytes(),
         cookie: None,
     };
     let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit as i32;
@@ -101,7 +74,7 @@ async fn main() {
     };
     client.set_forwarding_pipeline_config(push).await.expect("the program is accepted");
     let write = |updates| p4::WriteRequest { device_id: 1, election_id, updates, ..Default::default() };
-    client.write(write(vec![update(Insert, entry(7, 1, 1))])).await.expect("the entry is accepted");
+    client.write(write(vec![update(Insert, entry(SOURCE, 1, 1))])).await.expect("the entry is accepted");
 
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let longest = Arc::new(AtomicU64::new(0));

@@ -1,0 +1,231 @@
+//! Expressions to steps, with the length of every row.
+//!
+//! Bounds go up: from the widths of the fields follows how many bits each result can take. Demands go down: of what is cut to
+//! a width, only so many low bits are wanted, and low bits of sums, products, bit operations and left shifts depend on low bits
+//! alone. A row holds a number that is right modulo 2^wanted, exactly right if it is no longer than its bound.
+
+use num_bigint::{BigInt, Sign};
+
+use super::scratch::{Row, Scratch};
+use super::{MAX_SHIFT, Part, Step, Wide};
+use crate::codegen::to_limbs;
+use crate::expr::{BinOp, CmpOp, Expr};
+use crate::layout::{FieldRef, limbs};
+
+/// All bits are wanted.
+const EXACT: u32 = u32::MAX;
+/// Bits that a value may take.
+pub const MAX_BITS: u32 = 1 << 19;
+
+/// Some value may take more than [`MAX_BITS`].
+#[derive(Debug, thiserror::Error)]
+#[error("the expression has a value that may take more than {MAX_BITS} bits")]
+pub struct TooWide;
+
+/// A row, and what is known of the number in it: it is less than 2^bits, and at least 0, or -2^bits if it may be negative.
+struct Value {
+    row: Row,
+    bits: u32,
+    negative: bool,
+}
+
+type Result<T> = std::result::Result<T, TooWide>;
+
+#[derive(Default)]
+struct Compiler {
+    steps: Vec<Step>,
+    scratch: Scratch,
+}
+
+impl Wide {
+    /// `d = expr`, cut to the width of `d`. The expression has no headers and no stacks.
+    pub fn new(expr: &Expr, d: FieldRef) -> Result<Wide> {
+        let mut c = Compiler::default();
+        let result = c.value(expr, d.width)?.row;
+        Ok(Wide { steps: c.steps, result, d, scratch: c.scratch.words })
+    }
+}
+
+impl Compiler {
+    /// Computes an expression, of which `wanted` low bits matter.
+    fn value(&mut self, e: &Expr, wanted: u32) -> Result<Value> {
+        match e {
+            Expr::Const(n) => self.constant(n, wanted),
+            Expr::Bool(b) => self.constant(&BigInt::from(u8::from(*b)), wanted),
+            Expr::Field(f) => {
+                let d = self.place(f.width - u32::from(f.signed), f.signed, wanted)?;
+                self.steps.push(Step::Field { d: d.row, f: *f });
+                Ok(d)
+            }
+            Expr::Bin(op, a, b) => self.binary(*op, a, b, wanted),
+            Expr::BitNot(a) => {
+                let a = self.value(a, wanted)?;
+                let d = self.place(a.bits, true, wanted)?;
+                self.finish(Step::Not { d: d.row, a: a.row }, [a], d)
+            }
+            Expr::Wrap(a, width) if wanted <= *width => self.value(a, wanted),
+            Expr::Wrap(a, width) => {
+                let a = self.value(a, *width)?;
+                let d = self.place(width - 1, true, wanted)?;
+                self.finish(Step::Wrap { d: d.row, a: a.row, width: *width }, [a], d)
+            }
+            Expr::SatSigned(a, width) => {
+                let half = BigInt::from(1) << (width - 1);
+                self.clamp(a, &-&half, &(&half - 1), wanted)
+            }
+            Expr::SatUnsigned(a, width) => self.clamp(a, &BigInt::ZERO, &((BigInt::from(1) << *width) - 1), wanted),
+            Expr::Select(c, a, b) => {
+                let (c, a, b) = (self.truth(c)?, self.value(a, wanted)?, self.value(b, wanted)?);
+                let d = self.place(a.bits.max(b.bits), a.negative || b.negative, wanted)?;
+                self.finish(Step::Select { d: d.row, c: c.row, a: a.row, b: b.row }, [c, a, b], d)
+            }
+            Expr::Cmp(op, a, b) => {
+                let (a, b) = (self.value(a, EXACT)?, self.value(b, EXACT)?);
+                self.compare(*op, a, b)
+            }
+            Expr::And(a, b) => self.both(BinOp::And, a, b),
+            Expr::Or(a, b) => self.both(BinOp::Or, a, b),
+            Expr::Not(a) => {
+                let a = self.value(a, EXACT)?;
+                self.against_zero(CmpOp::Eq, a)
+            }
+            Expr::ToBool(a) => self.truth(a),
+            Expr::StackLast(..)
+            | Expr::StackIndexed(..)
+            | Expr::LastIndex(_)
+            | Expr::HeaderEq(..)
+            | Expr::UnionEq(..)
+            | Expr::UnionValid(_) => unreachable!("headers and stacks were replaced by fields"),
+        }
+    }
+
+    /// A row for a number of so many bits.
+    fn place(&mut self, bits: u32, negative: bool, wanted: u32) -> Result<Value> {
+        let (all, low) = (limbs(bits + 1), limbs(wanted));
+        if all.min(low) > limbs(MAX_BITS) {
+            return Err(TooWide);
+        }
+        Ok(if all <= low {
+            Value { row: self.scratch.take(all), bits, negative }
+        } else {
+            Value { row: self.scratch.take(low), bits: 64 * low as u32 - 1, negative: true }
+        })
+    }
+
+    /// Adds the step that takes the operands, which are used up, to `d`.
+    fn finish<const N: usize>(&mut self, step: Step, operands: [Value; N], d: Value) -> Result<Value> {
+        self.steps.push(step);
+        for operand in operands {
+            self.scratch.free(operand.row);
+        }
+        Ok(d)
+    }
+
+    fn constant(&mut self, n: &BigInt, wanted: u32) -> Result<Value> {
+        let negative = n.sign() == Sign::Minus;
+        let bits = if negative { (n + 1u8).bits() } else { n.bits() };
+        let d = self.place(u32::try_from(bits).map_err(|_| TooWide)?.min(EXACT - 1), negative, wanted)?;
+        let value = to_limbs(n, 64 * d.row.words as u32);
+        self.steps.push(Step::Constant { d: d.row, value });
+        Ok(d)
+    }
+
+    fn binary(&mut self, op: BinOp, a: &Expr, b: &Expr, wanted: u32) -> Result<Value> {
+        match op {
+            BinOp::Div | BinOp::Mod => return self.divide(op, a, b, wanted),
+            BinOp::Shl | BinOp::Shr => return self.shift(op, a, b, wanted),
+            _ => {}
+        }
+        let beside = |other: &Expr| match op {
+            BinOp::And => wanted.min(mask(other)),
+            _ => wanted,
+        };
+        let (a, b) = (self.value(a, beside(b))?, self.value(b, beside(a))?);
+        let (more, negative) = (a.bits.max(b.bits), a.negative || b.negative);
+        let (bits, negative) = match op {
+            BinOp::Add => (more + 1, negative),
+            BinOp::Sub => (more + 1, true),
+            // -2^a * -2^b is 2^(a + b)
+            BinOp::Mul => (a.bits + b.bits + 1, negative),
+            BinOp::And if !a.negative && !b.negative => (a.bits.min(b.bits), false),
+            BinOp::And if !a.negative => (a.bits, false),
+            BinOp::And if !b.negative => (b.bits, false),
+            _ => (more, negative),
+        };
+        let d = self.place(bits, negative, wanted)?;
+        self.finish(Step::Bin { op, d: d.row, a: a.row, b: b.row }, [a, b], d)
+    }
+
+    fn shift(&mut self, op: BinOp, a: &Expr, b: &Expr, wanted: u32) -> Result<Value> {
+        let b_value = self.value(b, EXACT)?;
+        let (least, most) = match b {
+            Expr::Const(k) => {
+                let k = u32::try_from(k).unwrap_or(MAX_SHIFT).min(MAX_SHIFT);
+                (k, k)
+            }
+            _ if b_value.negative || b_value.bits > MAX_SHIFT.ilog2() => (0, MAX_SHIFT),
+            _ => (0, (1 << b_value.bits) - 1),
+        };
+        let (a, d) = if op == BinOp::Shl {
+            let a = self.value(a, wanted)?;
+            let d = self.place(a.bits + most, a.negative, wanted)?;
+            (a, d)
+        } else {
+            let a = self.value(a, wanted.saturating_add(most))?;
+            let d = self.place(a.bits.saturating_sub(least), a.negative, wanted)?;
+            (a, d)
+        };
+        self.finish(Step::Bin { op, d: d.row, a: a.row, b: b_value.row }, [a, b_value], d)
+    }
+
+    fn divide(&mut self, op: BinOp, a: &Expr, b: &Expr, wanted: u32) -> Result<Value> {
+        let (a, b) = (self.value(a, EXACT)?, self.value(b, EXACT)?);
+        let (part, bits, negative) = match op {
+            // -2^bits / -1 is 2^bits
+            BinOp::Div => (Part::Quotient, a.bits + 1, a.negative || b.negative),
+            _ => (Part::Remainder, a.bits.min(b.bits), a.negative),
+        };
+        let d = self.place(bits, negative, wanted)?;
+        let work = self.scratch.take(a.row.words + 1 + b.row.words);
+        let step = Step::Divide { part, d: d.row, a: a.row, b: b.row, work };
+        self.scratch.free(work);
+        self.finish(step, [a, b], d)
+    }
+
+    fn clamp(&mut self, a: &Expr, low: &BigInt, high: &BigInt, wanted: u32) -> Result<Value> {
+        let a = self.value(a, EXACT)?;
+        let (low, high) = (self.constant(low, EXACT)?, self.constant(high, EXACT)?);
+        let d = self.place(high.bits, low.negative, wanted)?;
+        self.finish(Step::Clamp { d: d.row, a: a.row, low: low.row, high: high.row }, [a, low, high], d)
+    }
+
+    fn compare(&mut self, op: CmpOp, a: Value, b: Value) -> Result<Value> {
+        let d = self.place(1, false, EXACT)?;
+        self.finish(Step::Compare { op, d: d.row, a: a.row, b: b.row }, [a, b], d)
+    }
+
+    fn against_zero(&mut self, op: CmpOp, a: Value) -> Result<Value> {
+        let zero = self.constant(&BigInt::ZERO, EXACT)?;
+        self.compare(op, a, zero)
+    }
+
+    /// 0 or 1: whether it is not zero.
+    fn truth(&mut self, e: &Expr) -> Result<Value> {
+        let v = self.value(e, EXACT)?;
+        if v.bits <= 1 && !v.negative { Ok(v) } else { self.against_zero(CmpOp::Ne, v) }
+    }
+
+    fn both(&mut self, op: BinOp, a: &Expr, b: &Expr) -> Result<Value> {
+        let (a, b) = (self.truth(a)?, self.truth(b)?);
+        let d = self.place(1, false, EXACT)?;
+        self.finish(Step::Bin { op, d: d.row, a: a.row, b: b.row }, [a, b], d)
+    }
+}
+
+/// How many low bits matter of what a bitwise and has beside this.
+fn mask(e: &Expr) -> u32 {
+    match e {
+        Expr::Const(n) if n.sign() != Sign::Minus => u32::try_from(n.bits()).unwrap_or(EXACT),
+        _ => EXACT,
+    }
+}

@@ -1,0 +1,124 @@
+//! What a packet costs of the heap: nothing, once buffers have their size.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use sluice_engine::{Engine, Sink, TraceEvent};
+
+use crate::common::json;
+use crate::native::{Both, frame, sluice};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does it all
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller promises
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Takes frames and keeps nothing of them.
+#[derive(Default)]
+struct Tally(usize);
+
+impl Sink for Tally {
+    fn emit(&mut self, _: u32, _: &[u8], _: &[u8]) {
+        self.0 += 1;
+    }
+}
+
+/// Allocations that frames take, each with the port it comes in by. `now`: when the first one comes; the next 1 ms later.
+fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &mut Tally) -> u64 {
+    let before = ALLOCATIONS.get();
+    for (time, (port, frame)) in (now..).step_by(1_000_000).zip(frames) {
+        engine.receive(time, *port, frame, out);
+    }
+    ALLOCATIONS.get() - before
+}
+
+/// The second time that frames come, seen to take nothing. Returns the packets' `instance_type` at each pass, as a third
+/// time shows them.
+fn second_time(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> Vec<u32> {
+    const LATER: u64 = 1_000_000_000_000;
+    let mut kinds = Vec::new();
+    for engine in &mut both.engines {
+        let mut out = Tally::default();
+        // buffers grow
+        allocations(engine, LATER, frames, &mut out);
+        assert_eq!(allocations(engine, 2 * LATER, frames, &mut out), 0, "{name}");
+        assert!(out.0 > 0, "{name}: no packet came out");
+        engine.set_trace(true);
+        allocations(engine, 3 * LATER, frames, &mut out);
+        kinds.extend(engine.take_trace().into_iter().filter_map(|event| match event {
+            TraceEvent::Ingress { instance_type, .. } => Some(instance_type),
+            _ => None,
+        }));
+    }
+    kinds
+}
+
+/// Configures a program, and lets it run frames. `first`: the frames' first bytes.
+fn check(name: &str, first: std::ops::Range<u8>) -> Vec<u32> {
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut both = Both::new(&json(name)).unwrap();
+    both.configure(&mut rng);
+    for engine in &mut both.engines {
+        if let Some(set) = engine.program().value_set("P.wanted") {
+            engine.value_set_write(set, &[(vec![3], vec![]), (vec![8], vec![0xc])]).unwrap();
+        }
+    }
+    let frames: Vec<_> = (0..1000)
+        .map(|_| {
+            let mut frame: Vec<u8> = (0..rng.random_range(1..140)).map(|_| rng.random_range(0..14)).collect();
+            frame[0] = rng.random_range(first.clone());
+            (1, frame)
+        })
+        .collect();
+    second_time(name, &mut both, &frames)
+}
+
+const RECIRCULATED: u32 = 4;
+const RESUBMITTED: u32 = 6;
+
+#[test]
+fn packets_allocate_nothing() {
+    for name in ["tables", "selector", "arrays", "stacks", "keys", "deparser", "parser", "unions", "statements", "wide"]
+    {
+        check(name, 0..14);
+    }
+}
+
+#[test]
+fn copies_allocate_nothing() {
+    // multicast and clones of both kinds among them: two replicas each
+    let kinds = check("paths", 0..14);
+    assert!(kinds.contains(&RESUBMITTED) && kinds.contains(&RECIRCULATED));
+}
+
+#[test]
+fn sluice_allocates_nothing() {
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut both = Both::new(&sluice()).unwrap();
+    both.route();
+    both.configure(&mut rng);
+    let frames: Vec<_> = (0..4000).map(|_| (rng.random_range(0..14), frame(&mut rng))).collect();
+    let kinds = second_time("sluice", &mut both, &frames);
+    let second_looks = kinds.iter().filter(|&&kind| kind == RESUBMITTED).count();
+    assert!(second_looks > 50, "too few SYNs take a second look to say anything: {second_looks}");
+}

@@ -1,0 +1,112 @@
+"""`simple_switch`: runs the embedded switch, and serves sessions of simple_switch_CLI beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import cast
+
+from finsy.proto import p4i
+from google.protobuf import text_format
+
+from tools.stf.control import Control
+from tools.target.client import Client, Refused
+from tools.target.process import WITH_PARENT, Switch, SwitchError, await_ready, embedded_binary
+
+from .p4info import p4info_of
+from .session import Session
+
+_LOOK_S = 0.1
+"""How often is looked whether the switch still runs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the switch until it ends or is asked to by SIGTERM or SIGINT; its exit status."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--thrift-port", type=int, default=9090)
+    parser.add_argument("--device-id")  # nobody can see it
+    options, words = parser.parse_known_args(arguments)
+    try:
+        with tempfile.TemporaryDirectory(prefix="simple-switch-") as folder:
+            return _run(words, options.thrift_port, Path(folder))
+    except (SwitchError, Refused, OSError, ValueError) as error:
+        print(f"simple_switch: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(words: Sequence[str], port: int, folder: Path) -> int:
+    binary, info, address = embedded_binary(), folder / "p4info.txtpb", f"unix:{folder / 'grpc'}"
+    program = _program(words)
+    p4info = p4info_of(json.loads(program.read_text())) if program else p4i.P4Info()
+    info.write_text(text_format.MessageToString(p4info))
+    with_info = ["--p4info", str(info)] if program else []
+    process = subprocess.Popen([*WITH_PARENT, str(binary), *words, *with_info, "--grpc-server-addr", address])
+    switch = Switch(folder, False, process, address, None, Path(os.devnull))
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        process.terminate()
+
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        try:
+            await_ready(switch)
+        except SwitchError:
+            if process.poll() is None:
+                raise
+            return process.returncode  # it has said why
+        client = Client.primary(address)
+        try:
+            with _Sessions(port, Control(client, p4info), p4info) as sessions:
+                threading.Thread(target=sessions.serve_forever, daemon=True).start()
+                # not wait(): a signal that comes just before it would be heard at its end
+                while process.poll() is None:
+                    time.sleep(_LOOK_S)
+                return process.returncode
+        finally:
+            client.close()
+    finally:
+        switch.end()
+
+
+def _program(words: Sequence[str]) -> Path | None:
+    """The program of a command line: its last word in `.json`."""
+    programs = [word for word in words if word.endswith(".json")]
+    return Path(programs[-1]) if programs else None
+
+
+class _Sessions(socketserver.ThreadingTCPServer):
+    """Sessions of simple_switch_CLI, at a port of loopback."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, port: int, control: Control, p4info: p4i.P4Info) -> None:
+        super().__init__(("127.0.0.1", port), _Connection)
+        self.control, self.p4info = control, p4info
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    """One of them."""
+
+    def handle(self) -> None:
+        sessions = cast(_Sessions, self.server)
+        # whoever has gone needs no answer
+        with suppress(OSError), self.request.makefile("r") as commands, self.request.makefile("w") as replies:
+            Session(sessions.control, sessions.p4info, commands, replies).cmdloop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
