@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def start_apache(
     address: str,
     *,
     namespace_pid: int,
-    cgroup_procs: Path,
+    cgroup_procs: Sequence[Path],
     directory: Path,
     files: Path,
     limits: ApacheLimits,

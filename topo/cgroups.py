@@ -1,4 +1,4 @@
-"""CPU limits for the lab's servers: one cgroup per server, on cgroup version 1 or 2.
+"""CPU and memory limits for the lab's servers: one cgroup per server, on cgroup version 1 or 2.
 
 A group is named `sluice-lab-<pid of the lab>-<server>`; groups whose lab is no more are removed when the next
 one starts.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,95 +24,146 @@ PERIOD_US = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where the CPU controller is mounted."""
+    """Where a controller is mounted."""
 
     root: Path
     version: int
 
 
-def find_hierarchy(mounts: str) -> Hierarchy:
-    """Find the CPU controller in the text of /proc/mounts; raise LabError if there is none."""
-    unified: Path | None = None
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where the controllers are; in version 2 both are in one place."""
+
+    cpu: Hierarchy
+    memory: Hierarchy | None
+    """None if it is not mounted: only a group with a memory limit wants it."""
+
+    def distinct(self) -> list[Hierarchy]:
+        """Return each place once."""
+        return list(dict.fromkeys(one for one in (self.cpu, self.memory) if one is not None))
+
+
+def find_hierarchies(mounts: str) -> Hierarchies:
+    """Find the controllers in the text of /proc/mounts; raise LabError if there is none for the CPU."""
+    unified: Hierarchy | None = None
+    found: dict[str, Hierarchy] = {}
     for line in mounts.splitlines():
         _, place, kind, options = line.split()[:4]
-        if kind == "cgroup" and "cpu" in options.split(","):
-            return Hierarchy(Path(place), 1)
+        if kind == "cgroup":
+            found |= dict.fromkeys(options.split(","), Hierarchy(Path(place), 1))
         if kind == "cgroup2":
-            unified = Path(place)
-    if unified is None:
+            unified = Hierarchy(Path(place), 2)
+    cpu = found.get("cpu", unified)
+    if cpu is None:
         raise LabError("no cgroup file system with the cpu controller is mounted: mount cgroup2 on /sys/fs/cgroup")
-    return Hierarchy(unified, 2)
+    # A unified hierarchy beside version 1's is without its controllers.
+    return Hierarchies(cpu, found.get("memory", unified if cpu == unified else None))
 
 
-class CpuGroup:
-    """A cgroup that grants its processes a share of one CPU."""
+class Group:
+    """A cgroup that grants its processes a share of one CPU, and memory up to a limit if there is one."""
 
-    def __init__(self, hierarchy: Hierarchy, name: str, share: float, *, period_us: int = PERIOD_US) -> None:
-        """Create the group; `share` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds."""
-        self.path = hierarchy.root / f"{PREFIX}{os.getpid()}-{name}"
-        quota_us = round(share * period_us)
+    def __init__(
+        self,
+        hierarchies: Hierarchies,
+        name: str,
+        cpus: float,
+        *,
+        period_us: int = PERIOD_US,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """Create the group; `cpus` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds.
+
+        Whoever exceeds `memory_bytes` is ended by the kernel, or swaps where the machine does.  Raises LabError if the
+        group cannot be made.
+        """
+        cpu, memory = hierarchies.cpu, hierarchies.memory
+        controllers = {cpu: ["cpu"]}
+        if memory_bytes is not None:
+            if memory is None:
+                raise LabError(
+                    f"cannot limit the memory of {name}: no cgroup file system with the memory controller is mounted; "
+                    "boot with cgroup_enable=memory"
+                )
+            controllers.setdefault(memory, []).append("memory")
+        self._places = {hierarchy: hierarchy.root / f"{PREFIX}{os.getpid()}-{name}" for hierarchy in controllers}
+        self._memory = memory
+        quota_us = round(cpus * period_us)
         try:
-            if hierarchy.version == 2:
-                _enable_cpu(hierarchy.root)
-            self.path.mkdir()
-            if hierarchy.version == 1:
-                (self.path / "cpu.cfs_period_us").write_text(str(period_us))
-                (self.path / "cpu.cfs_quota_us").write_text(str(quota_us))
+            for hierarchy, place in self._places.items():
+                if hierarchy.version == 2:
+                    _enable(hierarchy.root, controllers[hierarchy])
+                place.mkdir()
+            if cpu.version == 1:
+                (self._places[cpu] / "cpu.cfs_period_us").write_text(str(period_us))
+                (self._places[cpu] / "cpu.cfs_quota_us").write_text(str(quota_us))
             else:
-                (self.path / "cpu.max").write_text(f"{quota_us} {period_us}")
+                (self._places[cpu] / "cpu.max").write_text(f"{quota_us} {period_us}")
+            if memory_bytes is not None and memory is not None:
+                file = "memory.limit_in_bytes" if memory.version == 1 else "memory.max"
+                (self._places[memory] / file).write_text(str(memory_bytes))
         except OSError as error:
             raise LabError(
-                f"cannot limit the CPU of {name} by a cgroup: {error}; "
-                "the lab needs root and a writable cgroup file system"
+                f"cannot limit {name} by a cgroup: {error}; the lab needs root and a writable cgroup file system"
             ) from error
 
     @property
-    def procs(self) -> Path:
-        """The file a process joins the group by."""
-        return self.path / "cgroup.procs"
+    def procs(self) -> tuple[Path, ...]:
+        """The files a process joins the group by."""
+        return tuple(place / "cgroup.procs" for place in self._places.values())
 
     def used_s(self) -> float:
         """Return the seconds of CPU that the processes now in the group have used since each was started."""
-        return sum(processor_s(int(pid)) for pid in self.procs.read_text().split())
+        return sum(processor_s(int(pid)) for pid in self.procs[0].read_text().split())
+
+    def memory_bytes(self) -> int:
+        """Return what the kernel charges the group, which the limit is of; only of a group with a memory limit."""
+        assert self._memory is not None
+        usage = "memory.usage_in_bytes" if self._memory.version == 1 else "memory.current"
+        return int((self._places[self._memory] / usage).read_text())
 
     def remove(self) -> None:
         """Kill what is left in the group and remove it."""
-        _remove(self.path)
+        _remove(self._places.values())
 
 
-def _enable_cpu(root: Path) -> None:
+def _enable(root: Path, controllers: Iterable[str]) -> None:
     control = root / "cgroup.subtree_control"
-    if "cpu" not in control.read_text().split():
-        control.write_text("+cpu")
+    there = control.read_text().split()
+    if missing := [f"+{name}" for name in controllers if name not in there]:
+        control.write_text(" ".join(missing))
 
 
-def _remove(path: Path) -> None:
-    def empty() -> bool:
-        pids = [int(pid) for pid in (path / "cgroup.procs").read_text().split()]
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return not pids
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
 
-    if path.exists():
-        await_true(f"{path}: empty", empty, 5.0)
-        path.rmdir()
+        def empty(procs: Path = path / "cgroup.procs") -> bool:
+            pids = [int(pid) for pid in procs.read_text().split()]
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not pids
+
+        if path.exists():
+            await_true(f"{path}: empty", empty, 5.0)
+            path.rmdir()
 
 
-def remove_stale(hierarchy: Hierarchy) -> None:
+def remove_stale(hierarchies: Hierarchies) -> None:
     """Remove the groups of labs that no longer run."""
-    for path in hierarchy.root.glob(f"{PREFIX}*"):
-        owner = path.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            _remove(path)
+    for hierarchy in hierarchies.distinct():
+        for path in hierarchy.root.glob(f"{PREFIX}*"):
+            owner = path.name.removeprefix(PREFIX).split("-")[0]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                _remove([path])
 
 
-def mounted_hierarchy() -> Hierarchy:
-    """Find the CPU controller of this machine."""
-    return find_hierarchy(Path("/proc/mounts").read_text())
+def mounted() -> Hierarchies:
+    """Find the controllers of this machine."""
+    return find_hierarchies(Path("/proc/mounts").read_text())
 
 
-def remove_own(hierarchy: Hierarchy) -> None:
+def remove_own(hierarchies: Hierarchies) -> None:
     """Remove every group of this lab."""
-    for path in hierarchy.root.glob(f"{PREFIX}{os.getpid()}-*"):
-        _remove(path)
+    for hierarchy in hierarchies.distinct():
+        _remove(hierarchy.root.glob(f"{PREFIX}{os.getpid()}-*"))

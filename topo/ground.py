@@ -66,11 +66,11 @@ class Ground:
         setLogLevel("output")
         # Mininet would raise limits of the whole machine (sysctls) for large networks; a lab needs none of it.
         Mininet.inited = True
-        self._hierarchy = cgroups.mounted_hierarchy()
-        cgroups.remove_stale(self._hierarchy)
+        self._hierarchies = cgroups.mounted()
+        cgroups.remove_stale(self._hierarchies)
         self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
         self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
-        self._stack.callback(cgroups.remove_own, self._hierarchy)
+        self._stack.callback(cgroups.remove_own, self._hierarchies)
 
     def _build_network(self, hosts: Iterable[HostPlan], more: Callable[[Mininet], None] | None = None) -> None:
         """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts."""

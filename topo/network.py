@@ -60,7 +60,7 @@ class Lab(Ground):
         self._limits = limits or ApacheLimits()
         self._stressed: dict[str, Process] = {}
         self._apaches: dict[str, Process] = {}
-        self._groups: dict[str, cgroups.CpuGroup] = {}
+        self._groups: dict[str, cgroups.Group] = {}
         self._loads = 0
 
     @property
@@ -179,7 +179,7 @@ class Lab(Ground):
     def _start_servers(self) -> None:
         cpus = [share * self.switch.load_share for share in self.pool.cpus]
         for server, share in zip(self.pool.servers, cpus, strict=True):
-            self._groups[server.name] = group = cgroups.CpuGroup(self._hierarchy, server.name, share)
+            self._groups[server.name] = group = cgroups.Group(self._hierarchies, server.name, share)
             process = start_apache(
                 server.name,
                 str(server.address),

@@ -30,17 +30,19 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
         time.sleep(POLL_S)
 
 
-def command_in(argv: Sequence[str], *, namespace_pid: int | None = None, cgroup_procs: Path | None = None) -> list[str]:
+def command_in(
+    argv: Sequence[str], *, namespace_pid: int | None = None, cgroup_procs: Sequence[Path] = ()
+) -> list[str]:
     """Return the command line that runs `argv` in the namespaces of a process and in a cgroup.
 
-    The cgroup is joined first, while its file system is certain to be visible.
+    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.
     """
     command = ["setpriv", "--pdeathsig", "TERM"]
     if namespace_pid is not None:
         command += ["mnexec", "-a", str(namespace_pid)]
     command += argv
-    if cgroup_procs is not None:
-        command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup_procs), *command]
+    for procs in cgroup_procs:
+        command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(procs), *command]
     return command
 
 
@@ -54,7 +56,7 @@ class Process:
         *,
         log: Path,
         namespace_pid: int | None = None,
-        cgroup_procs: Path | None = None,
+        cgroup_procs: Sequence[Path] = (),
         directory: Path | None = None,
     ) -> None:
         self.name = name

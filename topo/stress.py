@@ -6,6 +6,7 @@ the cgroup, so only its CPU workers are used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from topo.processes import Process
@@ -14,7 +15,7 @@ HOGS = 24
 """Busy processes that share the server's CPU with Apache's workers."""
 
 
-def start_stress(name: str, *, namespace_pid: int, cgroup_procs: Path, directory: Path) -> Process:
+def start_stress(name: str, *, namespace_pid: int, cgroup_procs: Sequence[Path], directory: Path) -> Process:
     """Load server `name` until the process is stopped."""
     return Process(
         f"stress on {name}",

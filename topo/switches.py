@@ -41,7 +41,8 @@ class ProcessSwitch(Switch):
         """Return the command line for ports given as number -> interface."""
         raise NotImplementedError
 
-    def executable(self) -> str:
+    @classmethod
+    def executable(cls) -> str:
         """Return the path of the program; raise LabError with the remedy if it is not there."""
         raise NotImplementedError
 
@@ -92,7 +93,8 @@ class SluiceSwitch(ProcessSwitch):
 
     program = "sluice-switch"
 
-    def executable(self) -> str:
+    @classmethod
+    def executable(cls) -> str:
         """Return the release build; $SLUICE_SWITCH names another one."""
         path = Path(os.environ.get("SLUICE_SWITCH", REPOSITORY / "switch/target/release/sluice-switch"))
         if not path.exists():
@@ -121,11 +123,12 @@ class Bmv2Switch(ProcessSwitch):
         """Say whether P4Runtime and Thrift are served; raise LabError if the process has ended."""
         return super().ready(process) and listening(self.pid, THRIFT_PORT)
 
-    def executable(self) -> str:
+    @classmethod
+    def executable(cls) -> str:
         """Return simple_switch_grpc as found on PATH."""
-        found = shutil.which(self.program)
+        found = shutil.which(cls.program)
         if found is None:
-            raise LabError(f"SWITCH=bmv2 needs {self.program} on PATH: install BMv2, or leave SWITCH out")
+            raise LabError(f"SWITCH=bmv2 needs {cls.program} on PATH: install BMv2, or leave SWITCH out")
         return found
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:

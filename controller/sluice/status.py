@@ -39,7 +39,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
     if world.news is not None:
         await world.news.count(link.registers)
-        head["news"] = _news(world.news)
+        head["news"] = news_status(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
     head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]
     head["packets"] = {
@@ -113,7 +113,8 @@ def _server(
     return shown
 
 
-def _news(view: NewsView) -> dict[str, Any]:
+def news_status(view: NewsView) -> dict[str, Any]:
+    """What flash-crowd control makes of the switch, as JSON has it."""
     decision = view.decision
     shown: dict[str, Any] = {
         "mode": str(view.config.mode),
@@ -171,7 +172,7 @@ def render(status: Mapping[str, Any]) -> str:
             + (f" ({share:.2%})" if share is not None else ""),
         ]
     if "news" in status:
-        lines += _news_lines(status["news"])
+        lines += news_lines(status["news"])
     packets = status["packets"]
     drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items()) or "none"
     lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
@@ -188,7 +189,8 @@ def render(status: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _news_lines(news: Mapping[str, Any]) -> list[str]:
+def news_lines(news: Mapping[str, Any]) -> list[str]:
+    """The same for a person."""
     head = ["destination", "offered", "admitted", "refused", "returning"]
     rows = [[row["name"], *(str(row[key]) for key in head[1:])] for row in news["destinations"]]
     return ["", f"flash crowds  mode {news['mode']}", f"  {news['sentence']}"] + [

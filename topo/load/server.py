@@ -1,16 +1,19 @@
 """A web server that answers `GET /N` with N bytes; with a worker limit and a cost, the slow target of paper 003.
 
-    python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U]
+    python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U --memory-mb M --answer-kb K]
 
 Without a cost an answer goes out at once, as from the paper's in-kernel server.  With one, workers take turns, one
 block of an answer each, and every turn costs CPU time: many requests at once then make every answer slower, as a
-server does that swaps.  The CPU itself is limited from outside, by a cgroup.  Whoever finds no worker free waits in the
-kernel's accept queue.
+server does that swaps.  An answer also holds memory from its beginning to its end.  CPU and memory are limited from
+outside, by a cgroup; the server keeps below its memory limit, since the kernel would end it there.  Whoever finds no
+worker free, or no memory, waits in the kernel's accept queue.
 """
 
 from __future__ import annotations
 
 import argparse
+import mmap
+import os
 import select
 import socket
 import sys
@@ -27,15 +30,20 @@ ACCEPTS_AT_ONCE = 64
 REQUEST_BYTES = 4096
 PATTERN = memoryview(bytes(range(256)) * ((SIZE_MAX >> 8) + 1))
 POLLS_EVERY_TURNS = 8
+HELD = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+STATM_BYTES = 128
+SPARE_BYTES = 2 << 20
+"""Of the memory limit, for what the kernel keeps for connections and is charged to the server, too."""
 
 
 class Answer:
     """A connection and what is left to send on it."""
 
-    __slots__ = ("connection", "header", "left")
+    __slots__ = ("connection", "header", "left", "memory")
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, memory: mmap.mmap | None) -> None:
         self.connection = connection
+        self.memory = memory
         self.header = b""
         self.left = -1
         """Bytes of the body; negative until the request has come."""
@@ -44,9 +52,23 @@ class Answer:
 class Server:
     """One listening socket, one thread."""
 
-    def __init__(self, address: str, port: int, *, backlog: int, workers: int, cost_us: float) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        *,
+        backlog: int,
+        workers: int,
+        cost_us: float,
+        memory_bytes: int = 0,
+        answer_bytes: int = 0,
+    ) -> None:
+        """Listen.  An answer holds `answer_bytes`, the process at most `memory_bytes` (0: none; no limit)."""
         self._workers = workers
         self._cost_s = cost_us / 1e6
+        self._memory_bytes = memory_bytes
+        self._answer_bytes = answer_bytes
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind((address, port))
@@ -72,6 +94,11 @@ class Server:
         """How many answers wait for their turn."""
         return len(self._turns)
 
+    def own_bytes(self) -> int:
+        """Return how much memory this process has in use, without what it shares with others (proc(5), statm)."""
+        _, resident, shared, *_ = os.pread(self._statm, STATM_BYTES, 0).split()
+        return (int(resident) - int(shared)) * mmap.PAGESIZE
+
     def step(self) -> None:
         """Do what there is to do now; wait if there is nothing."""
         for descriptor, events in self._epoll.poll(0 if self._turns else None):
@@ -87,7 +114,7 @@ class Server:
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
-            if len(self._answers) >= self._workers:
+            if self._is_full():
                 self._epoll.modify(self._listener.fileno(), 0)
                 self._accepting = False
                 return
@@ -98,9 +125,18 @@ class Server:
             except OSError:
                 continue  # the client has gone already
             connection.setblocking(False)
-            self._answers[connection.fileno()] = answer = Answer(connection)
+            held = mmap.mmap(-1, self._answer_bytes, flags=HELD) if self._answer_bytes else None
+            self._answers[connection.fileno()] = answer = Answer(connection, held)
             self._epoll.register(connection.fileno(), select.EPOLLIN)
             self._ready(answer)
+
+    def _is_full(self) -> bool:
+        """Whether another answer would be one too many; the first one never is, so that it always goes on."""
+        if len(self._answers) >= self._workers:
+            return True
+        if not self._memory_bytes or not self._answers:
+            return False
+        return self.own_bytes() + self._answer_bytes + SPARE_BYTES > self._memory_bytes
 
     def _ready(self, answer: Answer) -> None:
         try:
@@ -153,6 +189,8 @@ class Server:
     def _close(self, answer: Answer) -> None:
         self._answers.pop(answer.connection.fileno(), None)
         answer.connection.close()
+        if answer.memory is not None:
+            answer.memory.close()
         if not self._accepting:
             self._accepting = True
             self._epoll.modify(self._listener.fileno(), select.EPOLLIN)
@@ -176,6 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backlog", type=int, default=4096)
     parser.add_argument("--workers", type=int, default=100_000, help="requests that are answered at the same time")
     parser.add_argument("--cost-us", type=float, default=0.0, help="CPU time of a turn, in us; 0: answer at once")
+    parser.add_argument("--memory-mb", type=float, default=0.0, help="memory for everything; 0: no limit")
+    parser.add_argument("--answer-kb", type=float, default=0.0, help="memory that an answer holds; 0: none")
     options = parser.parse_args(arguments)
     Server(
         options.address,
@@ -183,6 +223,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         backlog=options.backlog,
         workers=options.workers,
         cost_us=options.cost_us,
+        memory_bytes=round(options.memory_mb * 2**20),
+        answer_bytes=round(options.answer_kb * 2**10),
     ).run()
     return 0
 

@@ -20,12 +20,12 @@ from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
 from topo.news.records import conditions, read_records
-from topo.news.run import Run, is_done, make_run, static_limit
+from topo.news.run import Run, is_done, make_run, results_directory, static_limit
 from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
 from topo.news.traffic import logged_requests
-from topo.switches import REPOSITORY, switch_kind
+from topo.switches import switch_kind
 
 PROGRESS_EVERY_S = 15.0
 K_MAX = 8.0
@@ -153,7 +153,7 @@ def compression(text: str) -> float:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m topo.news", description=__doc__)
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/news", help="directory of the results")
+    parser.add_argument("--output", type=Path, help="directory of the results (default: results/news, bmv2: news-bmv2)")
     parser.add_argument("--quick", action="store_true", help="one scenario, three variants")
     parser.add_argument("--scenario", choices=SCENARIOS, help="one run only: of this scenario")
     parser.add_argument("--variant", choices=VARIANTS, default=PRODUCTION.name, help="of that one run")
@@ -164,6 +164,9 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         metavar="FILE",
         help="that one run replays a World Cup 98 binary log (.gz too), compressed, in place of the synthesised crowd",
+    )
+    parser.add_argument(
+        "--region", type=int, choices=range(8), help="of that log, the requests of one site only (default: of all)"
     )
     parser.add_argument(
         "--onset",
@@ -192,7 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kind = switch_kind()
             settings = replace(Settings(), k=options.k) if options.k else Settings()
             if options.log:
-                settings = replace(settings, log=str(options.log.absolute()), log_onset_s=options.onset)
+                settings = replace(
+                    settings, log=str(options.log.absolute()), log_onset_s=options.onset, log_region=options.region
+                )
             runs = programme(settings, quick=options.quick)
             if options.scenario:
                 runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
@@ -203,8 +208,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             minutes = sum(one.seconds for one in runs) / 60
             factors = " or ".join(f"{k:g}" for k in sorted({one.settings.k for one in runs}))
             say(f"sluice news: switch {kind}, time compressed by {factors}, {len(runs)} runs, {minutes:.0f} min")
-            options.output.mkdir(parents=True, exist_ok=True)
-            results = Results(options.output, kind, say)
+            output = options.output or results_directory("news-quick" if options.quick else "news", kind)
+            output.mkdir(parents=True, exist_ok=True)
+            results = Results(output, kind, say)
             results.make(runs)
         except LabError as error:
             print(f"sluice news: {error}", file=sys.stderr)
@@ -219,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verdicts = results.checks()
     for name, holds in verdicts.items():
         say(f"  {'ok    ' if holds else 'FAILED'}  {name}")
-    say(f"\nwritten to {options.output}; {(time.monotonic() - started) / 60:.1f} min")
+    say(f"\nwritten to {output}; {(time.monotonic() - started) / 60:.1f} min")
     return 0 if all(verdicts.values()) else 1
 
 

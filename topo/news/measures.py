@@ -38,6 +38,8 @@ class Records:
     """Beginning of a slot, bytes of the bulk transfer in it."""
     samples: Sequence[Sample]
     rows: Sequence[Row]
+    slow_memory_bytes: float = math.nan
+    """The slow server's memory limit."""
 
     def alarm_s(self) -> float | None:
         """Return when the crowd's alarm was set: the first after the onset."""
@@ -79,8 +81,9 @@ class Figures:
     bystander_latency_mean_ms: float
     bystander_latency_median_ms: float
     """From the request's due time to its last byte, of those that finished."""
-    bystander_refused: int
-    """Connection requests of the bystander that the switch refused; of the crowd's window, from the onset on."""
+    bystander_refused: float
+    """Connection requests of the bystander that the switch refused; of the crowd's window, from the onset on.  NaN
+    where the switch counts those of all destinations together, as it does where one limit is for all of them."""
     bystander_unconnected: int
     """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs): some of
     an open link, too, since a lost SYN goes again only after a second, which is not compressed."""
@@ -99,6 +102,8 @@ class Figures:
     """Seconds of CPU per second."""
     switch_mb: float
     controller_mb: float
+    slow_memory_share: float
+    """Of its memory limit, what the slow server used, the mean of the readings ("98 %", section 8.3.2)."""
 
 
 def figures(records: Records, window: tuple[float, float]) -> Figures:
@@ -134,7 +139,9 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
         bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
         bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
-        bystander_refused=last.bystander_refused - before_refusals.bystander_refused,
+        bystander_refused=math.nan
+        if last.bystander_refused is None
+        else last.bystander_refused - (before_refusals.bystander_refused or 0),
         bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
@@ -146,6 +153,8 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         controller_cpu=(last.controller_cpu_s - first.controller_cpu_s) / sampled,
         switch_mb=last.switch_bytes / 1e6,
         controller_mb=last.controller_bytes / 1e6,
+        slow_memory_share=mean([one.slow_bytes for one in records.samples if begin <= one.time_s < end])
+        / records.slow_memory_bytes,
     )
 
 

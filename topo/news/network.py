@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from topo import cgroups
@@ -58,7 +58,7 @@ class NewsLab(Ground):
         self._configure = configure
         self.distance = ""
 
-    def start_program(self, host: str, module: str, *arguments: str, procs: Path | None = None) -> Process:
+    def start_program(self, host: str, module: str, *arguments: str, procs: Sequence[Path] = ()) -> Process:
         """Start a program of `topo.load` on a host; the lab ends it if the caller does not."""
         process = Process(
             f"{module} on {host}",
@@ -132,14 +132,22 @@ class NewsLab(Ground):
 
     def _start_servers(self) -> None:
         settings = self.settings
-        slow = cgroups.CpuGroup(self._hierarchy, SLOW.name, settings.slow_cpus, period_us=SLOW_PERIOD_US)
+        self.slow = cgroups.Group(
+            self._hierarchies,
+            SLOW.name,
+            settings.slow_cpus,
+            period_us=SLOW_PERIOD_US,
+            memory_bytes=round(settings.slow_memory_mb * 2**20),
+        )
         limits = [
             f"--workers={settings.slow_workers}",
             f"--backlog={settings.slow_backlog}",
-            f"--cost-us={settings.slow_cost_us}",
+            f"--cost-us={settings.slow_turn_us}",
+            f"--memory-mb={settings.slow_memory_mb}",
+            f"--answer-kb={settings.slow_answer_kb}",
         ]
         self._serve(FAST)
-        self._serve(SLOW, *limits, procs=slow.procs)
+        self._serve(SLOW, *limits, procs=self.slow.procs)
         self._serve(OTHER)
         pace = f"--bytes-per-s={max(1.0, settings.bulk_bit_per_s * settings.k / 8):.0f}"
         bulk = ("send", "--address", str(OTHER.address), "--port", str(BULK_PORT), pace)
@@ -147,7 +155,7 @@ class NewsLab(Ground):
         for server, port in ((FAST, PORT), (SLOW, PORT), (OTHER, PORT), (OTHER, BULK_PORT)):
             self._await_listening(server, port)
 
-    def _serve(self, server: HostPlan, *limits: str, procs: Path | None = None) -> None:
+    def _serve(self, server: HostPlan, *limits: str, procs: Sequence[Path] = ()) -> None:
         place = ("--address", str(server.address), "--port", str(PORT))
         self._servers.append(self.start_program(server.name, "server", *place, *limits, procs=procs))
 

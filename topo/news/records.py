@@ -26,6 +26,7 @@ def read_records(directory: Path) -> Records:
         onset_s=settings.onset_s / k,
         end_s=settings.seconds / k,
         link_bit_per_s=settings.link_bit_per_s * k,
+        slow_memory_bytes=settings.slow_memory_mb * 2**20,
         controls=VARIANTS[meta["variant"]].controls,
         crowd=not SCENARIOS[meta["scenario"]].false_alarm,
         outcomes=[one for path in sorted(directory.glob("*-outcomes.csv")) for one in read_outcomes(path)],
@@ -33,6 +34,11 @@ def read_records(directory: Path) -> Records:
         samples=read_samples(directory / "samples.csv"),
         rows=[replace(row, time_s=row.time_s - zero) for row in read_rows(directory / TRACE)],
     )
+
+
+def made_s(directory: Path) -> float:
+    """Return when the load of a complete run began, on the clock of time.time()."""
+    return float(json.loads((directory / META).read_text())["start"])
 
 
 def conditions(directory: Path) -> str:

@@ -34,8 +34,10 @@ from topo.news.scenarios import Scenario, Variant
 from topo.news.settings import Settings
 from topo.news.trace import read_rows
 from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
+from topo.news.version import version
 from topo.processes import Process
 from topo.record import Recorder
+from topo.switches import REPOSITORY
 from topo.usage import process_usage
 
 SAMPLES_PER_INTERVAL = 16
@@ -64,12 +66,13 @@ class Run:
     """A static limit on the target, before compression."""
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """Return what tells this run from others, as JSON has it."""
+        """Return what tells this run from others, the programs it is made with included, as JSON has it."""
         return {
             "scenario": self.scenario.name,
             "variant": self.variant.name,
             "static_per_s": self.static_per_s,
             "switch": kind,
+            "version": version(kind),
             "settings": self.settings.as_dict(),
         }
 
@@ -139,8 +142,13 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     partial.rename(directory)
 
 
+def results_directory(name: str, kind: str) -> Path:
+    """Return where results go unless said otherwise: each kind of switch has its own."""
+    return REPOSITORY / "results" / (name if kind == "embedded" else f"{name}-{kind}")
+
+
 def is_done(run: Run, kind: str, directory: Path) -> bool:
-    """Say whether `directory` holds this very run, complete."""
+    """Say whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch."""
     try:
         meta = json.loads((directory / META).read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -196,7 +204,7 @@ def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
     seconds = settings.seconds / settings.k
     samples: list[Sample] = []
-    due, refused = start, 0
+    due, refused = start, None
     while not samples or samples[-1].time_s < seconds:
         time.sleep(max(0.0, due - time.time()))
         lab.require_running()
@@ -213,6 +221,7 @@ def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float
                 link.dropped_packets,
                 *process_usage(lab.switch.process.pid),
                 *process_usage(lab.controller.process.pid),
+                lab.slow.memory_bytes(),
                 refused,
             )
         )
@@ -221,7 +230,8 @@ def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float
     return samples
 
 
-def _refused(status: Mapping[str, Any], service: str) -> int:
-    """Return how many connection requests to a service were refused since the switch started."""
+def _refused(status: Mapping[str, Any], service: str) -> int | None:
+    """Return how many connection requests to a service were refused since the switch started; None if it has no count
+    of its own."""
     rows = status["news"]["destinations"]
-    return sum(row["refused"] for row in rows if row["name"].split()[0] == service)
+    return next((int(row["refused"]) for row in rows if row["name"].split()[0] == service), None)

@@ -1,4 +1,5 @@
-"""What is read every second of a run: the bottleneck's counts, CPU and memory of switch and controller."""
+"""What is read every second of a run: the bottleneck's counts, CPU and memory of switch and controller,
+memory of the slow server."""
 
 from __future__ import annotations
 
@@ -22,8 +23,11 @@ class Sample:
     switch_bytes: int
     controller_cpu_s: float
     controller_bytes: int
-    bystander_refused: int
-    """SYNs to the bystander that the switch refused, by the controller's latest status."""
+    slow_bytes: int
+    """What the slow server's cgroup is charged."""
+    bystander_refused: int | None
+    """SYNs to the bystander that the switch refused, by the controller's latest status; None where it counts those
+    of all destinations together."""
 
     @property
     def link(self) -> LinkCounts:
@@ -35,7 +39,10 @@ def write_samples(path: Path, samples: Sequence[Sample]) -> None:
     """Write the readings."""
     header = ",".join(field.name for field in fields(Sample))
     lines = [
-        ",".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in astuple(one))
+        ",".join(
+            "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+            for value in astuple(one)
+        )
         for one in samples
     ]
     path.write_text("\n".join([header, *lines]) + "\n")
@@ -45,9 +52,8 @@ def read_samples(path: Path) -> list[Sample]:
     """Read what `write_samples` wrote."""
     found: list[Sample] = []
     for line in path.read_text().splitlines()[1:]:
-        time_s, packets, size, drops, switch_cpu, switch_bytes, controller_cpu, controller_bytes, refused = line.split(
-            ","
-        )
+        time_s, packets, size, drops, switch_cpu, switch_memory, *rest = line.split(",")
+        controller_cpu, controller_memory, slow_memory, refused = rest
         found.append(
             Sample(
                 float(time_s),
@@ -55,10 +61,11 @@ def read_samples(path: Path) -> list[Sample]:
                 int(size),
                 int(drops),
                 float(switch_cpu),
-                int(switch_bytes),
+                int(switch_memory),
                 float(controller_cpu),
-                int(controller_bytes),
-                int(refused),
+                int(controller_memory),
+                int(slow_memory),
+                int(refused) if refused else None,
             )
         )
     return found

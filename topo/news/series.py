@@ -13,8 +13,8 @@ from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.news.programme import COMPRESSION
 from topo.news.records import conditions
-from topo.news.run import Run, is_done, make_run
-from topo.switches import REPOSITORY, switch_kind
+from topo.news.run import Run, is_done, make_run, results_directory
+from topo.switches import switch_kind
 
 Row = dict[str, float]
 Measure = Callable[[Path, float, str], list[Row]]
@@ -38,13 +38,14 @@ def main(
 ) -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m topo.news.{name}", description=description)
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "results" / name, help="directory of the results")
+    parser.add_argument("--output", type=Path, help=f"directory of the results (default: results/{name}, bmv2: -bmv2)")
     options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
     with interruptible():
         try:
             kind = switch_kind()
-            rows = measure(options.output, COMPRESSION[kind], kind)
+            output = options.output or results_directory(name, kind)
+            output.mkdir(parents=True, exist_ok=True)
+            rows = measure(output, COMPRESSION[kind], kind)
         except LabError as error:
             print(f"sluice {name}: {error}", file=sys.stderr)
             return 1
@@ -52,6 +53,6 @@ def main(
             print(f"sluice {name}: ended by {interrupted}; complete runs are kept", file=sys.stderr)
             return 128 + interrupted.number
     known = [{key: None if math.isnan(value) else value for key, value in one.items()} for one in rows]
-    (options.output / f"{name}.json").write_text(json.dumps(known, indent=2) + "\n")
+    (output / f"{name}.json").write_text(json.dumps(known, indent=2) + "\n")
     print(table(rows))
     return 0

@@ -47,15 +47,20 @@ class Settings:
     rto_min_s: float = 0.2
     """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
     slow_cpus: float = 0.4
-    slow_cost_us: float = 400.0
+    slow_cost_us: float = 3040.0
     slow_workers: int = 150
     slow_backlog: int = 128
+    slow_memory_mb: float = 42.0
+    slow_answer_kb: float = 128.0
     """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait (those
-    of the paper's time: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN).  It answers some 43 requests per second
-    (before compression by 8), nine tenths of what the link has room for."""
+    of the paper's time: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN), memory by cgroup, memory that an answer
+    holds: nearly 150 of them use it up.  It answers some 43 requests per second, nine tenths of what the link has room
+    for; the CPU time is compressed like any other, so that this is so at every k."""
     seed: int = 1
     log: str = ""
     """A World Cup 98 binary log whose requests the target gets in place of the synthesised ones."""
+    log_region: int | None = None
+    """The site whose requests of the log are taken, 0 to 7 (section 7.1: Santa Clara only); None is all of them."""
     log_onset_s: float = 1000.0
     """When the crowd begins in the log ("at t = 1000 s", section 8.1), which is replayed so that it begins there."""
 
@@ -67,6 +72,11 @@ class Settings:
     def onset_s(self) -> float:
         """When the crowd begins."""
         return (self.before + self.onset_phase) * self.period_s
+
+    @property
+    def slow_turn_us(self) -> float:
+        """CPU time of the slow target for a block of an answer, compressed."""
+        return self.slow_cost_us / self.k
 
     @property
     def seconds(self) -> float:

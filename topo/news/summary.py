@@ -65,7 +65,7 @@ def entry(one: Figures) -> dict[str, object]:
             "mean": _known(one.bystander_latency_mean_ms, 2),
             "median": _known(one.bystander_latency_median_ms, 2),
         },
-        "bystander_refused": one.bystander_refused,
+        "bystander_refused": None if math.isnan(one.bystander_refused) else int(one.bystander_refused),
         "bystander_goodput_kbps": _known(one.bystander_goodput_kbps, 1),
     }
 

@@ -46,7 +46,7 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
             f" {settings.onset_s:g} s before the crowd; give a log that begins earlier, or another --onset"
         )
     try:
-        for one in as_requests(read_records(path), TARGET):
+        for one in as_requests(read_records(path), TARGET, region=settings.log_region):
             last = one.time_s
             if last >= end:
                 return
@@ -58,6 +58,7 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
         holds = "has no requests" if last < 0 else f"ends after {last:.0f} s"
         raise LabError(
             f"{path}: {holds}, and the load is from {begin:g} to {end:g} s of it: give a longer log, or another --onset"
+            + ("" if settings.log_region is None else " or --region")
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from topo.cgroups import PREFIX, mounted_hierarchy
+from topo.cgroups import PREFIX, mounted
 from topo.switches import REPOSITORY, SWITCHES, switch_kind
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
@@ -66,7 +66,7 @@ class Traces:
         return [
             *(f"process {pid}" for pid in self.processes & set(pids)),
             *(f"namespace {space}" for space in {network_namespace(pid) for pid in pids} & self.namespaces),
-            *(str(path) for path in mounted_hierarchy().root.glob(f"{name}*")),
+            *(str(path) for one in mounted().distinct() for path in one.root.glob(f"{name}*")),
             *(str(path) for path in Path(tempfile.gettempdir()).glob(f"{name}*")),
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import statistics
 import struct
@@ -21,7 +22,7 @@ from topo.load.outcomes import Ending, Outcome, read_outcomes, write_outcomes
 from topo.load.patience import draw_wait
 from topo.load.replay import Replay
 from topo.load.requestlog import LogFormatError, Request, read_log, write_log
-from topo.load.server import Server, answer_to
+from topo.load.server import SPARE_BYTES, Server, answer_to
 from topo.load.synthesise import Crowd, draw_size, synthesise
 from topo.load.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
 from topo.switches import REPOSITORY
@@ -159,7 +160,9 @@ def replayed(port: int, requests: list[Request], **options: float) -> list[Outco
     return sorted(replay.outcomes, key=lambda one: one.due_s)
 
 
-@pytest.mark.parametrize("limits", [(), ("--workers=3", "--cost-us=20")])
+@pytest.mark.parametrize(
+    "limits", [(), ("--workers=3", "--cost-us=20"), ("--cost-us=20", "--memory-mb=40", "--answer-kb=2048")]
+)
 def test_every_request_gets_its_bytes(limits: tuple[str, ...]) -> None:
     sizes = [0, 1, 2047, 2048, 2049, 700_000] * 5
     requests = [Request(number / 1000, number, "target", size) for number, size in enumerate(sizes)]
@@ -187,6 +190,38 @@ def test_a_client_that_leaves_gets_no_second_turn() -> None:
     assert server.waiting < len(clients)
     while server.waiting:
         server.step()
+
+
+def test_what_finds_no_memory_waits_until_an_answer_has_ended() -> None:
+    held = 4 << 20
+    limit = Server("127.0.0.1", 0, backlog=1, workers=1, cost_us=0.0).own_bytes() + SPARE_BYTES + 5 * held
+    server = Server(
+        "127.0.0.1",
+        0,
+        backlog=64,
+        workers=64,
+        cost_us=10.0,
+        answer_bytes=held,
+        memory_bytes=limit,
+    )
+    clients = [socket.create_connection(server.address) for _ in range(20)]
+    for client in clients:
+        client.sendall(b"GET /40000 HTTP/1.0\r\n\r\n")
+    most, before = 0, server.own_bytes()
+    while server.waiting or len(select.select(clients, [], [], 0)[0]) < len(clients):
+        server.step()
+        most = max(most, server.own_bytes() - before)
+    assert 3 * held < most < 6 * held
+    assert server.own_bytes() - before < held
+
+
+def test_an_answer_that_never_fits_is_made_all_the_same() -> None:
+    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=10.0, answer_bytes=1 << 20, memory_bytes=1)
+    with socket.create_connection(server.address) as client:
+        client.sendall(b"GET /1000 HTTP/1.0\r\n\r\n")
+        while not select.select([client], [], [], 0)[0]:
+            server.step()
+        assert client.recv(64).startswith(b"HTTP/1.0 200 OK")
 
 
 def test_a_client_on_a_slow_line_takes_its_time() -> None:

@@ -23,35 +23,58 @@ V1 = """\
 sysfs /sys sysfs rw 0 0
 cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
 cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
+cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
 cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 """
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
 
 
-def test_the_cpu_controller_is_found_on_both_versions() -> None:
-    assert cgroups.find_hierarchy(V1) == cgroups.Hierarchy(Path("/sys/fs/cgroup/cpu,cpuacct"), 1)
-    assert cgroups.find_hierarchy(V2) == cgroups.Hierarchy(Path("/sys/fs/cgroup"), 2)
+def test_the_controllers_are_found_on_both_versions() -> None:
+    cpu, memory = (cgroups.Hierarchy(Path("/sys/fs/cgroup") / name, 1) for name in ("cpu,cpuacct", "memory"))
+    assert cgroups.find_hierarchies(V1) == cgroups.Hierarchies(cpu, memory)
+    without = "".join(line for line in V1.splitlines(keepends=True) if "memory" not in line)
+    assert cgroups.find_hierarchies(without) == cgroups.Hierarchies(cpu, None)
+    unified = cgroups.Hierarchy(Path("/sys/fs/cgroup"), 2)
+    assert cgroups.find_hierarchies(V2) == cgroups.Hierarchies(unified, unified)
     with pytest.raises(LabError, match="mount cgroup2"):
-        cgroups.find_hierarchy("sysfs /sys sysfs rw 0 0\n")
+        cgroups.find_hierarchies("sysfs /sys sysfs rw 0 0\n")
 
 
 def test_version_two_limits_are_written_as_quota_and_period(tmp_path: Path) -> None:
     (tmp_path / "cgroup.subtree_control").write_text("memory pids")
-    group = cgroups.CpuGroup(cgroups.Hierarchy(tmp_path, 2), "s1", 0.08)
+    place = cgroups.Hierarchy(tmp_path, 2)
+    group = cgroups.Group(cgroups.Hierarchies(place, place), "s1", 0.08)
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
-    assert (group.path / "cpu.max").read_text() == "8000 100000"
+    (procs,) = group.procs
+    assert (procs.parent / "cpu.max").read_text() == "8000 100000"
+    assert not (procs.parent / "memory.max").exists()
+
+
+def test_version_two_has_memory_and_cpu_in_one_group(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.subtree_control").write_text("pids")
+    place = cgroups.Hierarchy(tmp_path, 2)
+    (procs,) = cgroups.Group(cgroups.Hierarchies(place, place), "s1", 0.08, memory_bytes=46 << 20).procs
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    assert (procs.parent / "memory.max").read_text() == "48234496"
+
+
+def test_a_memory_limit_without_the_controller_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"memory of s2.*cgroup_enable=memory"):
+        cgroups.Group(cgroups.Hierarchies(cgroups.Hierarchy(tmp_path, 1), None), "s2", 0.08, memory_bytes=1 << 20)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_group_takes_its_processes_with_it() -> None:
-    hierarchy = cgroups.mounted_hierarchy()
-    group = cgroups.CpuGroup(hierarchy, "test", 0.5)
+    group = cgroups.Group(cgroups.mounted(), "test", 0.5, memory_bytes=64 << 20)
     log = Path("/dev/null")
     process = Process("sleep", ["sleep", "60"], log=log, cgroup_procs=group.procs)
     try:
-        await_true("joined", lambda: str(process.pid) in group.procs.read_text().split(), 5)
+        for procs in group.procs:
+            await_true("joined", lambda procs=procs: str(process.pid) in procs.read_text().split(), 5)
+        assert 0 < group.memory_bytes() <= 64 << 20
         group.remove()
-        assert not group.path.exists()
+        assert not any(procs.parent.exists() for procs in group.procs)
         assert process.wait(5) == -signal.SIGKILL
     finally:
         process.stop()
@@ -142,9 +165,9 @@ def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.
     monkeypatch.setenv("SLUICE_SWITCH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LabError, match="cargo build"):
-        SluiceSwitch.executable(SluiceSwitch.__new__(SluiceSwitch))
+        SluiceSwitch.executable()
     with pytest.raises(LabError, match="simple_switch_grpc on PATH"):
-        Bmv2Switch.executable(Bmv2Switch.__new__(Bmv2Switch))
+        Bmv2Switch.executable()
 
 
 @pytest.mark.parametrize("line", ["", "100", "a b", "0 10", "100 -1", "1 2 3"])

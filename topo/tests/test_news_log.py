@@ -41,6 +41,17 @@ def test_clients_replay_the_logs_window_compressed(tmp_path: Path) -> None:
     ]
 
 
+def test_one_region_of_a_log_is_taken(tmp_path: Path) -> None:
+    records = (Record(EPOCH + number // 2, number, 0, number, server=32 * (number % 2)) for number in range(200))
+    write_records(tmp_path / "wc", records)
+    sizes = [
+        one.size % 2 for one in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
+    ]
+    assert sizes == [1] * 40
+    with pytest.raises(LabError, match=r"has no requests.*or --region"):
+        list(target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=2)))
+
+
 def test_a_gzipped_log_is_the_same(tmp_path: Path) -> None:
     plain = write(tmp_path / "wc", 100)
     (tmp_path / "wc.gz").write_bytes(gzip.compress((tmp_path / "wc").read_bytes()))

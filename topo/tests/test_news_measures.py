@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from topo.load.outcomes import Ending, Outcome
 from topo.news import overhead, phases
 from topo.news.bottleneck import LinkCounts, parse_counts
 from topo.news.measures import Records, figures, syn_times
-from topo.news.samples import Sample, at
+from topo.news.samples import Sample, at, read_samples, write_samples
 from topo.news.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
 from topo.news.settings import Settings
 from topo.news.trace import Row, alarms, measured, parse_rows
@@ -31,7 +32,16 @@ def outcome(due: float, server: str, ending: Ending, *, connect: float | None = 
 
 def sample(time_s: float, packets: int, drops: int) -> Sample:
     return Sample(
-        time_s, packets, packets * 100, drops, time_s * 0.5, 10_000_000, time_s * 0.25, 20_000_000, drops // 50
+        time_s,
+        packets,
+        packets * 100,
+        drops,
+        time_s * 0.5,
+        10_000_000,
+        time_s * 0.25,
+        20_000_000,
+        30_000_000 + 10_000 * packets,
+        drops // 50,
     )
 
 
@@ -86,6 +96,20 @@ def test_the_figures_of_the_crowd() -> None:
     assert (found.switch_cpu, found.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
 
 
+def test_the_slow_servers_memory_is_a_share_of_its_limit() -> None:
+    limited = replace(RECORDS, slow_memory_bytes=61e6)
+    assert figures(limited, (0.0, 100.0)).slow_memory_share == 0.5
+    assert math.isnan(figures(RECORDS, (0.0, 100.0)).slow_memory_share)
+
+
+def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_samples(tmp_path / "samples.csv", RECORDS.samples)
+    assert read_samples(tmp_path / "samples.csv") == RECORDS.samples
+    together = [replace(RECORDS.samples[0], bystander_refused=None)]
+    write_samples(tmp_path / "samples.csv", together)
+    assert read_samples(tmp_path / "samples.csv") == together
+
+
 @pytest.mark.parametrize("late_s", [-0.01, 0.0, 0.01])
 def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: float) -> None:
     alarm, *rows = (one for one in RECORDS.rows if one.time_s >= 60.0)
@@ -108,6 +132,12 @@ def test_refusals_of_the_bystander_count_from_the_onset_to_the_end() -> None:
     records = replace(RECORDS, samples=samples)
     assert figures(records, records.window()).bystander_refused == 8 - 2
     assert figures(records, (5.0, 45.0)).bystander_refused == 2 - 1
+
+
+def test_refusals_of_the_bystander_are_unknown_where_all_destinations_count_together() -> None:
+    samples = [replace(sample(time, 0, 0), bystander_refused=None) for time in (0.0, 70.0, 100.0)]
+    together = replace(RECORDS, samples=samples)
+    assert math.isnan(figures(together, together.window()).bystander_refused)
 
 
 def test_without_control_the_window_begins_an_interval_after_the_onset() -> None:
@@ -160,6 +190,11 @@ def test_false_alarm_scenarios_stay_below_the_link() -> None:
     slow = SLOW_CLIENTS.settle(Settings())
     paces = {(one.time_s > slow.onset_s, one.client_bytes_per_s) for one in target_requests(SLOW_CLIENTS, slow)}
     assert paces == {(False, 0), (True, 7000)}
+
+
+def test_the_slow_server_is_as_slow_in_the_papers_scale_at_every_compression() -> None:
+    capacities = {k: Settings(k=k).slow_cpus / (Settings(k=k).slow_turn_us / 1e6) / k for k in (1.0, 4.0, 8.0)}
+    assert capacities == pytest.approx(dict.fromkeys(capacities, 0.4 / 0.00304))
 
 
 def test_times_for_the_controller_are_compressed() -> None:

@@ -33,7 +33,7 @@ from topo.news.scenarios import (
     Scenario,
 )
 from topo.news.settings import Settings
-from topo.news.summary import Result, checks, summary, table
+from topo.news.summary import Result, checks, entry, summary, table
 
 ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
 QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)
@@ -136,6 +136,8 @@ def test_the_summary_has_the_figures_of_every_variant() -> None:
         "bystander_goodput_kbps": 95.0,
     }
     assert network[NONE.name]["detected_after_intervals"] is None
+    together = replace(RESULTS[NETWORK.name][HOT_SPOT.name].crowd, bystander_refused=math.nan)
+    assert entry(together)["bystander_refused"] is None
 
 
 def test_every_check_holds_when_all_is_well() -> None:

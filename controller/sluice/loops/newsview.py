@@ -12,7 +12,7 @@ from sluice.names import DESTINATIONS, Meter
 from sluice.news import Decision, FlowCollector, News, Observation, Requests, Split, Splitter, Target
 from sluice.news.sentence import dotted
 from sluice.switch.bucket import Bucket
-from sluice.switch.destinations import UNLISTED, read_requests
+from sluice.switch.destinations import TOGETHER, UNLISTED, read_requests
 from sluice.switch.plan import Plan
 from sluice.switch.rates import FlowReader
 from sluice.switch.reconcile import Found
@@ -44,7 +44,7 @@ class NewsView:
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
         self._drain = True
         """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
-        self._news = News(config, plan.services[0].config.balance, name=self.name, server_name=self._server_name)
+        self._news = News(config, plan.services[0].config.balance, name=self.name, server_name=self.server_name)
         self._number()
 
     # -- names
@@ -53,12 +53,15 @@ class NewsView:
         """What a person calls a destination."""
         if destination == UNLISTED:
             return "unlisted destinations"
+        if destination == TOGETHER:
+            return "every destination"
         address = IPv4Address(destination)
         names = [service.name for service in self._plan.services if service.config.address == address]
         names += [host.name for host in self.config.hosts if host.address == address]
         return f"{', '.join(names)} ({address})" if names else dotted(destination)
 
-    def _server_name(self, number: int) -> str:
+    def server_name(self, number: int) -> str:
+        """What a person calls a server."""
         return next((server.name for server in self._plan.servers if server.id == number), f"server {number}")
 
     # -- changes from outside

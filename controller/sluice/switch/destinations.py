@@ -15,6 +15,8 @@ from .state import State
 
 UNLISTED = 0
 """The number that requests are counted under whose destination has none."""
+TOGETHER = 0xFFFFFFFF
+"""Stands for the addresses that share a number; no packet has it as its destination."""
 
 _CELLS = (
     Register.REQUESTS_OFFERED,
@@ -68,10 +70,11 @@ def for_returning(state: State) -> Mapping[int, Bucket]:
 async def read_requests(registers: Registers, numbers: Mapping[IPv4Address, int]) -> dict[int, Requests]:
     """Cumulative requests by address, as a number; those of unlisted destinations under UNLISTED. Raises SwitchError.
 
-    Addresses that share a number share their counts, which are given once, under the lowest address.
+    Addresses that share a number share their counts, which are given once, under TOGETHER.
     """
-    by_number = {number: int(address) for address, number in sorted(numbers.items(), reverse=True)}
-    by_number[UNLISTED] = UNLISTED
+    by_number = {UNLISTED: UNLISTED}
+    for address, number in numbers.items():
+        by_number[number] = TOGETHER if number in by_number else int(address)
     wanted = list(by_number)
     columns = await registers.columns(_CELLS, wanted)
     return {

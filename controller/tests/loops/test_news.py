@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.names import Meter, Register, Table
 from sluice.news import Cause
+from sluice.status import news_lines, news_status
 from virtual import FAST_BPS, Run, Switch
 
 WEB, HOST, STRANGER = "10.0.0.100", "10.0.2.77", "10.0.2.99"
@@ -63,6 +65,56 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     assert bool(moved) != frozen
 
 
+def usual(now: float) -> dict[str, float]:
+    return {WEB: 40.0, HOST: 10.0}
+
+
+def never(now: float) -> float:
+    return 0.0
+
+
+def said(run: Run) -> str:
+    """The sentence of `sluice status`, with which its lines begin."""
+    status = news_status(run.view)
+    _, head, sentence, *_ = news_lines(status)
+    assert head == f"flash crowds  mode {run.view.config.mode}"
+    assert sentence.strip() == status["sentence"]
+    return str(status["sentence"])
+
+
+def test_a_server_that_falls_silent_is_said_and_nothing_is_limited(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sluice.news")
+    run = Run(PRODUCTION, usual, unanswered=never, silent={2: ONSET})
+    run.until(ONSET - 1)
+    assert said(run).startswith("Normal: ")
+    sick = Run(PRODUCTION, usual, unanswered=never, silent={2: ONSET}).until(ONSET + 8)
+    name = sick.view.server_name(2)
+    expected = f"Sick server: {name} leaves connection requests unanswered; there is no crowd."
+    assert said(sick) == expected
+    assert expected in caplog.messages
+    assert not sick.switch.crowd.limits
+    assert not sick.view.freeze, "R relieves the server"
+
+
+def test_a_flood_is_said_and_the_weights_stay(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sluice.news")
+
+    def arrivals(now: float) -> dict[str, float]:
+        return {WEB: 300.0 if now >= ONSET else 40.0, HOST: 10.0}
+
+    def as_ever(now: float) -> float:
+        return FAST_BPS
+
+    run = Run(PRODUCTION, arrivals, response=as_ever, unanswered=never, spoofed_s=ONSET).until(ONSET + 8)
+    assert said(run).startswith("Flood of connection requests, 3")
+    assert said(run).endswith("; the weights are frozen.")
+    assert any(message.startswith("Flood of connection requests") for message in caplog.messages)
+    moved = run.switch.touched().get(Table.CHOOSE, [])
+    flooded = next(d.time_s for d in run.decisions if d.verdict.cause is Cause.FLOOD)
+    assert ONSET < flooded < ONSET + 5
+    assert not [time for time in moved if time > flooded]
+
+
 def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     run = Run(PRODUCTION, crowd(STRANGER)).until(ONSET + 120)
     assert any(crowd.limits for crowd in run.switch.writes)
@@ -90,6 +142,10 @@ def test_without_identification_all_destinations_share_one_bucket() -> None:
     assert set(run.switch.crowd.numbers.values()) == {1}
     assert run.switch.crowd.anybody.keys() == {1}
     assert run.switch.crowd.sample_share == 0
+    assert {run.view.name(destination) for destination in run.view.requests} == {
+        "unlisted destinations",
+        "every destination",
+    }
 
 
 def test_hosts_own_limit_is_never_exceeded() -> None:

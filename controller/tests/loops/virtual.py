@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import IPv4Address
@@ -180,13 +181,14 @@ class Switch:
             cells[Register.SAMPLE_NEXT][0] = (end + 1) % (1 << 32)
         return admitted
 
-    def handshakes(self, many: int, servers: Sequence[int], lost: float) -> None:
-        """SYNs go to the servers in equal parts; what is not lost is answered and completed."""
-        for server, syns in zip(servers, self.random.multinomial(many, [1 / len(servers)] * len(servers)), strict=True):
-            answered = int(self.random.binomial(syns, 1 - lost))
+    def handshakes(self, many: int, lost: Mapping[int, float], completed: float) -> None:
+        """SYNs go to the servers in equal parts; each loses its part, and a part of the answered is completed."""
+        parts = self.random.multinomial(many, [1 / len(lost)] * len(lost))
+        for (server, unanswered), syns in zip(lost.items(), parts, strict=True):
+            answered = int(self.random.binomial(syns, 1 - unanswered))
             self.count(Register.LEDGER_SYN, server, int(syns))
             self.count(Register.LEDGER_SYNACK, server, answered)
-            self.count(Register.LEDGER_COMPLETED, server, answered)
+            self.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
         """Responses of about this rate had packets."""
@@ -215,6 +217,10 @@ class Run:
     unanswered: Callable[[float], float] | None = None
     """Part of the connection requests to the service that no server answers, by chance, at a time; where given, R
     decides the weights every second."""
+    silent: Mapping[int, float] = field(default_factory=dict[int, float])
+    """From when on a server answers hardly anything, by its number."""
+    spoofed_s: float = math.inf
+    """From when on hardly any connection request is completed."""
     switch: Switch = field(default_factory=Switch)
     decisions: list[Decision] = field(default_factory=list[Decision])
 
@@ -247,8 +253,10 @@ class Run:
                 for destination, rate in self.arrivals(loop.time()).items()
             }
             if self.unanswered:
-                lost = self.unanswered(loop.time())
-                self.switch.handshakes(admitted[str(service.config.address)], [s.id for s in service.servers], lost)
+                now, chance = loop.time(), self.unanswered(loop.time())
+                lost = {s.id: 0.9 if now >= self.silent.get(s.id, math.inf) else chance for s in service.servers}
+                completed = 0.02 if now >= self.spoofed_s else 1.0
+                self.switch.handshakes(admitted[str(service.config.address)], lost, completed)
             load = sum(admitted.values()) / TICK_S / self.capacity
             share = 1.0 if load <= 1 else 0.2 / load
             self.switch.flows(self.response(loop.time()) if self.response else FAST_BPS * share)

@@ -11,7 +11,7 @@ from pytest import approx
 from sluice.config import NewsConfig
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
-from sluice.switch.destinations import limit_noted, read_requests
+from sluice.switch.destinations import TOGETHER, limit_noted, read_requests
 from sluice.switch.rates import FlowReader, decode, flow_mask, step_time
 from sluice.switch.sampling import SampleReader
 
@@ -69,7 +69,9 @@ async def test_requests_with_those_of_unlisted_destinations() -> None:
     memory.cells[Register.REQUESTS_REFUSED] |= {3: 1}
     memory.cells[Register.REQUESTS_RETURNING] |= {3: 2}
     requests = await read_requests(memory, {ip_address("10.0.0.9"): 3, ip_address("10.0.0.2"): 3})
-    assert requests == {0: Requests(9, 9, 0, 0), 0x0A000002: Requests(5, 4, 1, 2)}
+    assert requests == {0: Requests(9, 9, 0, 0), TOGETHER: Requests(5, 4, 1, 2)}
+    alone = await read_requests(memory, {ip_address("10.0.0.9"): 3})
+    assert alone == {0: Requests(9, 9, 0, 0), 0x0A000009: Requests(5, 4, 1, 2)}
 
 
 def test_noted_limit() -> None:
