@@ -13,10 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.document import write_document
+from experiments.machine import this_machine
 from experiments.progress import Progress, duration
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
 from experiments.runner import measure, missing, write
 from experiments.store import Store, StoreError
+from experiments.version import program
 from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
 from topo.switches import REPOSITORY
@@ -40,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
         work = {one.name: missing(one, stores[one.name], quick=options.quick) for one in experiments}
         if os.geteuid() != 0 and (rooted := [one.name for one in experiments if one.needs_root and work[one.name]]):
             raise LabError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
-        progress = Progress([point for points in work.values() for point in points])
+        progress = Progress([point for points in work.values() for point in points], this_machine().cores)
+        program()  # as it is loaded now, whatever is checked out while it runs
         say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
         for one in experiments:
             measure(one, work[one.name], stores[one.name], progress, say)

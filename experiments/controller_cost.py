@@ -39,7 +39,7 @@ BINARY = REPOSITORY / "switch/target/release/sluice-switch"
 CASES = ((10, 1024), (10, 4096), (10, 16_384), (10, 65_536), (100, 4096), (1000, 4096), (1000, 65_536))
 """Servers and flows."""
 QUICK_CASES = tuple(one for one in CASES if one not in ((10, 16_384), (10, 65_536)))
-ROUNDS, QUICK_ROUNDS = 15, 7
+ROUNDS, QUICK_ROUNDS = 15, 5
 R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
 """The papers' periods, and the default between two readings of the flows."""
 LATENCY_S = 0.1
@@ -55,6 +55,7 @@ def points(quick: bool) -> Sequence[Point]:
             f"{servers} servers, {flows} flows, {rounds} rounds",
             {"servers": servers, "flows": flows, "rounds": rounds},
             8 + rounds * (0.5 + flows / 16_384),
+            group="switch",
         )
         for servers, flows in (QUICK_CASES if quick else CASES)
     ]
@@ -223,11 +224,13 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
         with balance.measured():
             balancer.observe(now, await read_ledger(registers, servers))
             written += warm and await link.apply(world.state(), touched(ejected, balancer.ejected)) > 0
+    whole = [sum(parts) for parts in zip(polled.wall, decided.wall, r.wall, strict=True)]
     return {
         "r": r.values(),
         "poll": polled.values(),
         "news": decided.values(),
-        "whole_ms": 1000 * statistics.median(map(sum, zip(polled.wall, decided.wall, r.wall, strict=True))),
+        "whole_ms": 1000 * statistics.median(whole),
+        "whole_worst_ms": 1000 * max(whole),
         "written_share": written / (2 * rounds),
         "alarm": view.decision is not None and view.decision.detection.alarm,
         "flows": 0 if view.decision is None else view.decision.measurement.flows,
@@ -262,6 +265,18 @@ def _share(record: Record) -> float:
     return cpu_ms / 1000
 
 
+def _latency(record: Record) -> str:
+    return f"{record.result['whole_ms']:.0f} ms ({record.result['whole_worst_ms']:.0f} in the worst round)"
+
+
+def _most(record: Record) -> str:
+    """Say which part of a round takes longest."""
+    parts = {"reading the flows": "poll", "NEWS": "news", "R": "r"}
+    longest = max(parts, key=lambda name: record.result[parts[name]]["ms"])
+    servers, flows = (record.parameters[name] for name in ("servers", "flows"))
+    return f"With {servers:,} servers and {flows:,} flows the longest part of a round is {longest}."
+
+
 def report(records: Sequence[Record]) -> Report:
     """A row a size."""
     rows = [
@@ -270,6 +285,7 @@ def report(records: Sequence[Record]) -> Report:
             f"{one.parameters['flows']:,}",
             *(f"{one.result[part]['ms']:.1f} ({one.result[part]['cpu_ms']:.1f})" for part in ("poll", "news", "r")),
             f"{one.result['whole_ms']:.1f}",
+            f"{one.result['whole_worst_ms']:.1f}",
             f"{_share(one):.2%}",
         ]
         for one in records
@@ -285,12 +301,12 @@ def report(records: Sequence[Record]) -> Report:
         Goal(
             "observe, decide, write at 1,000 servers and 4,096 flows in less than 100 ms",
             None if usual is None else usual.result["whole_ms"] < 1000 * LATENCY_S,
-            seen if usual is None else f"{usual.result['whole_ms']:.0f} ms",
+            seen if usual is None else _latency(usual),
         ),
         Goal(
             "the same at 65,536 flows: stated",
             None if largest is None else True,
-            seen if largest is None else f"{largest.result['whole_ms']:.0f} ms",
+            seen if largest is None else _latency(largest),
         ),
         Goal(
             "less than 2 % of one core at the papers' periods (1,000 servers, 4,096 flows)",
@@ -298,6 +314,7 @@ def report(records: Sequence[Record]) -> Report:
             seen if usual is None else f"{_share(usual):.2%}",
         ),
     ]
+    rounds = records[0].parameters["rounds"]
     written = min(one.result["written_share"] for one in records)
     return Report(
         tables=[
@@ -309,6 +326,7 @@ def report(records: Sequence[Record]) -> Report:
                     "NEWS: read, decide, write",
                     "R: read, decide, write",
                     "all of it, ms",
+                    "its worst round",
                     "of a core",
                 ],
                 rows,
@@ -316,11 +334,12 @@ def report(records: Sequence[Record]) -> Report:
         ],
         goals=goals,
         text=[
-            "Medians over the rounds; CPU is the controller's process (its gRPC threads included). Every cell changes "
-            f"between two rounds, and at least {written:.0%} of the decisions were followed by a write: a limit for "
-            "NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s for R, 64 s for NEWS, and one "
-            "reading of the flows a second. More than 4,096 flows are registers made larger in the compiled program, "
-            "for this measurement only.",
+            f"Medians over {rounds} rounds of one run each; CPU is the controller's process (its gRPC threads "
+            f"included). Every cell changes between two rounds, and at least {written:.0%} of the decisions were "
+            "followed by a write: a limit for NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s "
+            "for R, 64 s for NEWS, and one reading of the flows a second. More than 4,096 flows are registers made "
+            "larger in the compiled program, for this measurement only. "
+            + " ".join(_most(one) for one in (usual, largest) if one is not None),
         ],
         summary={one.key: one.result for one in records},
     )

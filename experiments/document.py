@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.experiment import Experiment, Report, Table
+from experiments.experiment import Experiment, Record, Report, Table
 from experiments.store import Store
 
 HEADING = """\
 # Results
 
 What `make experiments` measured, made by it from `results/experiments`; `make experiments FIG=r-fig5` makes one section
-anew, `QUICK=1` the short form. What stands in brackets behind a form is a note of whoever ran it
-(`results/experiments/<name>/note.txt`).
+anew, `QUICK=1` the short form: fewer rates, sizes and ways to balance, and most of them once. The whole set takes under
+26 minutes in the short form on two cores. A line under each heading says which form was run, how often, when and at
+which commit. What was run once has no intervals: it is one draw. What stands in brackets behind a form is a note of
+whoever ran it (`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
 """
 
 MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->\n", re.DOTALL)
@@ -31,8 +35,9 @@ def rows(table: Table) -> str:
 def section(experiment: Experiment, form: str, report: Report, store: Store) -> str:
     """Return the section of an experiment."""
     parts = [f"## {experiment.title}", f"*{experiment.source}.* {experiment.about}"]
-    how = f"{form} ({store.note})" if store.note else form
-    parts.append(f"Run as `make experiments FIG={experiment.name}`, {how}, on {store.machine.sentence()}.")
+    _, records = store.known(experiment)
+    how = [f"{form} ({store.note})" if store.note else form, *([how_often(records), when(records)] if records else [])]
+    parts.append(f"Run as `make experiments FIG={experiment.name}`, {', '.join(how)}, on {store.machine.sentence()}.")
     parts.append(f"![{experiment.title}](results/{experiment.name}.svg)")
     parts += [rows(table) for table in report.tables]
     if report.goals:
@@ -41,11 +46,41 @@ def section(experiment: Experiment, form: str, report: Report, store: Store) -> 
     return "\n\n".join([*parts, *(text for text in report.text if text)]) + "\n"
 
 
+def how_often(records: Sequence[Record]) -> str:
+    """Say how many runs there are of each set-up."""
+    counts = Counter(one.key.rpartition(" #")[0] or one.key for one in records).values()
+    least, most = min(counts), max(counts)
+    if most == 1:
+        return "each set-up once"
+    return f"each set-up {most} times" if least == most else f"each set-up {least} to {most} times"
+
+
+def when(records: Sequence[Record]) -> str:
+    """Say on which days runs were made (UTC) and at which commits."""
+    days = sorted({datetime.fromtimestamp(one.result.get("made_s", one.began), UTC).date() for one in records})
+    commits = list(dict.fromkeys(one.program or "one not noted" for one in records))
+    first, last = f"{days[0]:%-d %B %Y}", f"{days[-1]:%-d %B %Y}"
+    return f"{first if first == last else f'{first} to {last}'}, at commit {' and '.join(commits)}"
+
+
+def overview(sections: Mapping[str, str]) -> str:
+    """Return a table of the sections, and how each was run."""
+    lines: list[list[str]] = []
+    for name, text in sections.items():
+        if heading := re.search(r"^## (.*)$", text, re.MULTILINE):
+            title = heading.group(1)
+            anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+            run = re.search(r"^Run as `[^`]*`, (.*), on \d+ cores? ", text, re.MULTILINE)
+            lines.append([f"`{name}`", f"[{title}](#{anchor})", run.group(1) if run else "-"])
+    return rows(Table(["FIG=", "what", "run"], lines)) + "\n"
+
+
 def merged(text: str, sections: Mapping[str, str], order: Sequence[str]) -> str:
     """Return the document with new sections in place of old ones of the same name, in `order`."""
     known = {**dict(MARK.findall(text)), **sections}
-    body = [f"<!-- begin {name} -->\n{known[name]}<!-- end {name} -->\n" for name in order if name in known]
-    return "\n".join([HEADING, *body])
+    ordered = {name: known[name] for name in order if name in known}
+    body = [f"<!-- begin {name} -->\n{text}<!-- end {name} -->\n" for name, text in ordered.items()]
+    return "\n".join([HEADING, overview(ordered), *body])
 
 
 def write_document(

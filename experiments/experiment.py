@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,18 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run: its key names it for good, so everything that distinguishes it from other runs belongs into it."""
+    """One run: its key names it for good, so everything that distinguishes it from other runs belongs into it.
+
+    Repeated runs have the same key but for ` #` and a number at its end.
+    """
 
     key: str
     parameters: Values
     seconds: float
     """How long it takes, about: for the estimate of the time left."""
     group: str = ""
-    """Points of one group are measured one after another in the same place (a lab that is built once, say)."""
+    """Points of one group are measured one after another in the same place (a lab that is built once, say).  Those
+    without one need no place: they are computed, as many at a time as there are cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Record:
     seconds: float
     load: float
     """Processes that wanted a CPU when it ended, as a mean over a minute: what else the machine did."""
+    program: str = ""
+    """The commit it was measured with; "" where none was noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,9 @@ class Report:
 Measure = Callable[[Point], Values]
 
 
-def anywhere(measure: Measure) -> Callable[[str, Say], AbstractContextManager[Measure]]:
-    """Return the place of what needs none: a simulation."""
-    return lambda group, say: nullcontext(measure)
+def planned_s(point: Point) -> float:
+    """Return how long a point takes that has to be made, as it was planned."""
+    return point.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,12 @@ class Experiment:
     """What was run, in a paragraph: it opens the section."""
     points: Callable[[bool], Sequence[Point]]
     """The runs; of the quick form if True."""
-    place: Callable[[str, Say], AbstractContextManager[Measure]]
-    """Opens the place of a group and gives what measures a point in it."""
     report: Callable[[Sequence[Record]], Report]
     draw: Callable[[Sequence[Record], Figure], None]
+    place: Callable[[str, Say], AbstractContextManager[Measure]] | None = None
+    """Opens the place of a group and gives what measures a point in it."""
+    compute: Measure | None = None
+    """Measures a point without a group, in a process of its own: a function of a module."""
     needs_root: bool = False
+    expected_s: Callable[[Point], float] = planned_s
+    """How long a point takes here: less than planned if what it needs is on disk and only read."""

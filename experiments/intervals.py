@@ -27,6 +27,16 @@ class Mean:
         return plain if math.isnan(self.half) else f"{plain} ± {self.half:,.{digits}f}"
 
 
+def by_chance(first: Mean, second: Mean) -> bool:
+    """Say whether two means of repeated runs differ by no more than their intervals allow; no for single runs."""
+    return abs(first.value - second.value) <= math.hypot(first.half, second.half)
+
+
+def repeated(runs: int) -> str:
+    """Say how often each run was made, at the beginning of a sentence."""
+    return f"Means over {runs} runs, with 95 % intervals" if runs > 1 else "One run each"
+
+
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean of repeated runs; NaN without any."""
     if not values:

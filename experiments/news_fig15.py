@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, anywhere
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     source="Paper 003, Fig. 15",
     about="The simulation of Table I with NEWS as published and T from 10 to 120 s.",
     points=points,
-    place=anywhere(simulated.measure),
+    compute=simulated.measure,
     report=report,
     draw=draw,
 )

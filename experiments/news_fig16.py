@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, anywhere
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
 from sim.dumbbell import SERVER_BYTES_PER_S
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ EXPERIMENT = Experiment(
     source="Paper 003, Fig. 16 and Section 7.6",
     about="The simulation of Table I with one condition changed at a time; the table's rows name them.",
     points=points,
-    place=anywhere(simulated.measure),
+    compute=simulated.measure,
     report=report,
     draw=draw,
 )

@@ -11,10 +11,11 @@ from typing import Any
 from experiments import simulated
 from experiments.experiment import Experiment, Measure, Point, Say, Values
 from experiments.news_lab_report import draw, report
+from topo.errors import LabError
 from topo.news.measures import figures
 from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
-from topo.news.records import read_records
+from topo.news.records import made_s, read_records
 from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
@@ -23,6 +24,8 @@ from topo.switches import REPOSITORY, switch_kind
 RESULTS = REPOSITORY / "results"
 TIMES = ("period_s", "before", "after", "ramp_s", "k")
 """What the runs differ in, of the settings."""
+READ_S = 1.0
+"""Reading a run's records, about."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5
 """Intervals."""
 
@@ -57,6 +60,7 @@ def _point(one: Planned, kind: str, directory: str, *, sweep: bool = False) -> P
             "directory": directory,
         },
         one.seconds,
+        group="lab",
     )
 
 
@@ -71,9 +75,19 @@ def place(group: str, say: Say) -> Generator[Measure]:
         run = _run(parameters, directory)
         if not is_done(run, parameters["switch"], directory):
             make_run(run, parameters["switch"], directory, lambda left: None)
-        return simulated.values(read_records(directory))
+        return {**simulated.values(read_records(directory)), "made_s": made_s(directory)}
 
     yield measure
+
+
+def expected_s(point: Point) -> float:
+    """Return how long a point takes: reading it, if its records are there."""
+    directory = RESULTS / point.parameters["directory"]
+    try:
+        there = is_done(_run(point.parameters, directory), point.parameters["switch"], directory)
+    except (FileNotFoundError, LabError):  # the run that it takes its limit from is not there, or limited nothing
+        return point.seconds
+    return READ_S if there else point.seconds
 
 
 def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
@@ -98,4 +112,5 @@ EXPERIMENT = Experiment(
     report=report,
     draw=draw,
     needs_root=True,
+    expected_s=expected_s,
 )

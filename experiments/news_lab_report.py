@@ -343,8 +343,8 @@ def report(records: Sequence[Record]) -> Report:
             f"One run each, on the {kinds} switch. Time is compressed by k = {factors}; rates are divided by it here, "
             "times multiplied, CPU is as measured. From one interval after the alarm on (without one, after the "
             "onset). The paper replays a log that is not this one, over delays and sizes that it does not give: what "
-            "compares are proportions, not rates. Its slow server swaps, this one is short of CPU. Its figures of "
-            "rejected requests are of connections; here clients give up after the patience of section 7.6.1.",
+            "compares are proportions, not rates. Its slow server swaps, this one queues for memory and CPU. Its "
+            "rejected requests are connections; clients here give up after the patience of section 7.6.1.",
             _seen_with(records),
             "[news.md](news.md) tells how it is measured, and what the limit has to do with the onset's phase.",
         ],

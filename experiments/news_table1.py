@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, anywhere
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     "after it, T = "
     "60 s, 4,000 s (quick form: onset at 340 s, end at 760 s). TCP is Reno with the paper's time's timers.",
     points=points,
-    place=anywhere(simulated.measure),
+    compute=simulated.measure,
     report=report,
     draw=draw,
 )

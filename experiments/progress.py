@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from experiments.experiment import Point
 
@@ -15,27 +16,56 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-class Progress:
-    """Counts the points of all experiments; corrects the estimate by how long the finished ones took."""
+@dataclass(slots=True)
+class _Kind:
+    """Points of one kind, by the seconds that they keep the machine."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    estimated: float = 0.0
+    done: float = 0.0
+    """Of the estimate."""
+    taken: float = 0.0
+
+    def left_s(self) -> float:
+        slower = self.taken / self.done if self.done else 1.0
+        return (self.estimated - self.done) * slower
+
+
+class Progress:
+    """Counts the points of all experiments; corrects the estimate by how long the finished ones took.
+
+    Computed points and those of a lab each have a correction of their own: how fast a machine computes says nothing of
+    a load that lasts its seconds.  A computed point keeps one of the `cores`, a point of a lab all of them.
+    """
+
+    def __init__(self, points: Sequence[Point], cores: int = 1) -> None:
+        self._cores = cores
         self._count = len(points)
-        self._estimated = sum(point.seconds for point in points)
         self._done = 0
-        self._done_estimated = 0.0
-        self._taken = 0.0
+        self._computed, self._placed = _Kind(), _Kind()
+        for point in points:
+            self._kind(point).estimated += self._share(point, point.seconds)
 
     def heading(self, name: str, point: Point) -> str:
         """Return the line for the screen at the beginning of a point."""
         return f"[{self._done + 1}/{self._count}] {name} {point.key}; {duration(self.left_s())} left"
 
+    def ending(self, name: str, point: Point) -> str:
+        """Return the line for the screen when a point is finished that was computed beside others."""
+        return f"[{self._done}/{self._count}] {name} {point.key} done; {duration(self.left_s())} left"
+
     def finished(self, point: Point, seconds: float) -> None:
         """Take note of a point that was measured."""
         self._done += 1
-        self._done_estimated += point.seconds
-        self._taken += seconds
+        kind = self._kind(point)
+        kind.done += self._share(point, point.seconds)
+        kind.taken += self._share(point, seconds)
 
     def left_s(self) -> float:
         """Return the estimate of the time left, in seconds."""
-        slower = self._taken / self._done_estimated if self._done_estimated else 1.0
-        return (self._estimated - self._done_estimated) * slower
+        return self._computed.left_s() + self._placed.left_s()
+
+    def _kind(self, point: Point) -> _Kind:
+        return self._placed if point.group else self._computed
+
+    def _share(self, point: Point, seconds: float) -> float:
+        return seconds if point.group else seconds / self._cores

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from experiments.direct import ONE, DirectLab, RoutedLab
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
-from experiments.intervals import Mean, mean_of
+from experiments.intervals import Mean, mean_of, repeated
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.webpool import pool, quiet
 from topo.httperf import Load
@@ -119,8 +119,7 @@ def report(records: Sequence[Record]) -> Report:
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],
         text=[
-            f"{f'Means over {runs} runs, with 95 % intervals' if runs > 1 else 'One run each'}; what was given up "
-            f"after {GIVEN_UP_S:g} s counts as that. {_added(records)}",
+            f"{repeated(runs)}; what was given up after {GIVEN_UP_S:g} s counts as that. {_added(records)}",
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},

@@ -1,36 +1,81 @@
-"""Measures the points that are missing, group by group, and writes what is made of them."""
+"""Measures the points that are missing, group by group, simulations side by side; writes what is made of them."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
 from itertools import groupby
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
-from experiments.experiment import Experiment, Point, Record, Report, Say
+from experiments.experiment import Experiment, Measure, Point, Record, Report, Say
+from experiments.machine import this_machine
 from experiments.progress import Progress
 from experiments.store import Store, without_nan
+from experiments.version import program
 
 
 def missing(experiment: Experiment, store: Store, *, quick: bool) -> list[Point]:
-    """Return the points that are still to be measured."""
-    return [point for point in experiment.points(quick) if not store.has(point)]
+    """Return the points that are still to be measured, with the seconds that they will take here."""
+    points = [point for point in experiment.points(quick) if not store.has(point)]
+    return [replace(point, seconds=experiment.expected_s(point)) for point in points]
 
 
 def measure(experiment: Experiment, points: Sequence[Point], store: Store, progress: Progress, say: Say) -> None:
     """Measure points and keep each at once."""
+
+    def keep(point: Point, record: Record) -> None:
+        store.add(record)
+        progress.finished(point, record.seconds)
+
+    def keep_and_say(point: Point, record: Record) -> None:
+        keep(point, record)
+        say(progress.ending(experiment.name, point))
+
     for group, members in groupby(points, key=lambda point: point.group):
+        if not group:
+            assert experiment.compute is not None
+            compute(experiment.compute, list(members), keep_and_say)
+            continue
+        assert experiment.place is not None
         with experiment.place(group, say) as measure_point:
             for point in members:
                 say(progress.heading(experiment.name, point))
-                began, since = time.time(), time.monotonic()
-                result = measure_point(point)
-                seconds = time.monotonic() - since
-                store.add(Record(point.key, without_nan(point.parameters), result, began, seconds, os.getloadavg()[0]))
-                progress.finished(point, seconds)
+                keep(point, recorded(measure_point, point, program()))
+
+
+def recorded(measure_point: Measure, point: Point, made_with: str) -> Record:
+    """Measure a point."""
+    began, since = time.time(), time.monotonic()
+    result = measure_point(point)
+    seconds = time.monotonic() - since
+    load = os.getloadavg()[0]
+    return Record(point.key, without_nan(point.parameters), result, began, seconds, load, made_with)
+
+
+def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Point, Record], None]) -> None:
+    """Compute points, a process for each core; keep each when it is done.  An interrupt or an error ends them all."""
+    with ProcessPoolExecutor(this_machine().cores, get_context("fork"), _obey_the_parent) as processes:
+        try:
+            running = {processes.submit(recorded, compute_point, point, program()): point for point in points}
+            for one in as_completed(running):
+                keep(running[one], one.result())
+        except BaseException:
+            for process in active_children():
+                process.terminate()
+            raise
+
+
+def _obey_the_parent() -> None:
+    """Leave it to the parent what Ctrl-C or a hang-up mean; end when it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:

@@ -29,7 +29,13 @@ from topo.switches import REPOSITORY, switch_kind
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DEMO_SEEDS = (1, 2, 3, 4, 5)
+SEEDS_A_RUN = 5
+"""Of the demo's simulations; every run of the lab has its own."""
+RUNS = REPOSITORY / "results/experiments/sim-lab"
+"""Of the lab, a directory each."""
+DEMO_LAB_S, DEMO_SIMULATED_S = 195.0, 5.0
+CROWD_ENDS_S, CROWD_SIMULATED_S = 30.0, 25.0
+"""Seconds, about: a demo and its simulations; what a crowd's lab takes beside its load, and its simulation."""
 CROWD_VARIANTS = ("none", "news-hsi", "production")
 CROWD_FIGURES = {
     "detected_after_intervals": ("alarm after (intervals)", 2, 1.0),
@@ -49,11 +55,27 @@ def points(quick: bool) -> Sequence[Point]:
     settings = NETWORK.settle(Settings())
     made: list[Point] = []
     for number in range(1 if quick else 3):
-        made.append(Point(f"demo #{number}", {"seeds": list(DEMO_SEEDS), "run": number}, 200.0))
+        parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
+        made.append(Point(f"demo #{number}", parameters, DEMO_LAB_S + DEMO_SIMULATED_S, "lab"))
         for variant in () if quick else CROWD_VARIANTS:
             parameters = {"variant": variant, "run": number, **settings.as_dict()}
-            made.append(Point(f"crowd {variant} #{number}", parameters, settings.seconds / settings.k + 60))
+            seconds = settings.seconds / settings.k + CROWD_ENDS_S + CROWD_SIMULATED_S
+            made.append(Point(f"crowd {variant} #{number}", parameters, seconds, "lab"))
     return made
+
+
+def demo_seeds(number: int) -> Sequence[int]:
+    """Return the seeds of the simulations beside a run of the lab's demo."""
+    return range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1)
+
+
+def expected_s(point: Point) -> float:
+    """Return how long a point takes: the simulation only, if the lab's run is there."""
+    number, variant = point.parameters["run"], point.parameters.get("variant")
+    if variant is None:
+        return DEMO_SIMULATED_S if _demo_is_there(number) else point.seconds
+    there = is_done(_crowd_run(variant), switch_kind(), _crowd_directory(variant, number))
+    return CROWD_SIMULATED_S if there else point.seconds
 
 
 @contextmanager
@@ -75,14 +97,14 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def demo(number: int, say: Say) -> Values:
     """Run the demo, or take the run that is there, and simulate it at its rate."""
-    directory = REPOSITORY / "results/experiments/sim-lab" / f"demo-{number}"
-    if not (directory / "summary.json").exists():
+    directory = _demo_directory(number)
+    if not _demo_is_there(number):
         run_demo(DemoSettings(), directory, quiet(say))
     lab: Mapping[str, Any] = json.loads((directory / "summary.json").read_text())
     equal, by_r = lab["phases"]["equal"], lab["phases"]["r"]
     work = work_s(equal["per_server"]["s3"]["synack"] / (EQUAL_S + 5))
-    runs = [simulate_demo(equal["offered_per_s"], work, seed) for seed in DEMO_SEEDS]
-    sliced = [simulate_demo(equal["offered_per_s"], PAGE_S, seed, Slices()) for seed in DEMO_SEEDS]
+    runs = [simulate_demo(equal["offered_per_s"], work, seed) for seed in demo_seeds(number)]
+    sliced = [simulate_demo(equal["offered_per_s"], PAGE_S, seed, Slices()) for seed in demo_seeds(number)]
     return {
         "rate_per_s": equal["offered_per_s"],
         "work_ms": 1000 * work,
@@ -99,6 +121,14 @@ def demo(number: int, say: Say) -> Values:
         "sliced": [demo_figures(one) for one in sliced],
         "ratios": [[one.time_s - EQUAL_S, *one.ratios.values()] for one in runs[0].run.decisions[0]],
     }
+
+
+def _demo_directory(number: int) -> Path:
+    return RUNS / f"demo-{number}"
+
+
+def _demo_is_there(number: int) -> bool:
+    return (_demo_directory(number) / "summary.json").exists()
 
 
 def demo_figures(phases: Phases) -> dict[str, float]:
@@ -142,15 +172,21 @@ def crowd(variant: str, number: int) -> Values:
 
     The lab's repeats all have the first one's requests: they differ by what the machine did.
     """
-    settings = NETWORK.settle(Settings())
-    directory = REPOSITORY / "results/experiments/sim-lab" / f"crowd-{variant}-{number}"
-    run = Run(NETWORK, VARIANTS[variant], settings)
+    directory, run = _crowd_directory(variant, number), _crowd_run(variant)
     if not is_done(run, switch_kind(), directory):
         make_run(run, switch_kind(), directory, lambda _: None)
     return {
         "lab": _crowd_figures(read_records(directory)),
-        "simulated": _crowd_figures(simulate_lab(NETWORK, VARIANTS[variant], reseeded(settings, number))),
+        "simulated": _crowd_figures(simulate_lab(NETWORK, VARIANTS[variant], reseeded(run.settings, number))),
     }
+
+
+def _crowd_directory(variant: str, number: int) -> Path:
+    return RUNS / f"crowd-{variant}-{number}"
+
+
+def _crowd_run(variant: str) -> Run:
+    return Run(NETWORK, VARIANTS[variant], NETWORK.settle(Settings()))
 
 
 def reseeded(settings: Settings, number: int) -> Settings:
@@ -211,6 +247,55 @@ def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
     )
 
 
+def _sides(demos: Sequence[Record], name: str) -> tuple[float, float, float]:
+    """Return a figure's means: in the lab, with the CPU shared evenly, and in slices."""
+    lab, even, sliced = (statistics.fmean(_each(demos, side, name)) for side in DEMO_SIDES)
+    return lab, even, sliced
+
+
+def _against(lab: float, others: Sequence[float]) -> str:
+    """Say where a figure of the lab lies beside those of both simulations."""
+    if lab > max(others):
+        return "above both simulations'"
+    return "below both simulations'" if lab < min(others) else "between the simulations'"
+
+
+def _relief(demos: Sequence[Record]) -> str:
+    """Say how lab and simulations differ under R, in bursts and in who gives up."""
+    if not demos:
+        return ""
+    times, spread, lost = (_sides(demos, name) for name in ("r_ms", "answers_spread", "equal_failed"))
+    said = [
+        f"Where R decides, the lab's mean connect time is {_against(times[0], times[1:])} ({times[0]:.0f} ms; "
+        f"{times[1]:.0f} evenly, {times[2]:.0f} in slices), and the spread of the loaded server's answers from second "
+        f"to second is {_against(spread[0], spread[1:])} ({spread[0]:.0f}; {spread[1]:.0f}, {spread[2]:.0f})."
+    ]
+    if times[0] > max(times[1:]) and spread[0] > max(spread[1:]):
+        said.append(
+            "The two go together: a second with hardly an answer overflows an accept queue that a steady server of the "
+            "same rate would keep up with."
+        )
+    said.append(
+        f"Under the equal split {lost[0]:.1%} of the connections are given up in the lab, {lost[1]:.1%} evenly, "
+        f"{lost[2]:.1%} in slices."
+    )
+    return " ".join(said)
+
+
+def _crowds_without_control(crowds: Sequence[Record]) -> str:
+    """Say so where the simulation keeps more of a crowd alive that nobody limits, and what it leaves out."""
+    runs = [one for one in crowds if one.parameters["variant"] == "none"]
+    if not runs:
+        return ""
+    lab, simulated = (statistics.fmean(one.result[side]["ar_kbps"] for one in runs) for side in ("lab", "simulated"))
+    if simulated <= lab:
+        return ""
+    return (
+        f"Of the crowds without control the simulation's TCP keeps more alive (AR {simulated / lab - 1:+.0%}): it has "
+        "neither delayed acknowledgements nor a kernel that shares its CPU with everything else."
+    )
+
+
 def report(records: Sequence[Record]) -> Report:
     """Side by side."""
     demos = [one for one in records if "variant" not in one.parameters]
@@ -238,20 +323,13 @@ def report(records: Sequence[Record]) -> Report:
         tables=tables,
         goals=goals,
         text=[
-            "With the CPU shared evenly one figure of the demo is fitted: the CPU time of a request, from how many "
-            "the loaded server answered under the equal split. In slices (a quota each 100 ms, turns of 1.4 ms in an "
-            "order that is drawn, 0.3 ms of CPU time a page as measured without load) nothing is. The crowds are "
-            "computed from the lab's own settings in both.",
-            "R takes longer to relieve the loaded server in the lab than in either. The lab's loaded server answers in "
-            "bursts (the last row), and a second with hardly an answer overflows an accept queue that a steady server "
-            "of the same rate would keep up with. Turns in an order that is drawn give bursts, smaller ones than the "
-            "lab's, and let more clients give up than there. With turns in a fair order there are none, and a quota in "
-            "slices then changes nothing under R (20 ms either way).",
-            "The clients' timers matter as much: Linux waits for a second in steps of 32 ms, so that a SYN comes again "
-            "after 1.024 s. With exactly 1 s it would come at the same place of the quota's 100 ms each time: with "
-            "fair turns an equal split then came to 224 ms instead of 490.",
-            "Of the crowds without control the simulation's TCP keeps a little more alive: it has neither delayed "
-            "acknowledgements nor a kernel that shares its CPU with everything else.",
+            f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times. With the CPU shared evenly one figure of "
+            "the demo is fitted: the CPU time of a request, from how many the loaded server answered under the equal "
+            "split. In slices (a quota each 100 ms, turns of 1.4 ms in an order that is drawn, 0.3 ms of CPU time a "
+            "page as measured without load) nothing is. The crowds are computed from the lab's own settings. "
+            "[simulation.md](simulation.md) says what the clients' timers and the order of turns do to the demo.",
+            _relief(demos),
+            _crowds_without_control(crowds),
         ],
         summary={
             one.key: {side: one.result[side] for side in ("lab", "simulated", "sliced") if side in one.result}
@@ -300,4 +378,5 @@ EXPERIMENT = Experiment(
     report=report,
     draw=draw,
     needs_root=True,
+    expected_s=expected_s,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values, anywhere
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
@@ -28,17 +29,22 @@ RATE_PER_SERVER = 5.6
 STRESS = 24.0
 LOADED_SHARE = 0.1
 END_S = 180.0
+CONNECTIONS_PER_S = 22_000.0
+"""Simulated in a second of one core, about, for the estimate of the time left."""
 MODES = ("fixed", "paper", "production")
 TITLES = {"fixed": "fixed", "paper": "paper", "production": "production, without the second look"}
 """The plans have no second look, which production mode has by default: `sim-unlike` has both."""
 SEEDS = (1, 2, 3)
+DECIDED_MS = 100.0
+STILL = 0.95
+"""A share that is more than so much of another one is not clearly below it."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size in every mode, then several switches; repeated with other arrivals in the full form."""
-    sizes = QUICK_SERVERS if quick else SERVERS
+    """Every size in every mode, then several switches; with other arrivals again, but large pools in the quick form."""
     made: list[Point] = []
-    for seed in SEEDS[:1] if quick else SEEDS:
+    for seed in SEEDS:
+        sizes = [size for size in QUICK_SERVERS if size <= SHARED or seed == SEEDS[0]] if quick else SERVERS
         made += [_point(size, mode, 1, seed) for size in sizes for mode in MODES]
         numbers = SWITCHES[1:2] if quick else SWITCHES
         made += [_point(SHARED, mode, number, seed) for number in numbers for mode in MODES[1:]]
@@ -48,7 +54,7 @@ def points(quick: bool) -> Sequence[Point]:
 def _point(servers: int, mode: str, switches: int, seed: int) -> Point:
     parameters = {"servers": servers, "mode": mode, "switches": switches, "end_s": END_S, "seed": seed}
     key = f"{servers} servers, {switches} switches, {mode} #{seed}"
-    return Point(key, parameters, 1 + servers * RATE_PER_SERVER * END_S / 15e3)
+    return Point(key, parameters, 1 + servers * RATE_PER_SERVER * END_S / CONNECTIONS_PER_S)
 
 
 def plan(parameters: Any) -> PoolPlan:
@@ -106,23 +112,94 @@ def _row(runs: Sequence[Record]) -> list[str]:
     return [f"{servers:,}", str(switches), TITLES[mode], *cells]
 
 
+def _left(records: Sequence[Record], servers: int, mode: str, switches: int = 1) -> float:
+    """The loaded servers' share at the end, in parts of what an equal split gives them; NaN where it was not run."""
+    return mean_of(
+        [
+            one.result["loaded_share"] / one.result["loaded_fair"]
+            for one in records
+            if _place(one) == (servers, switches, mode)
+        ]
+    ).value
+
+
+def _sizes(records: Sequence[Record]) -> list[int]:
+    return sorted({one.parameters["servers"] for one in records if one.parameters["switches"] == 1})
+
+
+def _settling(records: Sequence[Record]) -> str:
+    """Say how far the loaded servers' share has fallen by size, and where it still falls at the end."""
+    said: list[str] = []
+    for mode in MODES[1:]:
+        left = {size: _left(records, size, mode) for size in _sizes(records)}
+        known = [f"{share:.2f} of {size:,}" for size, share in left.items() if not math.isnan(share)]
+        if known:
+            said.append(f"{mode} mode leaves {', '.join(known)}")
+    if not said:
+        return ""
+    falling = sorted(
+        {one.parameters["servers"] for one in records if one.parameters["mode"] != "fixed" and _still_falls(one)}
+    )
+    return (
+        f"In parts of what an equal split gives them the loaded servers' share at the end, by the size of the pool: "
+        f"{'; '.join(said)}. In both modes one server a period gives up part of its ratio, so that the periods to "
+        "settle grow with the number of loaded servers, however clear the counts are; the algorithm's authors had "
+        "three servers. "
+        + (
+            f"The share still falls at the end in pools of {', '.join(f'{size:,}' for size in falling)}."
+            if falling
+            else ""
+        )
+    ).strip()
+
+
+def _still_falls(one: Record) -> bool:
+    """Say whether the loaded servers' share fell clearly in the last quarter of a run."""
+    shares = [share for _, share in one.result["shares"]]
+    return shares[-1] < STILL * shares[len(shares) * 3 // 4]
+
+
+def _evidence(records: Sequence[Record]) -> str:
+    """Say so where production mode is behind in the smallest pool."""
+    size = min(_sizes(records), default=0)
+    paper, production = (_left(records, size, mode) for mode in MODES[1:])
+    if not production > paper / STILL:
+        return ""
+    return (
+        f"In the pool of {size:,} production mode takes less from the loaded than paper mode: it asks whether a "
+        "difference is more than chance, which few SYNs do not show, and gives ratio back while a pool is quiet."
+    )
+
+
+def _shared(records: Sequence[Record]) -> str:
+    """Say what it costs that several switches have a part of the evidence each."""
+    said: list[str] = []
+    for mode in MODES[1:]:
+        left = {number: _left(records, SHARED, mode, number) for number in (1, *SWITCHES)}
+        known = {number: share for number, share in left.items() if not math.isnan(share)}
+        if len(known) > 1:
+            shares = ", ".join(f"{share:.2f} behind {number}" for number, share in known.items())
+            grows = list(known.values()) == sorted(known.values())
+            order = "the more switches, the more" if grows else "in no order of their number"
+            said.append(f"{mode} mode leaves {shares} ({order})")
+    if not said:
+        return ""
+    return (
+        "Switches that share a pool count only what passes through them, so that each has its part of the evidence; "
+        f"they need not know of one another. Of the loaded servers' equal share {'; '.join(said)}."
+    )
+
+
 def report(records: Sequence[Record]) -> Report:
     """A row for each pool; repeated runs are one."""
     rows = [_row(runs) for runs in grouped(records, _place).values()]
-    largest = max(
-        (one for one in records if one.parameters["mode"] == "production"),
-        key=lambda one: one.parameters["servers"],
-        default=None,
-    )
-    goals = []
-    if largest is not None:
-        goals.append(
-            Goal(
-                f"deciding for {largest.parameters['servers']:,} servers takes less than 100 ms",
-                largest.result["decide_ms"] < 100,
-                f"{largest.result['decide_ms']:.1f} ms",
-            )
-        )
+    pools = grouped([one for one in records if one.parameters["mode"] == "production"], _place)
+    goals: list[Goal] = []
+    if pools:
+        largest = max(pools, key=lambda place: place[0])
+        took = mean_of([one.result["decide_ms"] for one in pools[largest]])
+        text = f"deciding for {largest[0]:,} servers takes less than {DECIDED_MS:g} ms"
+        goals.append(Goal(text, took.value < DECIDED_MS, f"{took.text()} ms"))
     return Report(
         tables=[
             Table(
@@ -142,20 +219,14 @@ def report(records: Sequence[Record]) -> Report:
         goals=goals,
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
-            "half. In both modes one server a period gives up part of its ratio, and a loaded one takes some "
-            "five moves "
-            "until it can keep up: the periods to settle grow with the number of loaded servers (30 of 300 are "
-            "not done "
-            "after the 180 periods here), however clear the counts are. That is the algorithm's own limit of size; its "
-            "authors had three servers. Production mode is slower where few SYNs are evidence (a pool of three), as it "
-            "asks whether a difference is more than chance, and gives ratio back while a pool is quiet. It has no "
-            "second look here, which is on by default: this is what the controller's decisions come to alone; "
-            "`sim-unlike` shows what the second look adds.",
-            "Switches that share a pool count only what passes through them: each has its part of the evidence, and "
-            "needs as much longer for it; they do not need to know of one another.",
-            "Means with 95 % intervals where there are several runs. Every connection is simulated one by one; nothing "
-            "is a fluid. Time to decide is CPU time of the algorithm "
-            "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
+            "half, means with 95 % intervals where there are several runs. Every connection is simulated one by one; "
+            "nothing is a fluid. Production mode has no second look here, which is on by default: this is what the "
+            "controller's decisions come to alone; `sim-unlike` shows what the second look adds. Time to decide is CPU "
+            "time of the algorithm alone, on the machine of the runs: reading and writing the switch is measured by "
+            "`controller-cost`.",
+            _settling(records),
+            _evidence(records),
+            _shared(records),
         ],
         summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
     )
@@ -198,7 +269,7 @@ EXPERIMENT = Experiment(
     "s, T = 1 s "
     "and mT = 10 s; the pool of 30 also behind 2, 4 and 8 switches that each count and decide for themselves.",
     points=points,
-    place=anywhere(measure),
+    compute=measure,
     report=report,
     draw=draw,
 )

@@ -59,7 +59,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
             clock,
             workers=settings.slow_workers,
             backlog=settings.slow_backlog,
-            turn_s=settings.slow_cost_us / 1e6 / settings.slow_cpus,
+            turn_s=settings.slow_turn_us / 1e6 / settings.slow_cpus,
         )
         return {TARGET: slow if scenario is SERVER else FastServer(), BYSTANDER: FastServer()}
 
@@ -103,7 +103,7 @@ def records(
         outcomes=run.outcomes,
         bulk=run.bulk,
         samples=[
-            Sample(moment, link.sent, link.sent_bytes, link.dropped, 0.0, 0, 0.0, 0, 0) for moment, link in run.link
+            Sample(moment, link.sent, link.sent_bytes, link.dropped, 0.0, 0, 0.0, 0, 0, 0) for moment, link in run.link
         ],
         rows=[row(decision) for decision in run.decisions],
     )

@@ -40,7 +40,7 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 
     def sampled(moment: float) -> Sample:
         lost = round(drops * max(0.0, moment - ONSET_S))
-        return Sample(moment, round(1000 * moment), round(1e5 * moment), lost, moment / 8, 1, moment / 16, 1, 0)
+        return Sample(moment, round(1000 * moment), round(1e5 * moment), lost, moment / 8, 1, moment / 16, 1, 1, 0)
 
     return Records(
         period_s=PERIOD_S,
@@ -146,17 +146,27 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
     limit_per_s = 240.0
 
     def read(directory: Path) -> Records:
-        assert directory in kept.runs
+        if directory not in kept.runs:
+            raise FileNotFoundError(directory)
         return records(ar_bps=9e5, limit_per_s=limit_per_s, latency_s=0.03, drops=1)
+
+    def made_s(directory: Path) -> float:
+        assert directory in kept.runs
+        return 1.8e9
 
     monkeypatch.setattr(news_lab, "make_run", kept.make)
     monkeypatch.setattr(news_lab, "is_done", kept.is_done)
     monkeypatch.setattr(news_lab, "read_records", read)
+    monkeypatch.setattr(news_lab, "made_s", made_s)
     points = {point.parameters["directory"]: point for point in EXPERIMENT.points(False)}
     source, same = (points[f"news/runs/network-limited/{name}"] for name in ("news-hsi", "static-news"))
-    with EXPERIMENT.place("", print) as measure:
+    assert EXPERIMENT.place is not None
+    with EXPERIMENT.place("lab", print) as measure:
+        assert [EXPERIMENT.expected_s(one) for one in (source, same)] == [source.seconds, same.seconds]
         measure(source)
+        assert [EXPERIMENT.expected_s(one) for one in (source, same)] == [news_lab.READ_S, same.seconds]
         assert measure(same)["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
+        assert measure(same)["made_s"] == 1.8e9
         made = dict(kept.runs)
         assert [run.static_per_s for run in made.values()] == [None, pytest.approx(30.0)]
         measure(source)

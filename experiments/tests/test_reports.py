@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
+from experiments import controller_cost, r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
 from experiments.alternatives import dnat_rules, haproxy_configuration
 from experiments.document import section
 from experiments.experiment import Experiment, Record
@@ -72,6 +72,66 @@ def test_fig5_says_what_settling_cost_where_the_quarter_is_missed() -> None:
     assert "4 of 20 s to settle (20% of the run): settling is the lesser part of it" in run(4, 120.0)
 
 
+def test_fig5_says_what_is_common_to_all_requests_where_production_is_behind() -> None:
+    means = dict.fromkeys(VARIANTS, 50.0) | {"production": 60.0, "nginx-leastconn": 20.0}
+
+    def text(median_ms: float) -> str:
+        ratios = [[float(second), 0.3, 0.3, 0.33 if second < 6 else 0.05] for second in range(20)]
+        records = [
+            replace(
+                one,
+                result={
+                    **one.result,
+                    "transfer": {**one.result["transfer"], "median_ms": median_ms},
+                    "ratios": ratios,
+                },
+            )
+            if one.parameters["variant"] == "production"
+            else one
+            for one in five(means)
+        ]
+        return r_fig5.report(records).text[3]
+
+    assert text(12.0) == (
+        "At 120/s production mode's mean is 40 ms above that of nginx stream, least_conn, the median 2 ms: most of it "
+        "is in the slowest requests, and the loaded server's ratio took 6 of 20 s to settle."
+    )
+    assert "the median 35 ms: most of it is in the usual request" in text(45.0)
+    assert r_fig5.report(five(means | {"production": 19.0})).text[3] == ""
+
+
+def test_fig5_says_what_the_loaded_server_gets_and_whether_that_makes_the_p99() -> None:
+    def text(loaded: int) -> str:
+        servers = {name: counts(loaded if name == SERVER_NAMES[-1] else 1000, 80) for name in SERVER_NAMES}
+        records = five(dict.fromkeys(VARIANTS, 50.0))
+        return r_fig5.report([replace(one, result={**one.result, "servers": servers}) for one in records]).text[2]
+
+    assert "got 4.8% to 4.8% of the SYNs (more than one in a hundred, so that the p99 may be" in text(100)
+    assert "got 0.5% to 0.5% of the SYNs (at most one in a hundred" in text(10)
+
+
+def test_fig5_says_where_repeated_runs_differ_by_no_more_than_chance() -> None:
+    def goal(ours: tuple[float, ...]) -> str:
+        records = [one for mean in (48.0, 52.0) for one in five(dict.fromkeys(VARIANTS, mean))]
+        others = [one for one in records if one.parameters["variant"] != "production"]
+        return r_fig5.report([*others, *(one for mean in ours for one in five({"production": mean}))]).goals[1].seen
+
+    assert "120/s: 51.0 ± 12.7 ms against 50.0 ± 25.4 ms of nginx stream, least_conn, no more apart" in goal(
+        (50.0, 52.0)
+    )
+    assert goal((1.0, 1.1)) == "everywhere"
+    assert goal((49.0, 49.5)).startswith("everywhere, no more apart than chance at 120/s: 49.2")
+    assert goal((400.0, 400.1)).endswith("50.0 ± 25.4 ms of nginx stream, least_conn")
+
+
+def test_fig5_is_reported_and_drawn_of_the_ways_of_its_quick_form() -> None:
+    means = dict.fromkeys(r_fig5.QUICK, 50.0)
+    report = r_fig5.report(five(means))
+    assert [len(table.rows) for table in report.tables] == [4, 4, 6, 6, 6]
+    assert "that of the best alternative 25 ms" in report.text[2]
+    r_fig5.EXPERIMENT.draw(five(means), Figure())
+
+
 def test_fig5_cannot_tell_without_alternatives_or_overload() -> None:
     quarter, mean, _ = r_fig5.report(five({"equal": 40.0, "paper": 30.0, "production": 20.0})).goals
     assert quarter.reached is None and mean.reached is None
@@ -94,6 +154,22 @@ def test_fig2_holds_connect_times_against_the_timers() -> None:
     assert bad.goals[0].reached is False and "40" in bad.goals[0].seen
 
 
+def test_fig2_holds_its_slope_against_the_timer_and_says_what_counting_every_synack_gives() -> None:
+    def run(rate: float, lost: int, mean_ms: float, again: int = 0) -> Record:
+        servers = {SERVER_NAMES[0]: counts(1000 + lost, 1000) | {"synack_again": again}}
+        parameters = {"rate_per_s": rate, "given_up_s": 20.0, "seconds": 30.0}
+        return record(parameters, mean_ms, servers=servers, timers={"retries": 6, "linear": 4})
+
+    said = r_fig2.report([run(10, 0, 1.0), run(20, 100, 101.0), run(30, 400, 399.0)]).text
+    assert said[0].startswith("One run each.")
+    assert "So it is here: the fitted line has 995 ms for R = 1, and this kernel repeats a SYN after 1,000." in said[1]
+    assert said[2].endswith("here it repeated 0 beside 3,000, and it would have given the same.")
+    said = r_fig2.report([run(10, 0, 1.0), run(20, 100, 301.0), run(20, 400, 1203.0, again=100)]).text
+    assert said[0].startswith("Means over 2 runs, with 95 % intervals.")
+    assert "Here the two are apart: the fitted line has 3,0" in said[1]
+    assert said[2].endswith("here it repeated 100 beside 3,000, and at worst R would have been 0.273 instead of 0.400.")
+
+
 def test_a_course_settles_when_it_stays_near_its_level() -> None:
     times = [float(second) for second in range(30)]
     seen = course(times, [0.33] * 5 + [0.1] * 25)
@@ -103,7 +179,7 @@ def test_a_course_settles_when_it_stays_near_its_level() -> None:
 
 
 def test_fig6_simulates_and_reports_with_its_own_points() -> None:
-    points = [point for point in r_fig6.points(True) if point.group == "sim"]
+    points = [point for point in r_fig6.points(True) if point.parameters["where"] != "lab"]
     short = [dict(point.parameters) | {"seconds": 60.0} for point in (points[0], points[-1])]
     records = [Record(str(number), one, simulated(one), 0.0, 1.0, 0.0) for number, one in enumerate(short)]
     report = r_fig6.report(records)
@@ -123,15 +199,36 @@ def test_fig6_holds_repeated_runs_of_the_lab_against_the_simulation() -> None:
     assert report.goals[0].reached and report.goals[0].seen.startswith("0.050 ± 0.025 in the lab, 0.080")
     assert report.tables[0].rows[0][:2] == ["lab, 3 runs", "20 ± 0"]
     assert (
-        "Connecting takes longer in the lab (40 ± 0 ms) than simulated (21 ± 13 ms); given up were 0" in report.text[2]
+        "Connecting takes longer in the lab (40 ± 0 ms) than simulated (21 ± 13 ms); given up were 0" in report.text[4]
     )
-    assert report.text[3].startswith("The switch lost 0 packets of its own in all runs")
+    assert report.text[1].endswith("In the lab it falls, too: from 0.333 to 0.050 ± 0.025.")
+    assert report.text[5].startswith("The switch lost 0 packets of its own in all runs")
     alike = r_fig6.report([*lab, run("sim", 0.08, 39.0)])
     assert not any("Connecting takes" in text for text in alike.text)
     swinging = [[float(second), 0.3, 0.3, (0.1, 0.5)[second % 2]] for second in range(90)]
     never = record({"where": "lab", "seconds": 90.0}, 40.0, ratios=swinging)
     report = r_fig6.report([*lab, never, run("sim", 0.5, 20.0)])
     assert report.tables[0].rows[0][1] == "never in 1 of 4" and report.goals[0].reached is False
+    high = r_fig6.report([run("lab", 0.3, 40.0)])
+    assert "does not fall as clearly: from 0.333 to 0.300." in high.text[1]
+    assert high.tables[0].rows[0][0] == "lab, 1 run"
+
+
+def test_fig6_answers_which_delta_is_best_from_the_map() -> None:
+    def run(delta: float, window: float, mean_ms: float, swing: float = 0.0) -> Record:
+        ratios = [[float(second), 0.3, 0.3, 0.1 + swing * (-1) ** second] for second in range(90)]
+        parameters = {"where": "map", "seconds": 90.0, "delta": delta, "window_s": window}
+        return record(parameters, mean_ms, ratios=ratios)
+
+    text = r_fig6.report([run(0.1, 200.0, 10.0), run(0.4, 20.0, 3.0), run(0.9, 20.0, 2.0)]).text
+    assert "is least with Delta = 0.9 and a window of 20 s: 2 ms, settled after 0 s, swing 0.000." in text[2]
+    assert "The paper's own choice, 0.1 and 200 s, comes to 10 ms, settled" in text[2]
+    assert "That is the largest Delta of the map." in text[2]
+    assert text[3].startswith("Nowhere in the map") and text[3].endswith("0.000 at most; it settles in every run.")
+    text = r_fig6.report([run(0.4, 20.0, 3.0), run(0.4, 20.0, 3.2), run(0.9, 20.0, 3.1), run(0.9, 20.0, 3.3, 0.2)]).text
+    assert "is least with Delta = 0.4" in text[2] and "largest" not in text[2] and "own choice" not in text[2]
+    assert "1 of the other 1 cells are no further from it than chance." in text[2]
+    assert text[3].endswith("with Delta = 0.9 and a window of 20 s; it does not settle in every run of 1 cells.")
 
 
 def test_beyond_tells_who_recovers() -> None:
@@ -183,9 +280,25 @@ def test_unlike_says_that_it_is_an_overload_and_why_it_misses() -> None:
     over = [replace(one, result={**one.result, "asked": 1.28}) for one in unlike(means)]
     text = "\n".join(r_unlike.report(over).text)
     assert "The case of requests of unlike cost asks for 128% of the CPU time there is: it is an overload." in text
-    assert "Why production mode is behind" in text
+    assert "Requests of unlike cost: the best alternative is kernel DNAT" in text
     calm = "\n".join(r_unlike.report(unlike(means | {"production": 40.0})).text)
-    assert "overload" not in calm and "Why" not in calm
+    assert "overload" not in calm and "best alternative" not in calm
+
+
+def test_unlike_says_what_production_mode_had_to_go_by_where_it_is_behind() -> None:
+    def text(case: str, ratios: list[float], synack: int, best: str = "nginx-leastconn") -> str:
+        names = pool_of(r_unlike.CPUS[case]).names
+        result = {"servers": {name: counts(1000, synack) for name in names}, "ratios": [[1.0, *ratios]]}
+        records = unlike(dict.fromkeys(r_unlike.COMPARED, 50.0) | {best: 40.0}, case)
+        return r_unlike.report([replace(one, result={**one.result, **result}) for one in records]).text[-2]
+
+    near = text(r_unlike.CAPACITY, [0.09] * 4 + [0.1] * 3 + [0.11] * 3, synack=995)
+    assert "nginx stream, least_conn; a proxy sees the open connections of all servers" in near
+    assert "0.5% were lost, hardly anything for R to tell the servers apart by." in near
+    assert "ended at 0.09 in the mean, a largest one's at 0.11; of the CPU time they have 0.05 and 0.18." in near
+    alike = text(r_unlike.COST, [0.08] * 5 + [0.12] * 5, synack=900, best="iptables")
+    assert "it sees nothing of the servers" in alike and "10.0% were lost, which R had to go by." in alike
+    assert "of servers that are alike, ended between 0.08 and 0.12." in alike
 
 
 def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
@@ -250,6 +363,30 @@ def test_the_ceiling_is_the_benchs_or_the_documented_one(tmp_path: Path) -> None
     row = {"who": "embedded", "frame": 1400, "servers": 100, "connections": 1000, "entries": 0, "pps": 123456}
     bench.write_text(json.dumps({"rows": [{**row, "frame": 64, "pps": 1}, {**row, "who": "bmv2", "pps": 2}, row]}))
     assert ceiling_sentence(bench) == "its ceiling is 123,456 with frames of 1,400 bytes, by `make bench` here"
+
+
+def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made_of() -> None:
+    def run(servers: int, flows: int, poll_ms: float, r_ms: float) -> Record:
+        part = {"worst_ms": 9.0, "cpu_ms": 4.0}
+        result = {
+            **{name: part | {"ms": ms} for name, ms in (("poll", poll_ms), ("news", 5.0), ("r", r_ms))},
+            "whole_ms": poll_ms + r_ms + 5,
+            "whole_worst_ms": 120.0,
+            "written_share": 0.93,
+        }
+        parameters = {"servers": servers, "flows": flows, "rounds": 15}
+        return Record(f"{servers}, {flows}", parameters, result, 0.0, 1.0, 0.0)
+
+    report = controller_cost.report([run(1000, 4096, 8.0, 42.0), run(1000, 65_536, 150.0, 45.0)])
+    assert [goal.seen for goal in report.goals[:2]] == [
+        "55 ms (120 in the worst round)",
+        "200 ms (120 in the worst round)",
+    ]
+    assert report.text[0].startswith("Medians over 15 rounds of one run each") and "at least 93% of" in report.text[0]
+    assert "With 1,000 servers and 4,096 flows the longest part of a round is R." in report.text[0]
+    assert "With 1,000 servers and 65,536 flows the longest part of a round is reading the flows." in report.text[0]
+    assert controller_cost.report([run(1000, 4096, 80.0, 42.0)]).goals[0].reached is False
+    assert controller_cost.report([run(10, 1024, 8.0, 4.0)]).goals[0].reached is None
 
 
 @pytest.mark.parametrize(

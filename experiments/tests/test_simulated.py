@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -26,11 +27,11 @@ SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0,
 
 def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
     """Measure points, and keep them as the store does."""
-    with experiment.place("", lambda _: None) as measure:
-        return [
-            Record(one.key, one.parameters, json.loads(json.dumps(without_nan(measure(one)))), 0.0, 1.0, 0.0)
-            for one in points
-        ]
+    assert experiment.compute is not None
+    return [
+        Record(one.key, one.parameters, json.loads(json.dumps(without_nan(experiment.compute(one)))), 0.0, 1.0, 0.0)
+        for one in points
+    ]
 
 
 def said(experiment: Experiment, records: Sequence[Record]) -> str:
@@ -51,6 +52,15 @@ def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
     for one in records:
         assert one.result["crowd"]["response_loss"] is not None
         assert [row[0] for row in one.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+
+
+def test_a_demo_of_the_lab_that_is_there_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sim_lab, "RUNS", tmp_path)
+    demo, flash = (sim_lab.points(False)[number] for number in (0, 1))
+    assert [sim_lab.expected_s(one) for one in (demo, flash)] == [demo.seconds, flash.seconds]
+    (tmp_path / "demo-0").mkdir()
+    (tmp_path / "demo-0/summary.json").write_text("{}")
+    assert [sim_lab.expected_s(one) for one in (demo, flash)] == [sim_lab.DEMO_SIMULATED_S, flash.seconds]
 
 
 def crowd(name: str, seed: int, *, ar_kbps: float | None = 90.0, alarm: float | None = 1 / 3) -> Record:
@@ -219,6 +229,58 @@ def test_pools_are_measured_reported_and_drawn() -> None:
     assert records[0].result["loaded_share"] == pytest.approx(0.25)
 
 
+def pool_run(
+    servers: int, mode: str, share: float, *, switches: int = 1, falling: bool = False, ms: float = 5
+) -> Record:
+    """A run at scale whose figures are known."""
+    shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
+    result = {
+        "connections": 9,
+        "mean_ms": 1.0,
+        "p99_ms": 2.0,
+        "loaded_share": share,
+        "loaded_fair": 0.1,
+        "decide_ms": ms,
+        "shares": shares,
+    }
+    return Record(
+        f"{servers} {mode} {switches}",
+        {"servers": servers, "mode": mode, "switches": switches, "seed": 1},
+        result,
+        0.0,
+        1.0,
+        0.0,
+    )
+
+
+def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
+    runs = [pool_run(3, "paper", 0.02), pool_run(3, "production", 0.08), pool_run(300, "paper", 0.06, falling=True)]
+    settling, evidence, shared = sim_scale.report(runs).text[1:]
+    assert "paper mode leaves 0.20 of 3, 0.60 of 300; production mode leaves 0.80 of 3. In both" in settling
+    assert settling.endswith("The share still falls at the end in pools of 300.")
+    assert evidence.startswith("In the pool of 3 production mode takes less") and shared == ""
+    even = [pool_run(3, "paper", 0.02), pool_run(3, "production", 0.02)]
+    settling, evidence, _ = sim_scale.report(even).text[1:]
+    assert settling.endswith("had three servers.") and evidence == ""
+
+
+def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
+    def text(shares: Sequence[float]) -> str:
+        runs = [pool_run(30, "paper", share, switches=number) for number, share in zip((1, 2, 4), shares, strict=True)]
+        return sim_scale.report(runs).text[3]
+
+    assert "paper mode leaves 0.30 behind 1, 0.40 behind 2, 0.50 behind 4 (the more switches, the more)" in text(
+        (0.03, 0.04, 0.05)
+    )
+    assert "0.20 behind 4 (in no order of their number)" in text((0.03, 0.04, 0.02))
+
+
+def test_the_simulation_at_scale_judges_the_mean_of_repeated_decisions() -> None:
+    runs = [pool_run(1000, "production", 0.05, ms=ms) for ms in (80.0, 140.0)]
+    goal = sim_scale.report([pool_run(3, "production", 0.05), *runs]).goals[0]
+    assert goal.reached is False and goal.seen.startswith("110.0 ± ") and "1,000 servers" in goal.text
+
+
 def test_servers_and_requests_that_are_not_alike() -> None:
     chosen = [one for one in sim_unlike.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
     short = [replace(one, parameters={**one.parameters, "end_s": 20.0}) for one in chosen]
@@ -227,8 +289,11 @@ def test_servers_and_requests_that_are_not_alike() -> None:
     assert text.count("R, production mode |") == text.count("least connections of all, as a proxy |") == 3
     equal, by_r = (records[number].result["connect"]["mean_ms"] for number in (0, 3))
     assert by_r < equal, "the second look spares the small servers"
+    behind = sim_unlike.EXPERIMENT.report(records).goals[-1].reached is False
     said_why = "\n".join(sim_unlike.EXPERIMENT.report(records).text)
-    assert re.search(r"a small one's ratio ends at 0\.\d\d and a large one's at 0\.\d\d", said_why)
+    assert said_why.startswith("One run each, of the second half of each;")
+    ends = re.search(r"a small one's ratio ends at 0\.\d\d and a large one's at 0\.\d\d", said_why)
+    assert (ends is not None) == behind
     goals = sim_unlike.EXPERIMENT.report(records).goals
     assert [one.text.partition(":")[0] for one in goals] == list(sim_unlike.CPUS)
 
@@ -245,6 +310,36 @@ def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
     assert equal.reached and by_r.reached is False
     assert by_r.seen == "-52% evenly, -44% in slices"
     assert sim_lab.report([demo(27.0)]).goals[1].reached
+
+
+def test_the_simulation_says_how_the_lab_differs_where_r_decides() -> None:
+    def text(lab: tuple[float, float]) -> str:
+        def figures(r_ms: float, spread: float) -> dict[str, float]:
+            return {**dict.fromkeys(sim_lab.DEMO_ROWS, 0.1), "r_ms": r_ms, "answers_spread": spread}
+
+        sides = {"lab": figures(*lab), "simulated": [figures(25.0, 4.0)], "sliced": [figures(29.0, 7.0)]}
+        return sim_lab.report([Record("demo #0", {"run": 0}, sides, 0.0, 1.0, 0.0)]).text[1]
+
+    apart = text((52.0, 16.0))
+    assert "connect time is above both simulations' (52 ms; 25 evenly, 29 in slices), and the spread" in apart
+    assert "is above both simulations' (16; 4, 7). The two go together" in apart
+    alike = text((27.0, 3.0))
+    assert "is between the simulations' (27 ms" in alike and "is below both simulations' (3; 4, 7)" in alike
+    assert "go together" not in alike and "go together" not in text((27.0, 16.0))
+
+
+def test_the_simulation_says_so_where_it_keeps_more_of_a_crowd_alive() -> None:
+    def text(simulated_kbps: float) -> str:
+        figures = dict.fromkeys(sim_lab.CROWD_FIGURES, 1.0)
+        sides = {"lab": figures | {"ar_kbps": 100.0}, "simulated": figures | {"ar_kbps": simulated_kbps}}
+        return sim_lab.report([Record("crowd none #0", {"variant": "none", "k": 8.0}, sides, 0.0, 1.0, 0.0)]).text[2]
+
+    assert "keeps more alive (AR +20%)" in text(120.0)
+    assert text(95.0) == ""
+
+
+def test_each_run_of_the_labs_demo_has_simulations_of_its_own() -> None:
+    assert [list(sim_lab.demo_seeds(number)) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
 
 
 def test_repeated_simulations_of_the_labs_crowds_differ(monkeypatch: pytest.MonkeyPatch) -> None:
