@@ -29,13 +29,13 @@ demo: setup root ## the main job: three Apache servers, one of them loaded; equa
 
 lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/news.md)
 ifdef SCENARIO
-	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(ONSET),--onset $(ONSET))
+	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET))
 else
 	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD))
 endif
 
 news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes up to 10
-	@$(BIN)/python -m topo.news $(if $(QUICK),--quick --output results/news-quick)
+	@$(BIN)/python -m topo.news $(if $(QUICK),--quick)
 
 news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 10 min
 	@$(BIN)/python -m topo.news.overhead
