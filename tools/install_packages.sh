@@ -27,6 +27,7 @@ if [ ! -e "$policy" ]; then
 fi
 echo "Installing Debian packages:$missing"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-# shellcheck disable=SC2086  # a list of words
-apt-get install -qq --no-install-recommends $missing >/dev/null
+lock="-o DPkg::Lock::Timeout=600" # another installation may be under way
+# shellcheck disable=SC2086  # lists of words
+apt-get $lock update -qq
+apt-get $lock install -qq --no-install-recommends $missing >/dev/null
