@@ -122,6 +122,7 @@ def news_status(view: NewsView) -> dict[str, Any]:
         "cause": str(decision.verdict.cause) if decision else "unknown",
         "alarm": bool(decision and decision.detection.alarm),
         "freeze": view.freeze,
+        "frozen": view.frozen,
         "hot_spot": _destination(view, decision.hot_spot) if decision else None,
         "ar_bps": decision.measurement.ar if decision else None,
         "ar_average_bps": decision.detection.ar_average if decision else None,

@@ -39,7 +39,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
         looking = service.second_look(view.balancer.options.mode)
         open_now = await read_loads(link.registers, servers) if looking else None
         before, ejected = view.balancer.weights(), view.balancer.ejected
-        hold = world.news is not None and world.news.freeze
+        hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(loop.time(), readings, hold=hold, open_now=open_now)
         if decision is not None:
             wrote = await link.apply(world.state(), touched(ejected, view.balancer.ejected)) > 0

@@ -71,4 +71,4 @@ async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decis
 
 def _event(decision: Decision) -> tuple[object, ...]:
     """What is worth a line in the log when it changes."""
-    return (decision.verdict, decision.detection.alarm, decision.hot_spot, frozenset(decision.limits))
+    return (decision.verdict, decision.frozen, decision.detection.alarm, decision.hot_spot, frozenset(decision.limits))

@@ -9,7 +9,7 @@ from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
-from sluice.news import Decision, FlowCollector, News, Observation, Requests, Split, Splitter, Target
+from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target
 from sluice.news.sentence import dotted
 from sluice.switch.bucket import Bucket
 from sluice.switch.destinations import TOGETHER, UNLISTED, read_requests
@@ -44,7 +44,7 @@ class NewsView:
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
         self._drain = True
         """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
-        self._news = News(config, plan.services[0].config.balance, name=self.name, server_name=self.server_name)
+        self._news = News(config, self._pools(), name=self.name, server_name=self.server_name)
         self._number()
 
     # -- names
@@ -64,6 +64,17 @@ class NewsView:
         """What a person calls a server."""
         return next((server.name for server in self._plan.servers if server.id == number), f"server {number}")
 
+    def _pools(self) -> dict[int, Pool]:
+        return {
+            service.id: Pool(
+                service.name,
+                int(service.config.address),
+                frozenset(server.id for server in service.servers),
+                service.config.balance,
+            )
+            for service in self._plan.services
+        }
+
     # -- changes from outside
 
     def configure(self, config: NewsConfig, plan: Plan) -> None:
@@ -74,7 +85,7 @@ class NewsView:
             self.config.identify,
         )
         self.config, self._plan = config, plan
-        self._news.configure(config, plan.services[0].config.balance)
+        self._news.configure(config, self._pools())
         if not measured_alike:
             self.rebase()
         self._split()
@@ -136,8 +147,17 @@ class NewsView:
 
     @property
     def freeze(self) -> bool:
-        """The weights are to stay as they are."""
+        """The weights of some service are to stay as they are."""
         return self.decision is not None and self.decision.freeze
+
+    @property
+    def frozen(self) -> list[str]:
+        """The names of these services."""
+        return [service.name for service in self._plan.services if self.freezes(service.id)]
+
+    def freezes(self, service: int) -> bool:
+        """The weights of this service, by its number, are to stay as they are."""
+        return self.decision is not None and service in self.decision.frozen
 
     def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""

@@ -6,6 +6,7 @@ from .flows import FlowCollector
 from .limit import Limit
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
+from .pools import Pool
 from .rates import FlowRates, fastest_mean
 from .requests import Requests
 from .split import Split, Splitter, whole
@@ -24,6 +25,7 @@ __all__ = [
     "Observation",
     "ObservationError",
     "OptionsError",
+    "Pool",
     "Requests",
     "Split",
     "Splitter",

@@ -57,6 +57,9 @@ class Decision:
     measurement: Measurement
     detection: Detection
     verdict: Verdict
+    """On all services together."""
+    verdicts: Mapping[int, Verdict]
+    """On each service, by its number."""
     target: Requests
     """Requests of the limited target (of all destinations without one) in the newest interval."""
     up_score: int
@@ -65,8 +68,13 @@ class Decision:
 
     @property
     def freeze(self) -> bool:
-        """The weights are to stay as they are."""
+        """The weights of some service are to stay as they are."""
         return self.verdict.freeze
+
+    @property
+    def frozen(self) -> frozenset[int]:
+        """The services whose weights are to stay as they are, by number."""
+        return frozenset(number for number, verdict in self.verdicts.items() if verdict.freeze)
 
     @property
     def limit(self) -> Limit | None:

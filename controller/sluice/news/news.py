@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sluice.balance.counts import CounterReset
-from sluice.balance.options import BalanceOptions
 
 from .baseline_detector import BaselineDetector
 from .decision import Decision, Observation, Target
@@ -17,12 +16,13 @@ from .identify import Identification
 from .ledger import LedgerWindow
 from .limit import Limit, bucket
 from .options import NewsMode, NewsOptions
+from .pools import Pool, judge_each, together
 from .production import Health, ProductionRegulator
 from .rates import checked
 from .regulator import PaperRegulator
 from .requests import Interval, RequestMeter, Requests
 from .sentence import dotted, sentence
-from .verdict import Cause, Verdict, judge
+from .verdict import Cause, Verdict
 from .window import Measurement, MeasurementWindow
 
 
@@ -36,14 +36,15 @@ class News:
     def __init__(
         self,
         options: NewsOptions,
-        balance: BalanceOptions | None = None,
+        pools: Mapping[int, Pool] | None = None,
         *,
         name: Callable[[int], str] = dotted,
         server_name: Callable[[int], str] = "server {}".format,
     ) -> None:
-        """``balance`` has the thresholds by which the ledger is judged; the names are for the sentence."""
+        """``pools`` are the services' servers, by service number; left out: one of all. The names are for the
+        sentence."""
         self._options = options
-        self._balance = balance or BalanceOptions()
+        self._pools: Mapping[int, Pool] = pools or {0: Pool()}
         self._name, self._server_name = name, server_name
         self._meter = RequestMeter()
         self._window = MeasurementWindow(options.window_intervals)
@@ -108,10 +109,10 @@ class News:
         self._meter.rebase()
         self._ledger.rebase()
 
-    def configure(self, options: NewsOptions, balance: BalanceOptions | None = None) -> None:
+    def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
         """Take over changed options. A changed mode learns afresh, under the limit that is in force."""
         rate, changed = self.rate, options.mode is not self._options.mode
-        self._options, self._balance = options, balance or self._balance
+        self._options, self._pools = options, pools or self._pools
         self._window.resize(options.window_intervals)
         self._ledger.resize(options.window_intervals)
         self._spot.configure(options)
@@ -259,8 +260,11 @@ class News:
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target = self._of_target(interval)
         binds = self.rate is not None and target.refused_share > self._options.production.binding_share
-        verdict = judge(self._ledger.sums, self._balance, crowd=detection.alarm or binds, slower=detection.slower)
-        self._verdict = verdict if self._in_production else replace(verdict, freeze=False)
+        crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
+        verdicts = judge_each(self._pools, self._ledger.sums, crowds=crowds, slower=detection.slower)
+        if not self._in_production:
+            verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
+        self._verdict = together(verdicts.values(), crowd=bool(crowds))
         return self._publish(
             Decision(
                 time_s=now,
@@ -272,6 +276,7 @@ class News:
                 measurement=measured,
                 detection=detection,
                 verdict=self._verdict,
+                verdicts=verdicts,
                 target=target,
                 up_score=self._paper_limit.scores.up,
                 down_score=self._paper_limit.scores.down,
@@ -284,6 +289,7 @@ class News:
         limits = self.limits
         limit = None if self.rate is None else limits[self._limited]
         changed, self._written = limits != self._written, limits
+        frozen = [pool.name for number, pool in self._pools.items() if number in decision.frozen]
         self._decision = replace(
             decision,
             limits=limits,
@@ -296,6 +302,7 @@ class News:
                 self._hot_spot,
                 (decision.target.admitted / decision.seconds, decision.target.refused / decision.seconds),
                 everyone=not self._options.identify,
+                frozen=[] if len(frozen) == len(self._pools) else frozen,
                 name=self._name,
                 server_name=self._server_name,
             ),

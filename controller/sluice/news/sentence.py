@@ -23,10 +23,12 @@ def sentence(
     rates: tuple[float, float],
     *,
     everyone: bool,
+    frozen: Sequence[str] = (),
     name: Callable[[int], str],
     server_name: Callable[[int], str],
 ) -> str:
-    """One sentence. ``rates`` are the limited target's admitted and refused requests per second."""
+    """One sentence. ``rates`` are the limited target's admitted and refused requests per second; ``frozen`` names the
+    services whose weights are held, where these are not all."""
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates
     numbers = (
@@ -35,17 +37,18 @@ def sentence(
         else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
     )
     servers, one = _listed([server_name(server) for server in verdict.servers]), len(verdict.servers) == 1
-    frozen = "; the weights are frozen" if verdict.freeze else ""
+    whose = f" of {_listed(frozen)}" if frozen else ""
+    held = f"; the weights{whose} are frozen" if verdict.freeze else ""
     match verdict.cause:
         case Cause.CROWD:
             worst = f"; {servers} {'answers' if one else 'answer'} worse than the others" if verdict.servers else ""
-            return f"Flash crowd at {where}: {numbers}{worst}{frozen}."
+            return f"Flash crowd at {where}: {numbers}{worst}{held}."
         case Cause.FLOOD:
             limited = f" ({where}: {numbers})" if limit is not None else ""
-            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}{frozen}."
+            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}{held}."
         case Cause.SICK:
             who = f"Sick server: {servers} leaves" if one else f"Sick servers: {servers} leave"
-            return f"{who} connection requests unanswered; there is no crowd{frozen}."
+            return f"{who} connection requests unanswered; there is no crowd{held}."
         case Cause.NORMAL:
             kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
             fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"

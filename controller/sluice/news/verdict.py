@@ -1,4 +1,4 @@
-"""Crowd, flood or sick server: one verdict from the alarm, the limit and the ledger of the balancer."""
+"""Crowd, flood or sick server: one verdict on a service from the alarm, the limit and its servers' ledger."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def judge(
     crowd: bool,
     slower: bool,
 ) -> Verdict:
-    """The verdict on a window of the ledger, by server (refused SYNs were never in it).
+    """The verdict on a window of the ledger of one service, by server (refused SYNs were never in it).
 
-    ``crowd``: the alarm is set or a limit binds. ``slower``: AR is degraded.
+    ``crowd``: the alarm is set or a limit binds, and neither is known to be for somewhere else. ``slower``: AR is
+    degraded.
 
     - Handshakes answered but hardly any completed: a flood, whatever else is seen.
     - A crowd freezes the weights, unless some servers answer worse than the others beyond chance: R is then right to

@@ -45,7 +45,7 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
     assert limited[0] <= ONSET + 8
     assert set(run.switch.crowd.anybody) == set(run.switch.crowd.returning) == {number}
     assert run.switch.crowd.limits.keys() == {number}
-    assert run.view.freeze
+    assert run.view.frozen == (["web"] if target == WEB else []), "elsewhere it says nothing about the servers"
     last = run.decisions[-1]
     assert last.verdict.cause is Cause.CROWD
     assert last.hot_spot == int(IPv4Address(target))
@@ -63,6 +63,49 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     moved = run.switch.touched().get(Table.CHOOSE, [])
     moved = [time for time in moved if crowded[0] < time <= crowded[-1]]
     assert bool(moved) != frozen
+
+
+API = "10.0.0.101"
+TWO_SERVICES = """\
+- name: api
+  address: 10.0.0.101
+  port: 80
+  balance: {mode: paper, period_s: 1, window_s: 4}
+  servers: [{name: s3, address: 10.0.2.3, port: 80}, {name: s4, address: 10.0.3.3, port: 80}]"""
+
+
+def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None = None) -> Run:
+    """A crowd at one service, whose servers like the other's leave some requests unanswered, by chance."""
+
+    def arrivals(now: float) -> dict[str, float]:
+        return {WEB: 30.0, API: 30.0} | ({at: 230.0} if now >= ONSET else {})
+
+    options = "{mode: production, production: {baseline_s: 20}}"
+    run = Run(options, arrivals, 80.0, None, lambda now: 0.15, silent or {}, services=TWO_SERVICES)
+    return run.until(end_s)
+
+
+@pytest.mark.parametrize(("at", "held", "free"), [(WEB, "web", "api"), (API, "api", "web")])
+def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, held: str, free: str) -> None:
+    early, late = two_services(ONSET + 15, at=at), two_services(ONSET + 35, at=at)
+    moved = {
+        name: late.world.views[number].weight_changes - early.world.views[number].weight_changes
+        for number, name in ((1, "web"), (2, "api"))
+    }
+    assert late.view.frozen == [held] and said(late).endswith(f"; the weights of {held} are frozen.")
+    assert moved[held] == 0
+    assert moved[free] > 5
+
+
+def test_a_sick_server_of_one_service_is_not_the_other_ones() -> None:
+    run = two_services(ONSET + 30, silent={4: ONSET - 20})
+    crowded = run.decisions[-1]
+    assert {number: verdict.cause for number, verdict in crowded.verdicts.items()} == {1: Cause.CROWD, 2: Cause.SICK}
+    assert run.view.freezes(1), "the other service's server must not set it free"
+    assert not run.view.freezes(2), "R relieves the server"
+    assert crowded.sentence.endswith("; s4 answers worse than the others; the weights of web are frozen.")
+    weights = run.world.views[2].balancer.weights()
+    assert weights[4] < weights[3] / 2
 
 
 def usual(now: float) -> dict[str, float]:

@@ -215,17 +215,19 @@ class Run:
     response: Callable[[float], float] | None = None
     """Response rate at a time in bit/s; left out: what the link leaves of FAST_BPS."""
     unanswered: Callable[[float], float] | None = None
-    """Part of the connection requests to the service that no server answers, by chance, at a time; where given, R
+    """Part of the connection requests to a service that no server answers, by chance, at a time; where given, R
     decides the weights every second."""
     silent: Mapping[int, float] = field(default_factory=dict[int, float])
     """From when on a server answers hardly anything, by its number."""
     spoofed_s: float = math.inf
     """From when on hardly any connection request is completed."""
+    services: str = ""
+    """Services beside web, as items of a list."""
     switch: Switch = field(default_factory=Switch)
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
-        self.world = World.of(parse(web(more=f"news: {self.options}", period_s=1, window_s=4)))
+        self.world = World.of(parse(web(more=f"{self.services}\nnews: {self.options}", period_s=1, window_s=4)))
         assert self.world.news is not None
         self.view: NewsView = self.world.news
         self.established: list[tuple[int, int, int, bytes]] = []
@@ -244,19 +246,19 @@ class Run:
         self.established = self.switch.established()
         link = cast(Link, self.switch)
         tasks = [asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))]
-        (service,) = self.world.plan.services
-        if self.unanswered:
-            tasks.append(asyncio.create_task(balance(self.world, link, service, Trace(None))))
+        services = self.world.plan.services if self.unanswered else ()
+        tasks += [asyncio.create_task(balance(self.world, link, service, Trace(None))) for service in services]
         while loop.time() < end_s and not any(task.done() for task in tasks):
             admitted = {
                 destination: self.switch.requests(destination, int(self.switch.random.poisson(rate * TICK_S)))
                 for destination, rate in self.arrivals(loop.time()).items()
             }
-            if self.unanswered:
+            for service in services:
+                assert self.unanswered
                 now, chance = loop.time(), self.unanswered(loop.time())
                 lost = {s.id: 0.9 if now >= self.silent.get(s.id, math.inf) else chance for s in service.servers}
                 completed = 0.02 if now >= self.spoofed_s else 1.0
-                self.switch.handshakes(admitted[str(service.config.address)], lost, completed)
+                self.switch.handshakes(admitted.get(str(service.config.address), 0), lost, completed)
             load = sum(admitted.values()) / TICK_S / self.capacity
             share = 1.0 if load <= 1 else 0.2 / load
             self.switch.flows(self.response(loop.time()) if self.response else FAST_BPS * share)

@@ -1,0 +1,81 @@
+"""Several services: each by its own servers, and what is said of all of them."""
+
+import numpy as np
+from sluice.balance import BalanceOptions, Counts
+from sluice.news import Cause, Decision, News, NewsOptions, Observation, Pool, Requests, Verdict
+from sluice.news.pools import judge_each, together
+
+FINE = Counts(syn=100, synack=100, completed=99)
+LOSSY = Counts(syn=100, synack=60, completed=59)
+DROWNED = Counts(syn=300, synack=60, completed=58)
+SPOOFED = Counts(syn=500, synack=490, completed=100)
+A, B, HOST = 0x0A000001, 0x0A000002, 0x0A000003
+POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
+
+
+def verdicts(b: Counts, *crowds: int | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
+    """Of a, whose servers are fine, and of b."""
+    ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
+    return list(judge_each(POOLS, ledger, crowds=crowds, slower=slower).values())
+
+
+def test_a_drowned_service_and_a_fine_one_are_no_weak_servers_of_one_pool() -> None:
+    assert verdicts(DROWNED, B, slower=True) == [Verdict(Cause.NORMAL), Verdict(Cause.CROWD, freeze=True)]
+
+
+def test_a_crowd_of_unknown_aim_may_be_at_any_service_and_one_at_a_host_is_at_none() -> None:
+    assert [verdict.freeze for verdict in verdicts(FINE, None)] == [True, True]
+    assert [verdict.freeze for verdict in verdicts(FINE, HOST)] == [False, False]
+    assert [verdict.freeze for verdict in verdicts(FINE, A, B)] == [True, True]
+
+
+def test_a_weak_server_sets_its_own_service_free_and_no_other() -> None:
+    of_a, of_b = verdicts(LOSSY, None, second=FINE)
+    assert of_a == Verdict(Cause.CROWD, freeze=True)
+    assert of_b == Verdict(Cause.CROWD, (3,), freeze=False)
+
+
+def test_a_service_that_is_lossy_throughout_has_no_sick_server() -> None:
+    assert verdicts(LOSSY) == [Verdict(Cause.NORMAL), Verdict(Cause.NORMAL)]
+
+
+def test_a_services_own_thresholds_count() -> None:
+    deaf = POOLS | {2: Pool("b", B, frozenset({3, 4}), BalanceOptions(min_syn=1000))}
+    ledger = {1: FINE, 2: FINE, 3: LOSSY, 4: FINE}
+    assert judge_each(POOLS, ledger, crowds=(), slower=False)[2] == Verdict(Cause.SICK, (3,))
+    assert judge_each(deaf, ledger, crowds=(), slower=False)[2] == Verdict(Cause.NORMAL)
+
+
+def test_what_is_said_of_all() -> None:
+    fine, sick = Verdict(Cause.NORMAL), Verdict(Cause.SICK, (4,))
+    crowd, flood = Verdict(Cause.CROWD, (1,), freeze=True), Verdict(Cause.FLOOD, freeze=True)
+    assert together([fine, fine], crowd=False) == fine
+    assert together([fine, sick], crowd=False) == sick
+    assert together([sick, crowd], crowd=True) == Verdict(Cause.CROWD, (1, 4), freeze=True)
+    assert together([fine, fine], crowd=True) == Verdict(Cause.CROWD), "at a host"
+    assert together([crowd, flood], crowd=True) == flood
+    assert together([], crowd=True) == Verdict(Cause.CROWD)
+
+
+def run(b: Counts, seconds: int) -> Decision:
+    """Healthy responses, and so many counts of each of b's servers a second."""
+    news = News(NewsOptions(), POOLS)
+    requests, mine, theirs = Requests(), Counts(), Counts()
+    decision = None
+    for time in range(seconds):
+        requests, mine, theirs = requests + Requests(40, 40), mine + FINE, theirs + b
+        ledger = {1: mine, 2: mine, 3: theirs, 4: theirs}
+        decision = news.observe(Observation(float(time), np.full(20, 1e5 + time), {A: requests}, ledger))
+    assert decision is not None
+    return decision
+
+
+def test_a_lossy_service_does_not_keep_the_baseline_from_learning() -> None:
+    early, late = run(LOSSY, 20).detection.ar_average, run(LOSSY, 60).detection.ar_average
+    assert early is not None and late is not None and late > early
+
+
+def test_a_flood_at_one_service_names_whose_weights_are_held() -> None:
+    decision = run(SPOOFED, 20)
+    assert decision.frozen == {2}
+    assert decision.sentence == "Flood of connection requests, 40.0/s; the weights of b are frozen."
