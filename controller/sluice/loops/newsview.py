@@ -78,12 +78,14 @@ class NewsView:
     # -- changes from outside
 
     def configure(self, config: NewsConfig, plan: Plan) -> None:
-        """Take over another configuration; what was learned stays."""
+        """Take over another configuration; what was learned stays, and so does the limit unless it is for others."""
         measured_alike = (config.rate_window_s, config.flow_share, config.identify) == (
             self.config.rate_window_s,
             self.config.flow_share,
             self.config.identify,
         )
+        if config.identify != self.config.identify:
+            self.decision = None
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:
@@ -119,6 +121,10 @@ class NewsView:
         own = {host.address for host in self.config.hosts if host.limit}
         for address, number in sorted(found.destinations.items()):
             limit = found.limits.get(address)
+            sharing = {other for other, theirs in found.destinations.items() if theirs == number}
+            # A limit for all destinations is none for one, nor the other way round.
+            if sharing != ({address} if self.config.identify else found.destinations.keys() - own):
+                continue
             if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
                 rest = (second.rate, second.burst) if second else (None, None)

@@ -110,7 +110,12 @@ class News:
         self._ledger.rebase()
 
     def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
-        """Take over changed options. A changed mode learns afresh, under the limit that is in force."""
+        """Take over changed options. A changed mode learns afresh, under the limit that is in force.
+
+        One hot spot's limit is none for all destinations, nor the other way round: a changed ``identify`` drops it.
+        """
+        if options.identify != self._options.identify:
+            self._drop_limit()
         rate, changed = self.rate, options.mode is not self._options.mode
         self._options, self._pools = options, pools or self._pools
         self._window.resize(options.window_intervals)
@@ -126,6 +131,12 @@ class News:
         self._production.configure(options)
         self._paper_limit.configure(options)
         self._production_limit.configure(options)
+
+    def _drop_limit(self) -> None:
+        """Nothing is limited, nor is any hot spot known; an alarm that is set looks for it anew."""
+        self._paper_limit.drop()
+        self._production_limit = ProductionRegulator(self._options)
+        self._limited, self._hot_spot, self._aimed, self._decision = None, None, False, None
 
     def observe(self, observation: Observation) -> Decision | None:
         """Take in a reading and decide. None for a reading that is only a base: the first, one after a reset.

@@ -30,6 +30,11 @@ class PaperRegulator:
         self.scores.forget()
         self.rate = bounded(admitted, self._options)
 
+    def drop(self) -> None:
+        """Nothing is limited until the next start; the scores stay."""
+        self.scores.forget()
+        self.rate = None
+
     def adopt(self, rate: float) -> None:
         """Go on from a limit found in the switch."""
         self.rate = bounded(rate, self._options)

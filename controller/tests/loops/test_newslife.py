@@ -108,6 +108,50 @@ async def test_switch_that_keeps_no_notes_keeps_its_limit(switch: FakeSwitch, wr
         assert set(buckets(switch, "destination_limit")) == {2}
 
 
+BOTH_WAYS = pytest.mark.parametrize(("before", "after"), [("true", "false"), ("false", "true")])
+BOTH_MODES = pytest.mark.parametrize("mode", ["production", "paper"])
+
+
+def aimed(identify: str, mode: str) -> str:
+    """The configuration with a limit for the hot spot (true), or for every destination (false)."""
+    return NEWS.replace("{mode: production,", f"{{mode: {mode}, identify: {identify},")
+
+
+async def leave_aimed_limit(switch: FakeSwitch, write_config: WriteConfig, news: str) -> None:
+    async with running(write_config(more=news)):
+        pass
+    leave_limit(switch, WEB, 50)
+    if numbers(switch)[WEB] == numbers(switch)[FILES]:
+        for entry in switch.entries("destinations"):
+            entry.metadata = b"limit=50"
+
+
+@BOTH_WAYS
+@BOTH_MODES
+async def test_reload_takes_back_a_limit_that_was_for_others(
+    switch: FakeSwitch, write_config: WriteConfig, before: str, after: str, mode: str
+) -> None:
+    await leave_aimed_limit(switch, write_config, aimed(before, mode))
+    async with running(write_config(more=aimed(before, mode))) as it:
+        assert buckets(switch, "destination_limit").keys() == {1}
+        write_config(more=aimed(after, mode))
+        await it.controller.reload()
+        assert not buckets(switch, "destination_limit") and not buckets(switch, "returning_limit")
+        assert (await status.gather(it.controller))["news"]["limits"] == []
+        assert set(numbers(switch).values()) == ({1, 2} if after == "true" else {1})
+
+
+@BOTH_WAYS
+@BOTH_MODES
+async def test_fresh_controller_does_not_go_on_from_a_limit_that_was_for_others(
+    switch: FakeSwitch, write_config: WriteConfig, before: str, after: str, mode: str
+) -> None:
+    await leave_aimed_limit(switch, write_config, aimed(before, mode))
+    async with running(write_config(more=aimed(after, mode))) as it:
+        assert not buckets(switch, "destination_limit")
+        assert (await status.gather(it.controller))["news"]["limits"] == []
+
+
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
     async with running(config):

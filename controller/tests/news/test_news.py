@@ -199,6 +199,30 @@ def test_options_change_while_it_runs() -> None:
     assert other.limit.rate == bounded.limit.rate
 
 
+@pytest.mark.parametrize("options", [PAPER, NewsOptions(sample_min=10)])
+@pytest.mark.parametrize("identify", [True, False])
+def test_a_limit_is_not_kept_for_others_than_it_was_made_for(options: NewsOptions, identify: bool) -> None:
+    d = Driver(replace(options, identify=identify))
+    for _ in range(20):
+        d.interval(100_000, 40, other=10)
+    crowd = [d.interval(30_000, 200, other=10, samples=(HOT,) * 20) for _ in range(4)][-1]
+    assert set(crowd.limits) == {HOT if identify else None}
+    d.news.configure(replace(options, identify=not identify))
+    assert d.news.limits == {}
+    assert d.news.decision is None, "what was said of the limit is no longer so"
+    again = [d.interval(30_000, 200, other=10, samples=(HOT,) * 20) for _ in range(2)][-1]
+    assert set(again.limits) == {None if identify else HOT}, "the alarm is still set"
+
+
+@pytest.mark.parametrize("mode", [NewsMode.PAPER, NewsMode.PRODUCTION])
+def test_mode_and_aim_changed_at_once_keep_no_limit(mode: NewsMode) -> None:
+    d = Driver(replace(PAPER, mode=mode))
+    d.news.adopt(HOT, 70)
+    other = NewsMode.PAPER if mode is NewsMode.PRODUCTION else NewsMode.PRODUCTION
+    d.news.configure(replace(PAPER, mode=other, identify=False))
+    assert d.news.limits == {}
+
+
 def test_a_restarted_switch_is_a_new_beginning_with_the_same_averages() -> None:
     d = Driver(PAPER)
     d.interval(100_000, 40)
