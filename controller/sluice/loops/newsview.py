@@ -170,7 +170,7 @@ class NewsView:
         keys, rates = self._collector.take()
         decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys))
         if decision is not None:
-            self._splitter.count(decision.target, decision.seconds)
+            self._splitter.count(decision.target, decision.target_s)
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[int]) -> Decision | None:

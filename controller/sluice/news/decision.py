@@ -61,7 +61,11 @@ class Decision:
     verdicts: Mapping[int, Verdict]
     """On each service, by its number."""
     target: Requests
-    """Requests of the limited target (of all destinations without one) in the newest interval."""
+    """Newest requests of the limited target; without one, of the hot spot; where that is not counted, of all."""
+    target_s: float
+    """Seconds that these were counted for."""
+    target_is: Target
+    """Whose they are; None for all destinations."""
     up_score: int
     down_score: int
     sentence: str

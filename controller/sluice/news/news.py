@@ -176,19 +176,34 @@ class News:
         if self._aimed or not self._spot.enough:
             return None
 
+        interval = self._interval
+        assert interval is not None, "there was a decision"
+
         def admitted(target: Target) -> float | None:
-            rate = None if self._interval is None else self._interval.admitted_rate(target)
+            rate = interval.admitted_rate(target)
             if rate is not None or target is None or not requests or target not in requests:
                 return rate
-            try:
-                counted = self._meter.peek(time_s, target, requests[target])
-            except CounterReset:
-                return None  # the next observation finds the same and begins anew
+            counted = self._peek(time_s, target, requests[target])
             return None if counted is None else counted[1].admitted / counted[0]
 
         named = self._hot_spot
         started = self._aim(last.measurement.ar, last.detection.ar_average, admitted)
-        return self._publish(replace(last, time_s=time_s)) if started or self._hot_spot != named else None
+        if not started and self._hot_spot == named:
+            return None
+        target, counted, seconds = self._of_target(interval)
+        spot = self._limited if self.rate is not None else self._hot_spot
+        if spot is not None and spot not in interval.requests and requests and spot in requests:
+            fresh = self._peek(time_s, spot, requests[spot])
+            if fresh is not None:
+                target, (seconds, counted) = spot, fresh
+        return self._publish(replace(last, time_s=time_s, target=counted, target_s=seconds, target_is=target))
+
+    def _peek(self, time_s: float, destination: int, cumulative: Requests) -> tuple[float, Requests] | None:
+        """What a destination was counted since its last reading, between two observations."""
+        try:
+            return self._meter.peek(time_s, destination, cumulative)
+        except CounterReset:
+            return None  # the next observation finds the same and begins anew
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Detector and regulator of the mode take one step each."""
@@ -231,7 +246,8 @@ class News:
         detector = self._production
         degraded = share is not None and detector.degraded
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=detection.busier)
-        self._production_limit.observe(health, self._of_target(interval), interval.seconds)
+        _, target, seconds = self._of_target(interval)
+        self._production_limit.observe(health, target, seconds)
         if self.rate is None:
             self._aimed = False
             if not detection.alarm:
@@ -262,15 +278,20 @@ class News:
         self._limited, self._aimed = target, True
         return True
 
-    def _of_target(self, interval: Interval) -> Requests:
-        """The interval's requests towards the limited destination, or towards all."""
-        if self.rate is None or self._limited is None:
-            return interval.total
-        return interval.requests.get(self._limited, Requests())
+    def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
+        """Whom a limit is for or, without one, would be for; its requests in the interval, and their seconds.
+
+        A hot spot that is not limited may not be counted yet: then it is all destinations.
+        """
+        limited = self.rate is not None
+        target = self._limited if limited else self._hot_spot
+        if target is None or not (limited or target in interval.requests):
+            return None, interval.total, interval.seconds
+        return target, interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
-        target = self._of_target(interval)
-        binds = self.rate is not None and target.refused_share > self._options.production.binding_share
+        target, counted, seconds = self._of_target(interval)
+        binds = self.rate is not None and counted.refused_share > self._options.production.binding_share
         crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
         verdicts = judge_each(self._pools, self._ledger.sums, crowds=crowds, slower=detection.slower)
         if not self._in_production:
@@ -288,7 +309,9 @@ class News:
                 detection=detection,
                 verdict=self._verdict,
                 verdicts=verdicts,
-                target=target,
+                target=counted,
+                target_s=seconds,
+                target_is=target,
                 up_score=self._paper_limit.scores.up,
                 down_score=self._paper_limit.scores.down,
                 sentence="",
@@ -311,8 +334,10 @@ class News:
                 decision.measurement,
                 limit,
                 self._hot_spot,
-                (decision.target.admitted / decision.seconds, decision.target.refused / decision.seconds),
+                (decision.target.admitted / decision.target_s, decision.target.refused / decision.target_s),
                 everyone=not self._options.identify,
+                overall=self._options.identify and decision.target_is is None,
+                static=self._options.mode is NewsMode.STATIC,
                 frozen=[] if len(frozen) == len(self._pools) else frozen,
                 name=self._name,
                 server_name=self._server_name,

@@ -23,16 +23,20 @@ def sentence(
     rates: tuple[float, float],
     *,
     everyone: bool,
+    overall: bool = False,
+    static: bool = False,
     frozen: Sequence[str] = (),
     name: Callable[[int], str],
     server_name: Callable[[int], str],
 ) -> str:
-    """One sentence. ``rates`` are the limited target's admitted and refused requests per second; ``frozen`` names the
-    services whose weights are held, where these are not all."""
+    """One sentence. ``rates`` are the target's admitted and refused requests per second; ``overall``: of all
+    destinations, though one is meant. ``static``: this mode never limits. ``frozen`` names the services whose weights
+    are held, where these are not all."""
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates
+    unlimited = "limited as configured only" if static else "not limited yet"
     numbers = (
-        f"not limited yet, {admitted:.1f}/s admitted"
+        f"{unlimited}, {admitted:.1f}/s admitted{' in all' if overall else ''}"
         if limit is None
         else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
     )

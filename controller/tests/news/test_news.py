@@ -49,7 +49,8 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert onset.limits == {}
     assert onset.sample_share == PAPER.sample_share
     assert not onset.freeze
-    assert onset.sentence.startswith("Flash crowd at an unknown destination: not limited yet")
+    unknown = "Flash crowd at an unknown destination: not limited yet, 120.0/s admitted in all"
+    assert onset.sentence == f"{unknown}."
 
     assert d.news.sampled(d.time + 0.5, [HOT] * 5) is None  # not enough samples
     named = d.news.sampled(d.time + 1, [HOT] * 7 + [OTHER])
@@ -59,6 +60,8 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # its own rate, not 120
     assert named.limit is not None
     assert named.limit.burst == 27.5
+    assert named.target == Requests(110 * 64, 110 * 64)
+    assert named.sentence == "Flash crowd at 10.0.0.1: limit 110.0/s, 110.0/s admitted, 0.0/s refused."
     assert d.news.sampled(d.time + 2, [HOT] * 20) is None
 
     down = d.interval(60_000, 100, other=10, refused=60)  # 1 -> 1: equal scores, down
@@ -116,9 +119,12 @@ def test_a_hot_spot_that_nobody_counted_is_named_first_and_limited_from_its_own_
     assert named is not None
     assert named.hot_spot == HOST
     assert named.limits == {}
+    assert named.sentence == "Flash crowd at 10.0.0.3: not limited yet, 60.0/s admitted in all."
     started = d.news.sampled(d.time + 3, [HOST], {HOST: Requests(1180, 1180)})
     assert started is not None
     assert {target: limit.rate for target, limit in started.limits.items()} == {HOST: 90}
+    assert started.sentence == "Flash crowd at 10.0.0.3: limit 90.0/s, 90.0/s admitted, 0.0/s refused."
+    assert (started.target_is, started.target, started.target_s) == (HOST, Requests(180, 180), 2)
 
 
 def test_the_next_crowd_starts_from_what_is_admitted_then() -> None:
@@ -304,3 +310,4 @@ def test_static_mode_watches_and_limits_nothing() -> None:
     assert any(d.detection.alarm for d in decisions)
     assert decisions[-1].hot_spot == 1
     assert not any(d.limits for d in decisions)
+    assert decisions[-1].sentence == "Flash crowd at 0.0.0.1: limited as configured only, 20.0/s admitted."

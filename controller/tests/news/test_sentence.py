@@ -58,6 +58,29 @@ def test_every_cause_is_one_sentence(verdict: Verdict, limited: bool, says: str)
     assert said == says
 
 
+def test_static_mode_never_promises_a_limit_and_figures_of_all_are_said_to_be() -> None:
+    measured = Measurement(ar=100_000.0, flows=20, fastest=2, offered=110.0, admitted=50.0, refused=60.0)
+
+    def said(hot_spot: int | None, *, overall: bool, static: bool) -> str:
+        return sentence(
+            Verdict(Cause.CROWD),
+            measured,
+            None,
+            hot_spot,
+            (39.0, 60.0),
+            everyone=False,
+            overall=overall,
+            static=static,
+            name=["", "web"].__getitem__,
+            server_name="s{}".format,
+        )
+
+    assert said(1, overall=False, static=True) == "Flash crowd at web: limited as configured only, 39.0/s admitted."
+    unknown = "Flash crowd at an unknown destination"
+    assert said(None, overall=True, static=False) == f"{unknown}: not limited yet, 39.0/s admitted in all."
+    assert said(None, overall=True, static=True) == f"{unknown}: limited as configured only, 39.0/s admitted in all."
+
+
 FINE = Counts(syn=100, synack=100, completed=99)
 DROWNED = Counts(syn=300, synack=60, completed=58)
 SPOOFED = Counts(syn=500, synack=490, completed=100)
