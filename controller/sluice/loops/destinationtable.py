@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ipaddress import IPv4Address
 
 SHARED = 1
-"""The number of every destination while all of them share one limit."""
+"""The number of the destinations that share one limit."""
 
 
 class DestinationTable:
@@ -25,18 +25,18 @@ class DestinationTable:
         """Go on with the numbers that a switch already uses."""
         self._numbers = dict(found)
 
-    def want(self, addresses: Iterable[IPv4Address], *, shared: bool) -> Collection[IPv4Address]:
+    def want(
+        self, addresses: Iterable[IPv4Address], *, shared: bool, apart: Collection[IPv4Address] = ()
+    ) -> Collection[IPv4Address]:
         """Number these and forget the others; what there is no room for comes back, the last of them first to go.
 
-        With ``shared`` they all have one number.
+        With ``shared`` all have one number, except those ``apart``.
         """
         wanted = list(dict.fromkeys(addresses))
-        if shared:
-            self._numbers = dict.fromkeys(wanted, SHARED)
-            return ()
-        kept: dict[IPv4Address, int] = {}
+        common = [address for address in wanted if shared and address not in apart]
+        kept = dict.fromkeys(common, SHARED)
         for address in wanted:
-            number = self._numbers.get(address)
+            number = None if address in kept else self._numbers.get(address)
             # Numbers that were shared are told apart again: the first keeps it.
             if number is not None and number not in kept.values():
                 kept[address] = number

@@ -118,7 +118,7 @@ class NewsView:
     def _limit_in(self, found: Found) -> tuple[IPv4Address, Split] | None:
         """The limit that an earlier control left, if any: as noted or, without a note, what anybody may have of it."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
-        own = {host.address for host in self.config.hosts if host.limit}
+        own = self._own()
         for address, number in sorted(found.destinations.items()):
             limit = found.limits.get(address)
             sharing = {other for other, theirs in found.destinations.items() if theirs == number}
@@ -168,7 +168,8 @@ class NewsView:
     def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""
         keys, rates = self._collector.take()
-        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys))
+        apart = () if self.config.identify else {UNLISTED, *map(int, self._own())}
+        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, apart))
         if decision is not None:
             self._splitter.count(decision.target, decision.target_s)
         return self._take(decision)
@@ -201,9 +202,14 @@ class NewsView:
                 *sorted(extra),
             ],
             shared=not self.config.identify,
+            apart=self._own(),
         )
         if left:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
+
+    def _own(self) -> set[IPv4Address]:
+        """Hosts with a limit of their own: one limit for every destination leaves them out."""
+        return {host.address for host in self.config.hosts if host.limit}
 
     # -- what the switch is to hold
 

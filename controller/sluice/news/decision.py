@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sluice.balance.counts import Counts
@@ -37,6 +37,8 @@ class Observation:
     flow_keys: FlowKeys | None = None
     """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
     each time."""
+    apart: Collection[int] = ()
+    """Destinations that the one limit for every destination does not hold back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class News:
         self._spot.add(now, observation.samples)
         if interval is None:
             return None
-        self._interval = interval
+        self._interval = interval = replace(interval, apart=observation.apart)
         self._window.push(rates, interval, observation.flow_keys)
         measured = self._window.measure(self._options.fast_share, self._options.min_requests)
         detection = self._steer(measured, interval)
@@ -286,7 +286,7 @@ class News:
         limited = self.rate is not None
         target = self._limited if limited else self._hot_spot
         if target is None or not (limited or target in interval.requests):
-            return None, interval.total, interval.seconds
+            return None, interval.together, interval.seconds
         return target, interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 
 from sluice.balance.counts import CounterReset, wrap_safe
@@ -51,16 +51,23 @@ class Interval:
     """By destination; one that was read for the first time is not there."""
     spans: Mapping[int, float] = field(default_factory=dict[int, float])
     """Seconds that a destination was counted for, where it was not the whole interval."""
+    apart: Collection[int] = ()
+    """Destinations that the one limit for every destination does not hold back."""
 
     @property
     def total(self) -> Requests:
         """Over all destinations."""
         return total(self.requests.values())
 
+    @property
+    def together(self) -> Requests:
+        """Over the destinations that one limit for every destination holds back."""
+        return total(requests for destination, requests in self.requests.items() if destination not in self.apart)
+
     def admitted_rate(self, destination: int | None) -> float | None:
-        """Admitted connections per second (of every destination for None); None when it was not counted."""
+        """Admitted connections per second (of those that share one limit for None); None when it was not counted."""
         if destination is None:
-            return self.total.admitted / self.seconds
+            return self.together.admitted / self.seconds
         requests = self.requests.get(destination)
         return None if requests is None else requests.admitted / self.spans.get(destination, self.seconds)
 

@@ -34,3 +34,13 @@ def test_shared_number_and_apart_again() -> None:
     assert table.numbers == {A: SHARED, B: SHARED}
     table.want([A, B], shared=False)
     assert table.numbers == {A: 1, B: 2}
+
+
+def test_who_is_apart_shares_no_number() -> None:
+    table = DestinationTable(8)
+    table.want([A, B, C], shared=False)
+    table.want([A, B, C], shared=True, apart={A, C})
+    assert table.numbers == {B: SHARED, C: 3, A: 2}
+    table.want([A, B, C], shared=True)
+    assert set(table.numbers.values()) == {SHARED}
+    assert DestinationTable(3).want([A, B, C], shared=True, apart={B, C}) == [C]

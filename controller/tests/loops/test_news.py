@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sluice.names import Meter, Register, Table
 from sluice.news import Cause
 from sluice.status import news_lines, news_status
+from sluice.switch.bucket import Bucket
 from virtual import FAST_BPS, Run, Switch
 
 WEB, HOST, STRANGER = "10.0.0.100", "10.0.2.77", "10.0.2.99"
@@ -189,6 +190,21 @@ def test_without_identification_all_destinations_share_one_bucket() -> None:
         "unlisted destinations",
         "every destination",
     }
+
+
+OWN = "{name: files, address: 10.0.2.77, limit: {rate_per_s: 20, burst: 5}}"
+
+
+@pytest.mark.parametrize("mode", ["paper, period_s: 10", "production, production: {baseline_s: 20}"])
+def test_without_identification_a_hosts_own_limit_is_for_that_host_alone(mode: str) -> None:
+    options = f"{{mode: {mode}, identify: false, hosts: [{OWN}]}}"
+    run = Run(options, crowd(WEB)).until(ONSET)
+    assert run.switch.crowd.numbers == {IPv4Address(WEB): 1, IPv4Address(HOST): 2}
+    assert run.switch.crowd.anybody == {2: Bucket(20, 5)}
+    run = Run(options, crowd(WEB)).until(ONSET + 40)
+    assert run.switch.crowd.limits.keys() == {1}
+    assert run.switch.crowd.anybody[2] == Bucket(20, 5)
+    assert run.switch.crowd.anybody[1].rate > 20
 
 
 def test_hosts_own_limit_is_never_exceeded() -> None:

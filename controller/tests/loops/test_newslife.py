@@ -152,6 +152,20 @@ async def test_fresh_controller_does_not_go_on_from_a_limit_that_was_for_others(
         assert (await status.gather(it.controller))["news"]["limits"] == []
 
 
+async def test_host_with_a_limit_of_its_own_keeps_it_beside_one_for_all_others(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    own = aimed("false", "production").replace("10.0.2.77}", "10.0.2.77, limit: {rate_per_s: 20, burst: 5}}")
+    async with running(write_config(more=own)):
+        assert numbers(switch) == {WEB: 1, FILES: 2}
+        assert buckets(switch, "destination_limit") == {2: (20, 5)}
+    leave_limit(switch, WEB, 50)
+    async with running(write_config(more=own)) as again:
+        assert buckets(switch, "destination_limit") == {1: (40, 10), 2: (20, 5)}
+        (shown,) = (await status.gather(again.controller))["news"]["limits"]
+        assert (shown["destination"], shown["limit_per_s"]) == ("every destination", 50)
+
+
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
     async with running(config):

@@ -3,7 +3,7 @@
 import pytest
 from sluice.balance import CounterReset
 from sluice.news import Requests
-from sluice.news.requests import RequestMeter
+from sluice.news.requests import Interval, RequestMeter
 
 
 def test_differences_and_rates() -> None:
@@ -48,3 +48,12 @@ def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() ->
     interval = meter.read(10, {7: Requests(140, 140)})
     assert interval is not None
     assert interval.admitted_rate(7) == 40
+
+
+def test_what_one_limit_does_not_hold_back_is_no_part_of_it() -> None:
+    """A bucket of its own lets these pass: they are counted in all, and not in what the others are to share."""
+    interval = Interval(2.0, {1: Requests(60, 40, 20), 2: Requests(10, 10)}, apart={2})
+    assert interval.total == Requests(70, 50, 20)
+    assert interval.together == Requests(60, 40, 20)
+    assert interval.admitted_rate(None) == 20
+    assert interval.admitted_rate(2) == 5
