@@ -49,7 +49,7 @@ Vlan = Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SwitchConfig(_Model):

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from .balance import weight_sum
 from .config import Config
-from .names import SELECTOR_SIZE, SERVERS, SERVICES
+from .names import DESTINATIONS, SELECTOR_SIZE, SERVERS, SERVICES
+from .news import NewsMode
 from .yamlplace import Path
+
+INTERVAL_MIN_S = 0.01
+"""The shortest interval between two decisions of flash-crowd control: a switch is not read faster."""
+LIMIT_MOST = 10_000_000
+"""Connections per second, and connections at once: as with a configured limit."""
+_FOR_HOT_SPOTS = 2
+"""Numbers that are left for hot spots that nobody listed: the one that is limited, and the one that overtakes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,8 @@ def findings(config: Config) -> list[Finding]:
         *_servers(config),
         *_balance(config),
         *_news(config),
+        *_news_times(config),
+        *_news_limits(config),
         *_sizes(config),
     ]
 
@@ -181,6 +192,72 @@ def _news(config: Config) -> Iterator[Finding]:
                 "leave it out: services are watched anyway, and everything else is named once",
             )
         seen.setdefault(host.address, f"hosts[{index}]")
+        if (kind := _no_host(config, host.address)) is not None:
+            yield Finding(
+                ("news", "hosts", index, "address"),
+                f"{host.address} is {kind}",
+                "name a host by its own address",
+            )
+
+
+def _no_host(config: Config, address: IPv4Address) -> str | None:
+    """What an address is that no host can have; None for others."""
+    if address.is_multicast:
+        return "a multicast address"
+    if address.is_loopback:
+        return "a loopback address"
+    if address.is_unspecified or address.is_reserved:
+        return "the broadcast address" if address == IPv4Address("255.255.255.255") else "no host's address"
+    for interface in config.interfaces:
+        network = interface.address.network
+        if network.prefixlen < 31 and address in (network.network_address, network.broadcast_address):
+            return f"the network or broadcast address of {network}"
+    return None
+
+
+def _news_times(config: Config) -> Iterator[Finding]:
+    news = config.news
+    if news is None:
+        return
+    extra = news.production
+    production: Path = ("news", "production")
+    for path, seconds in (
+        (("news", "period_s"), news.period_s),
+        ((*production, "detection_s"), extra.detection_s),
+        (("news", "poll_s"), news.poll_s),
+    ):
+        if seconds < INTERVAL_MIN_S:
+            yield Finding(path, f"{seconds:g} s is faster than a switch is read", f"give at least {INTERVAL_MIN_S:g}")
+    intervals = extra.window_s / extra.detection_s
+    if abs(intervals - round(intervals)) > 1e-9 * intervals:
+        yield Finding(
+            (*production, "window_s"),
+            f"{extra.window_s:g} is not a multiple of detection_s ({extra.detection_s:g})",
+            f"for example {max(1, round(intervals)) * extra.detection_s:g}",
+        )
+
+
+def _news_limits(config: Config) -> Iterator[Finding]:
+    news = config.news
+    if news is None:
+        return
+    for name, limit in (("limit_min", news.limit_min), ("limit_max", news.limit_max)):
+        if limit > LIMIT_MOST:
+            yield Finding(
+                ("news", name), f"{limit:g} is more than the switch's meters take", f"give at most {LIMIT_MOST}"
+            )
+    if news.mode is not NewsMode.STATIC and news.bucket_s > news.interval_s:
+        yield Finding(
+            ("news", "bucket_s"),
+            f"{news.bucket_s:g} s of the limit at once are more than an interval ({news.interval_s:g} s) has",
+            f"give at most {news.interval_s:g}",
+        )
+    elif news.bucket_s * news.limit_max > LIMIT_MOST >= news.limit_max:
+        yield Finding(
+            ("news", "bucket_s"),
+            f"{news.bucket_s:g} s of limit_max ({news.limit_max:g}) are more at once than the switch's meters take",
+            f"give at most {LIMIT_MOST / news.limit_max:g}",
+        )
 
 
 def _sizes(config: Config) -> Iterator[Finding]:
@@ -197,6 +274,15 @@ def _sizes(config: Config) -> Iterator[Finding]:
             f"{len(config.services)} services; the program holds {SERVICES - 1}",
             "use fewer, or build the program with a larger table",
         )
+    if config.news is not None:
+        watched = {service.address for service in config.services} | {host.address for host in config.news.hosts}
+        room = DESTINATIONS - 1 - _FOR_HOT_SPOTS
+        if len(watched) > room:
+            yield Finding(
+                ("news", "hosts"),
+                f"{len(watched)} destinations with the services'; the program watches {room}, and hot spots besides",
+                "use fewer services or hosts: a crowd at a host that is not listed is found and limited all the same",
+            )
     weights = sum(weight_sum(len(service.servers)) for service in config.services)
     if weights > SELECTOR_SIZE:
         yield Finding(

@@ -43,3 +43,100 @@ def test_two_ports_may_share_a_subnet() -> None:
         web().replace("address: 10.0.2.1/24", "address: 10.0.1.1/24").replace("address: 10.0.2.2", "address: 10.0.1.2")
     )
     assert len(parse(text).interfaces) == 3
+
+
+def complaints(news: str, services: str = "") -> str:
+    """All of them about a configuration with this flash-crowd control."""
+    with pytest.raises(ConfigError) as caught:
+        parse(web(more=f"{services}\nnews: {news}"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("news", "says"),
+    [
+        ("{limit_max: .inf}", "news.limit_max: must be a finite number (got inf)"),
+        ("{limit_min: .inf}", "news.limit_min: must be a finite number (got inf)"),
+        ("{mode: paper, period_s: .inf}", "news.period_s: must be a finite number (got inf)"),
+        ("{production: {window_s: .inf}}", "news.production.window_s: must be a finite number (got inf)"),
+        (
+            "{limit_max: 2e7, bucket_s: 0.1}",
+            "news.limit_max: 2e+07 is more than the switch's meters take; give at most 10000000",
+        ),
+        (
+            "{production: {detection_s: 1e-6}, bucket_s: 1e-6}",
+            "news.production.detection_s: 1e-06 s is faster than a switch is read; give at least 0.01",
+        ),
+        ("{poll_s: 1e-6}", "news.poll_s: 1e-06 s is faster than a switch is read; give at least 0.01"),
+        (
+            "{production: {window_s: 4.4}}",
+            "news.production.window_s: 4.4 is not a multiple of detection_s (1); for example 4",
+        ),
+        (
+            "{bucket_s: 1000}",
+            "news.bucket_s: 1000 s of the limit at once are more than an interval (1 s) has; give at most 1",
+        ),
+        (
+            "{mode: paper, period_s: 600, bucket_s: 500}",
+            "news.bucket_s: 500 s of limit_max (100000) are more at once than the switch's meters take;"
+            " give at most 100",
+        ),
+        (
+            "{hosts: [{name: a, address: 224.0.0.5}]}",
+            "news.hosts[0].address: 224.0.0.5 is a multicast address; name a host by its own address",
+        ),
+        (
+            "{hosts: [{name: a, address: 127.0.0.1}]}",
+            "news.hosts[0].address: 127.0.0.1 is a loopback address; name a host by its own address",
+        ),
+        (
+            "{hosts: [{name: a, address: 255.255.255.255}]}",
+            "news.hosts[0].address: 255.255.255.255 is the broadcast address; name a host by its own address",
+        ),
+        (
+            "{hosts: [{name: a, address: 0.0.0.0}]}",
+            "news.hosts[0].address: 0.0.0.0 is no host's address; name a host by its own address",
+        ),
+        (
+            "{hosts: [{name: a, address: 10.0.2.255}]}",
+            "news.hosts[0].address: 10.0.2.255 is the network or broadcast address of 10.0.2.0/24;"
+            " name a host by its own address",
+        ),
+    ],
+)
+def test_flash_crowd_control_that_cannot_be(news: str, says: str) -> None:
+    assert complaints(news) == f"sluice.yaml:16: {says}"
+
+
+def test_balancing_takes_finite_times_only() -> None:
+    with pytest.raises(ConfigError, match=r"balance\.window_s: must be a finite number \(got inf\)"):
+        parse(web(window_s=float("inf")).replace("window_s: inf", "window_s: .inf"))
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        "{mode: paper, period_s: 0.25, bucket_s: 0.25, poll_s: 0.01}",
+        "{production: {detection_s: 0.1, window_s: 0.3, baseline_s: 8}, bucket_s: 0.1}",
+        "{mode: static, period_s: 0.1}",
+        "{limit_max: 10000000, bucket_s: 1}",
+        "{production: {detection_s: 0.125, window_s: 0.5}, bucket_s: 0.03125, poll_s: 0.125}",
+    ],
+)
+def test_flash_crowd_control_at_its_bounds(news: str) -> None:
+    assert parse(web(more=f"news: {news}")).news is not None
+
+
+def test_room_is_left_for_a_hot_spot_that_nobody_listed() -> None:
+    def hosts(many: int) -> str:
+        return (
+            "{hosts: ["
+            + ", ".join(f"{{name: h{i}, address: 10.9.{i // 200}.{i % 200 + 1}}}" for i in range(many))
+            + "]}"
+        )
+
+    assert parse(web(more=f"news: {hosts(1020)}")).news is not None
+    assert complaints(hosts(1021)) == (
+        "sluice.yaml:16: news.hosts: 1022 destinations with the services'; the program watches 1021, and hot spots"
+        " besides; use fewer services or hosts: a crowd at a host that is not listed is found and limited all the same"
+    )

@@ -27,7 +27,7 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 class ProductionOptions:
     """What production mode adds to the paper. Times in seconds, shares of 1."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     alpha: Annotated[float, Gt(0)] = 0.5
     """Smoothing of R: (S - A + alpha) / (A + beta)."""
@@ -60,7 +60,7 @@ class ProductionOptions:
 class BalanceOptions:
     """One service's balancing. The defaults of period, window and delta are the paper's (section 4.3)."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: Mode = Mode.PRODUCTION
     period_s: Annotated[float, Gt(0)] = 10.0

@@ -36,7 +36,7 @@ PartOfOne = Annotated[float, Gt(0), Lt(1)]
 class NewsProductionOptions:
     """What production mode adds to the paper."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     detection_s: Positive = 1.0
     """A decision every so many seconds (the paper's section 7.4 asks for a period apart from the window)."""
@@ -83,7 +83,7 @@ class NewsProductionOptions:
 class NewsOptions:
     """Flash-crowd control of one group of destinations. Raises OptionsError for bounds the wrong way round."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: NewsMode = NewsMode.PRODUCTION
     period_s: Positive = 64.0

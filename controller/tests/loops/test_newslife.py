@@ -199,7 +199,7 @@ async def test_reload_takes_news_away_and_brings_it_back(switch: FakeSwitch, wri
 async def test_status_says_it_in_a_sentence(switch: FakeSwitch, write_config: WriteConfig) -> None:
     news = NEWS.replace(
         "{detection_s: 60, window_s: 60, remember_s", "{detection_s: 0.1, window_s: 0.2, remember_s"
-    ).replace("}]}", "}], poll_s: 0.1}")
+    ).replace("}]}", "}], poll_s: 0.1, bucket_s: 0.1}")
     async with running(write_config(more=news)) as it:
         assert it.controller.world.news is not None
         view = it.controller.world.news
