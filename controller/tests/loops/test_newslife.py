@@ -68,6 +68,13 @@ async def test_refused_requests_are_answered_as_configured(
         assert {e.action.action.params[1].value for e in switch.entries("destinations")} == {answer_reset}
 
 
+async def test_reload_changes_what_a_refused_request_gets(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config(more=NEWS)) as it:
+        write_config(more=NEWS.replace("{mode: production,", "{mode: production, refuse: reset,"))
+        await it.controller.reload()
+        assert {e.action.action.params[1].value for e in switch.entries("destinations")} == {b"\1"}
+
+
 async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
         assert default_of(switch, "rate_settings") == [0, 0]
