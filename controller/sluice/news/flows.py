@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import ObservationError
 from .rates import FlowRates
 
 FlowKeys = NDArray[np.uint64]
@@ -29,6 +30,13 @@ class FlowCollector:
         keys, rates = newest(self._keys, self._rates)
         self._keys, self._rates = [], []
         return keys, rates
+
+
+def matched(keys: FlowKeys | None, rates: FlowRates) -> FlowKeys | None:
+    """The keys themselves; raises ObservationError unless there are as many as rates, or none are given."""
+    if keys is not None and keys.size != rates.size:
+        raise ObservationError(f"{keys.size} keys for {rates.size} flows: give one each")
+    return keys
 
 
 def newest(keys: Sequence[FlowKeys], rates: Sequence[FlowRates]) -> tuple[FlowKeys, FlowRates]:

@@ -12,6 +12,7 @@ from .baseline_detector import BaselineDetector
 from .decision import Decision, Observation, Target
 from .detector import Detection, PaperDetector
 from .errors import ObservationError
+from .flows import matched
 from .identify import Identification
 from .ledger import LedgerWindow
 from .limit import Limit, bucket
@@ -141,12 +142,14 @@ class News:
     def observe(self, observation: Observation) -> Decision | None:
         """Take in a reading and decide. None for a reading that is only a base: the first, one after a reset.
 
-        Raises ObservationError for a time that does not increase and for rates that are none, and changes nothing.
+        Raises ObservationError for a time that does not increase, for rates that are none and for keys that are not as
+        many, and changes nothing.
         """
         now = observation.time_s
         if not math.isfinite(now) or (self._time is not None and now <= self._time):
             raise ObservationError(f"observation at {now} s after one at {self._time} s: times must increase")
         rates = checked(observation.flow_rates)
+        keys = matched(observation.flow_keys, rates)
         self._time = now
         interval = self._meter.read(now, observation.requests)
         self._ledger.push(observation.ledger)
@@ -156,7 +159,7 @@ class News:
         if interval is None:
             return None
         self._interval = interval = replace(interval, apart=observation.apart)
-        self._window.push(rates, interval, observation.flow_keys)
+        self._window.push(rates, interval, keys)
         measured = self._window.measure(self._options.fast_share, self._options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import ObservationError
 from .flows import FlowKeys, newest
 from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
@@ -39,9 +38,7 @@ class MeasurementWindow:
         self._ring: deque[tuple[FlowKeys | None, FlowRates, Interval]] = deque(maxlen=intervals)
 
     def push(self, rates: FlowRates, interval: Interval, keys: FlowKeys | None = None) -> None:
-        """Take in the newest interval. Raises ObservationError for keys that are not as many as the rates."""
-        if keys is not None and keys.size != rates.size:
-            raise ObservationError(f"{keys.size} keys for {rates.size} flows: give one each")
+        """Take in the newest interval; ``keys``, if any, are as many as the rates."""
         self._ring.append((keys, rates, interval))
 
     def _rates(self) -> FlowRates:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sluice.news import FlowCollector, ObservationError
+from sluice.news.flows import matched
 from sluice.news.requests import Interval
 from sluice.news.window import MeasurementWindow
 
@@ -34,4 +35,5 @@ def test_bulk_transfer_counts_once_in_a_window() -> None:
 
 def test_keys_that_are_not_as_many_as_the_flows_are_refused() -> None:
     with pytest.raises(ObservationError, match="2 keys for 1 flows: give one each"):
-        MeasurementWindow(4).push(np.zeros(1), Interval(1.0, {}), np.zeros(2, np.uint64))
+        matched(np.zeros(2, np.uint64), np.zeros(1))
+    assert matched(None, np.zeros(1)) is None

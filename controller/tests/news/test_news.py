@@ -260,6 +260,24 @@ def test_time_must_increase(time: float) -> None:
         news.observe(Observation(time, np.zeros(0), {}))
 
 
+@pytest.mark.parametrize("options", [PAPER, NewsOptions(sample_min=10)])
+def test_an_observation_that_is_refused_changes_nothing(options: NewsOptions) -> None:
+    counted = {HOT: Requests(9000, 9000)}, {1: Counts(syn=90)}, [HOT]
+    refused = [
+        Observation(1e4, np.full(20, 1e5), *counted, np.ones(3, np.uint64)),
+        Observation(1e4, np.array([-1.0]), *counted),
+        Observation(-1.0, np.full(20, 1e5), *counted),
+    ]
+    spared, tried = Driver(options), Driver(options)
+    for ar, admitted in [(100_000, 40)] * 30 + [(30_000, 200)] * 6:
+        for wrong in refused:
+            with pytest.raises(ObservationError):
+                tried.news.observe(wrong)
+        samples = (HOT,) * 20
+        assert tried.interval(ar, admitted, samples=samples) == spared.interval(ar, admitted, samples=samples)
+    assert tried.news.limits
+
+
 def test_the_trace_row_is_flat_and_complete() -> None:
     row = Driver(PAPER).interval(100_000, 40).row()
     assert row["ar_bps"] == 100_000
