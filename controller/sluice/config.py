@@ -174,8 +174,6 @@ class NewsConfig(NewsOptions):
     """The switch is read so often, at least once an interval; an interval has a whole number of readings."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
     """The window of a flow's response rate, rounded to a power of two of a microsecond."""
-    flow_share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Part of the flows that is measured, rounded to 1/2^n."""
     trace_file: str | None = None
     """A line of comma-separated values per decision is appended here."""
 

@@ -19,7 +19,7 @@ from .limit import Limit, bucket
 from .options import NewsMode, NewsOptions
 from .pools import Pool, judge_each, together
 from .production import Health, ProductionRegulator
-from .rates import checked
+from .rates import checked, measured_share
 from .regulator import PaperRegulator
 from .requests import Interval, RequestMeter, Requests
 from .sentence import dotted, sentence
@@ -160,7 +160,8 @@ class News:
             return None
         self._interval = interval = replace(interval, apart=observation.apart)
         self._window.push(rates, interval, keys)
-        measured = self._window.measure(self._options.fast_share, self._options.min_requests)
+        options = self._options
+        measured = self._window.measure(options.fast_share, options.min_requests, measured_share(options.flow_share))
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)
 

@@ -117,7 +117,10 @@ class NewsOptions:
     """No limit is above this, connections per second. Before the first alarm nothing is limited, which is what
     the paper's initial 1,000 per second amounted to (section 7.1)."""
     min_requests: Annotated[int, Ge(1)] = 10
-    """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence."""
+    """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
+    only the part counts whose responses are measured (``flow_share``)."""
+    flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0
+    """Part of the flows whose responses the switch measures, rounded to 1/2^n."""
     production: NewsProductionOptions = field(default_factory=NewsProductionOptions)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,9 @@ FlowRates = NDArray[np.float64]
 """Response rate of each flow, bit/s."""
 
 
+_HALVINGS_MOST = 20
+
+
 def checked(rates: NDArray[np.generic]) -> FlowRates:
     """A flat array of doubles of finite rates that are not negative; raises ObservationError for any other."""
     flat = np.asarray(rates, dtype=np.float64).ravel()
@@ -22,6 +25,11 @@ def checked(rates: NDArray[np.generic]) -> FlowRates:
             f"flow rate {flat[bad[0]]} at index {int(bad[0])} is no rate: leave out flows that were not measured"
         )
     return flat
+
+
+def measured_share(share: float) -> float:
+    """The part of the flows that the switch measures when asked for ``share``: the nearest 1/2^n."""
+    return 2.0 ** -min(_HALVINGS_MOST, round(-math.log2(share)))
 
 
 def fastest_count(flows: int, share: float) -> int:

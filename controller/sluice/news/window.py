@@ -54,16 +54,17 @@ class MeasurementWindow:
         """Forget everything measured."""
         self._ring.clear()
 
-    def measure(self, share: float, min_requests: int) -> Measurement:
-        """AR and the request rates over the window.
+    def measure(self, share: float, min_requests: int, measured: float = 1.0) -> Measurement:
+        """AR, of the fastest ``share``, and the request rates over the window.
 
-        Without a single response AR is 0 once ``min_requests`` were admitted, and unknown below that.
+        Without a single response AR is 0 once ``min_requests`` were admitted whose responses would have been
+        measured, which is the part ``measured`` of all; and unknown below that.
         """
         rates = self._rates()
         seconds = self.seconds
         requests = total(interval.total for _, _, interval in self._ring)
         ar = fastest_mean(rates, share)
-        if ar is None and requests.admitted >= min_requests:
+        if ar is None and requests.admitted * measured >= min_requests:
             ar = 0.0
         return Measurement(
             ar=ar,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 from ..config import NewsConfig
 from ..names import Action, Register, Table
 from ..news.flows import FlowKeys
-from ..news.rates import FlowRates
+from ..news.rates import FlowRates, measured_share
 from .registers import Registers
 from .state import State
 from .targets.units import MICROSECONDS, STEPS, Units
 
-_MASK_BITS = 20
 _LAST = np.uint64((1 << 32) - 1)
 _Cells = NDArray[np.uint64]
 
@@ -29,7 +27,7 @@ def step_time(window_s: float, units: Units = MICROSECONDS) -> int:
 
 def flow_mask(share: float) -> int:
     """The mask that leaves the part of the flows nearest to ``share``: 1/2^n."""
-    return (1 << min(_MASK_BITS, round(-math.log2(share)))) - 1
+    return round(1 / measured_share(share)) - 1
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from sluice.news import Decision, Limit, News, Observation, Requests
+from sluice.news.rates import measured_share
 
 STEP_S = 0.5
 QUEUE_S = 0.3
@@ -147,14 +148,19 @@ class Bottleneck:
         remaining = remaining - sent
         age = age + took
         done = remaining <= 1e-6
-        self.finished.append(size[done] / age[done])
+        seen = done & self._measured(size)
+        self.finished.append(size[seen] / age[seen])
         gone = done | (self.random.random(size.size) < STEP_S / PATIENCE_S)
         self.flows = np.stack([size, remaining, age, speed])[:, ~gone]
+
+    def _measured(self, size: Floats) -> NDArray[np.bool_]:
+        """Whose responses the switch measures: by the digits of their size, which stand for the flow's hash."""
+        return size * 1e6 % 1 < measured_share(self.news.options.flow_share)
 
     def _observe(self) -> None:
         size, remaining, age, _ = self.flows
         alive = (size - remaining) / np.maximum(age, STEP_S)
-        rates = np.concatenate([*self.finished, alive[alive > 0]]) * 8
+        rates = np.concatenate([*self.finished, alive[(alive > 0) & self._measured(size)]]) * 8
         sampled = [d for d in self.samples if self.random.random() < 0.125] if self.samples else []
         self.finished, self.samples = [], []
         decision = self.news.observe(Observation(self.now, rates, dict(self.counts), samples=sampled))

@@ -97,6 +97,30 @@ def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -
         assert link.counts[TARGET].refused > 0
 
 
+@pytest.mark.parametrize("options", [PAPER, NewsOptions()])
+def test_a_quarter_of_the_flows_measured_is_no_silence(options: NewsOptions) -> None:
+    """A dozen requests in a window, of whose responses now and then none is among those measured."""
+    quarter = replace(options, flow_share=0.25)
+    window_s = options.interval_s * options.window_intervals
+    link = Bottleneck(News(quarter), lambda _: 12 / window_s, capacity=1e9)
+    link.run(120 * window_s)
+    assert sum(d.measurement.flows == 0 for d in link.decisions) > 2
+    assert all(d.measurement.ar is None for d in link.decisions if d.measurement.flows == 0)
+
+
+@pytest.mark.parametrize("options", [PAPER, NewsOptions()])
+def test_a_crowd_is_found_and_limited_by_a_quarter_of_the_flows(options: NewsOptions) -> None:
+    onset = 8.7 * T
+    link = Bottleneck(News(replace(options, flow_share=0.25)), crowd(onset, 5), bystanders=3)
+    link.run(16 * T)
+    raised = alarms(link)
+    assert raised
+    assert 0 < raised[0] - onset <= 1.4 * T
+    assert set(link.decisions[-1].limits) == {TARGET}
+    assert ar(link, 11 * T, 16 * T) > 0.7 * ar(link, 2 * T, 8 * T)
+    assert link.counts[BYSTANDER].refused == 0
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
     """Eight times the rates of the paper's testbed, as in a run compressed by 8."""

@@ -149,6 +149,17 @@ def test_no_response_at_all_under_load_is_an_ar_of_nought() -> None:
     assert silent.detection.alarm
 
 
+def test_silence_counts_by_the_requests_whose_responses_are_measured() -> None:
+    """At 0.3 a quarter of the flows: 36 requests let expect 9 responses, 44 let expect 11; 10 are evidence."""
+    options = replace(PAPER, flow_share=0.3, period_s=1.0)
+    for admitted, ar in [(36, None), (44, 0)]:
+        news = News(options)
+        news.observe(Observation(0.0, np.zeros(0), {HOT: Requests()}))
+        silent = news.observe(Observation(1.0, np.zeros(0), {HOT: Requests(admitted, admitted)}))
+        assert silent is not None
+        assert silent.measurement.ar == ar
+
+
 def test_production_limits_then_lifts_and_never_touches_the_bystander() -> None:
     options = NewsOptions(sample_min=10, limit_max=10_000)
     d = Driver(options)
