@@ -35,7 +35,8 @@ def configuration(scenario: Scenario, variant: Variant, settings: Settings, stat
         scenario.server,
         control_socket=Path("/run/sluice.sock"),
         thrift=False,
-        static_rate_per_s=None if static_per_s is None else static_per_s * settings.k,
+        settings=settings,
+        static_per_s=static_per_s,
         news=variant.news(settings, ""),
     )
     news = content["news"]

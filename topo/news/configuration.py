@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from sluice.switch.bucket import Bucket
+
 from topo.news.network import ROUTES
 from topo.news.plan import (
     BYSTANDER,
@@ -15,6 +17,8 @@ from topo.news.plan import (
     TARGET,
     TARGET_ADDRESS,
 )
+from topo.news.scenarios import BUCKET_S
+from topo.news.settings import Settings
 from topo.plan import GRPC_PORT, THRIFT_PORT, HostPlan
 
 
@@ -23,17 +27,22 @@ def controller_config(
     *,
     control_socket: Path,
     thrift: bool,
-    static_rate_per_s: float | None = None,
+    settings: Settings,
+    static_per_s: float | None = None,
     news: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml: the target is `server`, limited statically, by flash-crowd control or not."""
+    """Return the content of sluice.yaml: the target is `server`, limited statically, by flash-crowd control or not.
+
+    The static limit is before compression.  Its bucket holds what flash-crowd control's own would at that limit.
+    """
     switch: dict[str, object] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
     if thrift:
         switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
     target = _service(TARGET, str(TARGET_ADDRESS), server)
-    if static_rate_per_s is not None:
-        rate = max(1, round(static_rate_per_s))
-        target["admission"] = {"rate_per_s": rate, "burst": max(1, rate // 4)}
+    if static_per_s is not None:
+        rate = static_per_s * settings.k
+        bucket = Bucket.rounded(rate, rate * BUCKET_S / settings.k)
+        target["admission"] = {"rate_per_s": bucket.rate, "burst": bucket.burst}
     content: dict[str, object] = {
         "switch": switch,
         "interfaces": [

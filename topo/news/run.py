@@ -96,12 +96,12 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     settings, variant = run.settings, run.variant
 
     def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
-        static = None if run.static_per_s is None else run.static_per_s * settings.k
         return controller_config(
             run.scenario.server,
             control_socket=control_socket,
             thrift=thrift,
-            static_rate_per_s=static,
+            settings=settings,
+            static_per_s=run.static_per_s,
             news=variant.news(settings, str(place / TRACE)),
         )
 

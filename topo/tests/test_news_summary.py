@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 from sluice import configload
+from sluice.news.limit import bucket
+from sluice.switch.bucket import Bucket
 
 from topo.errors import LabError
 from topo.news import series
@@ -222,11 +224,32 @@ def test_the_controller_takes_every_variants_configuration(tmp_path: Path, varia
         FAST,
         control_socket=tmp_path / "sock",
         thrift=True,
-        static_rate_per_s=variant.static_per_s,
+        settings=Settings(),
+        static_per_s=variant.static_per_s,
         news=variant.news(SERVER.settle(Settings()), "trace.csv"),
     )
     (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
     configload.load(tmp_path / "sluice.yaml")
+
+
+@pytest.mark.parametrize("k", [1.0, 4.0, 8.0])
+@pytest.mark.parametrize("per_s", [2.0, 30.0, 33.7, 60.0])
+def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: float, per_s: float) -> None:
+    settings = Settings(k=k)
+    content = controller_config(
+        FAST,
+        control_socket=tmp_path / "sock",
+        thrift=True,
+        settings=settings,
+        static_per_s=per_s,
+        news=HOT_SPOT.news(settings, "trace.csv"),
+    )
+    config = configload.parse(yaml.safe_dump(content))
+    admission = config.services[0].admission
+    assert admission is not None and config.news is not None
+    own = bucket(per_s * k, config.news)
+    assert Bucket(admission.rate_per_s, admission.burst) == Bucket.rounded(own.rate, own.burst)
+    assert admission.burst == max(1, round(per_s / 4))
 
 
 def test_the_command_line_names_what_it_knows() -> None:
