@@ -29,7 +29,7 @@ demo: setup root ## the main job: three Apache servers, one of them loaded; equa
 
 lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/news.md)
 ifdef SCENARIO
-	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET))
+	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
 	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD))
 endif

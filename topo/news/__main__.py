@@ -150,6 +150,17 @@ def compression(text: str) -> float:
     return k
 
 
+def part_lost(text: str) -> float:
+    """Read a percentage as the part it is; raise ArgumentTypeError for what packets cannot be lost by."""
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = math.nan
+    if not 0 <= percent < 100:
+        raise argparse.ArgumentTypeError(f"{text!r}: of the packets, a percentage of at least 0 and below 100 is lost")
+    return percent / 100
+
+
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m topo.news", description=__doc__)
@@ -175,10 +186,29 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=Settings().log_onset_s,
         help="when the crowd begins in that log, in seconds from its first request (default: %(default)g)",
     )
+    parser.add_argument(
+        "--loss",
+        type=part_lost,
+        metavar="PERCENT",
+        help="of that one run's packets towards the clients, so many are lost behind the bottleneck; by netem only",
+    )
     options = parser.parse_args(arguments)
-    if options.log and not options.scenario:
-        parser.error("--log is for one run: give a --scenario, too")
+    for name in ("log", "loss"):
+        if getattr(options, name) and not options.scenario:
+            parser.error(f"--{name} is for one run: give a --scenario, too")
     return options
+
+
+def chosen_settings(options: argparse.Namespace) -> Settings:
+    """Return the settings that the command line asks for."""
+    settings = Settings()
+    if options.k:
+        settings = replace(settings, k=options.k)
+    if options.log:
+        settings = replace(
+            settings, log=str(options.log.absolute()), log_onset_s=options.onset, log_region=options.region
+        )
+    return replace(settings, loss=options.loss) if options.loss else settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -193,11 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.enter_context(interruptible())
         try:
             kind = switch_kind()
-            settings = replace(Settings(), k=options.k) if options.k else Settings()
-            if options.log:
-                settings = replace(
-                    settings, log=str(options.log.absolute()), log_onset_s=options.onset, log_region=options.region
-                )
+            settings = chosen_settings(options)
             runs = programme(settings, quick=options.quick)
             if options.scenario:
                 runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]

@@ -33,7 +33,8 @@ class Settings:
     """From the quiet to the crowd's rate ("about 5 times in just several minutes"): the link is full after 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     loss: float = 0.0
-    """Part of the packets towards the clients that are lost on their way behind r1; by netem, so only where it is."""
+    """Part of the packets towards the clients that are lost on their way behind r1 (`--loss`); by netem, so only where
+    it is."""
     queue_frames: int = 32
     burst_frames: int = 2
     initcwnd: int = 2

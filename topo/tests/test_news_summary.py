@@ -15,7 +15,7 @@ from sluice.switch.bucket import Bucket
 
 from topo.errors import LabError
 from topo.news import series
-from topo.news.__main__ import Results, parse_options
+from topo.news.__main__ import Results, chosen_settings, parse_options
 from topo.news.configuration import controller_config
 from topo.news.measures import Figures
 from topo.news.plan import FAST
@@ -265,6 +265,22 @@ def test_time_is_compressed_by_at_most_eight(k: str, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         parse_options([f"--k={k}"])
     assert f"'{k}': time is compressed by a number above 0 and at most 8" in capsys.readouterr().err
+
+
+def test_loss_is_a_percentage_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    one = ["--scenario", "network-limited"]
+    assert chosen_settings(parse_options([*one, "--loss", "2.5", "--k", "4"])) == Settings(k=4.0, loss=0.025)
+    assert chosen_settings(parse_options(one)) == chosen_settings(parse_options([*one, "--loss", "0"])) == Settings()
+    with pytest.raises(SystemExit):
+        parse_options(["--loss", "1"])
+    assert "--loss is for one run: give a --scenario, too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["100", "-1", "nan", "inf", "2%", "much"])
+def test_a_loss_that_is_none_is_refused(loss: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_options(["--scenario", "network-limited", f"--loss={loss}"])
+    assert f"'{loss}': of the packets, a percentage of at least 0 and below 100 is lost" in capsys.readouterr().err
 
 
 def test_a_limit_that_needs_another_run_says_how_to_get_it(tmp_path: Path) -> None:
