@@ -42,17 +42,24 @@ class BaselineDetector:
         self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
+        self._found = Baseline(options.production.gain)
+        """AR under a limit that was there before anything was learned."""
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; baseline and alarm stay."""
         self._options = options
         self._readings = deque(self._readings, maxlen=_most_readings(options))
-        self._ar.gain = self._requests.gain = options.production.gain
+        self._ar.gain = self._requests.gain = self._found.gain = options.production.gain
 
     @property
     def warm(self) -> bool:
         """Enough was learned to judge by: two windows full."""
         return self._ar.count >= 2 * self._options.production.intervals
+
+    @property
+    def reference(self) -> float | None:
+        """AR by which a limit is moved, bit/s: the baseline; until there is one, AR under the limit that was found."""
+        return (self._ar if self.warm else self._found).average
 
     @property
     def usual(self) -> float:
@@ -64,10 +71,9 @@ class BaselineDetector:
     ) -> Detection:
         """Decide on one window: AR in bit/s and offered requests per second.
 
-        Nothing is learned while a limit is in force, while responses are slow under more requests than usual, or
-        while a server or a flood is known to be the cause; except to become warm, without which nothing can be
-        judged. Nor is anything learned of too few flows to have a fastest part (not ``evident``): what an idle
-        network carries is no measure for a busy one.
+        Nothing is learned while a limit is in force. Once warm, nothing is while responses are slow under more
+        requests than usual, or while a server or a flood is known to be the cause. Nor is anything learned of too few
+        flows to have a fastest part (not ``evident``): what an idle network carries is no measure for a busy one.
         """
         options, extra = self._options, self._options.production
         ar_average, request_average = self._ar.average, self._requests.average
@@ -80,9 +86,8 @@ class BaselineDetector:
             width = self._ar.tolerance(options.tolerance, extra.noise, extra.tolerance_max)
             average = ar if ar_average is None else ar_average
             recovered = ar >= average * (1 - max(options.tolerance, width / 2))
-            share = self._mean(HEALTH_WINDOWS, average) / average if average > 0 else 1.0
-            self.healthy = share >= 1 - max(options.tolerance, _HEALTHY * width)
-            self.degraded = share < 1 - max(options.tolerance, _DEGRADED * width)
+            self._find(ar, limiting=limiting, evident=evident)
+            self._examine(self._ar if self.warm else self._found)
             slower = not recovered and self._lastingly_down(average, width)
         if self.warm:
             if not self.alarm and slower and busier:
@@ -95,11 +100,47 @@ class BaselineDetector:
         # By the plain tolerance: a crowd that builds up slowly widens the noise, and would be learned as it comes.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
-        if evident and (not self.warm or not (limiting or self.alarm or congested or sick)):
+        if evident and not limiting and not (self.warm and (self.alarm or congested or sick)):
             self.learned = True
             self._ar.fold(ar)
             self._requests.fold(offered)
         return Detection(self.alarm, ar_average, request_average, slower, busier, recovered)
+
+    @property
+    def _found_full(self) -> bool:
+        """AR was seen for so long under the limit that was found that its noise is known."""
+        extra = self._options.production
+        return self._found.count >= max(2 * extra.intervals, round(extra.baseline_s / extra.detection_s))
+
+    def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
+        """Note AR under a limit while there is no baseline, for ``baseline_s``; anew when it is lastingly higher.
+
+        It was that of a queue then, which the limit has drained. With the limit it is forgotten.
+        """
+        if self.warm or not limiting:
+            self._found = Baseline(self._options.production.gain)
+        elif evident:
+            if self._found_full and self._mean_share(self._found) > 1 + self._margin(self._found, _DEGRADED):
+                self._found = Baseline(self._options.production.gain)
+            if not self._found_full:
+                self._found.fold(ar)
+
+    def _examine(self, reference: Baseline) -> None:
+        """Say how AR is beside a reference; neither healthy nor degraded before there is enough of that."""
+        if self.warm or self._found_full:
+            share = self._mean_share(reference)
+            self.healthy = share >= 1 - self._margin(reference, _HEALTHY)
+            self.degraded = share < 1 - self._margin(reference, _DEGRADED)
+
+    def _mean_share(self, reference: Baseline) -> float:
+        """AR over HEALTH_WINDOWS in parts of a reference."""
+        return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
+
+    def _margin(self, reference: Baseline, part: float) -> float:
+        """A part of the tolerance around a reference, at least delta."""
+        extra = self._options.production
+        width = reference.tolerance(self._options.tolerance, extra.noise, extra.tolerance_max)
+        return max(self._options.tolerance, part * width)
 
     def _mean(self, windows: int, default: float) -> float:
         """Mean AR over so many windows that follow each other, the last among them; the default before the first."""

@@ -102,7 +102,10 @@ class News:
         if self._options.mode is NewsMode.STATIC:
             return
         self._limited, self._hot_spot = target, target
-        self._production_limit.adopt(rate) if self._in_production else self._paper_limit.adopt(rate)
+        if self._in_production:
+            self._production_limit.adopt(rate, known=self._production.warm)
+        else:
+            self._paper_limit.adopt(rate)
         self._written = self.limits
 
     def rebase(self) -> None:
@@ -246,10 +249,12 @@ class News:
             elif before and not detection.alarm:
                 self._paper_limit.release()
             return
-        share = _share(measured.ar, detection.ar_average)
         detector = self._production
+        share = _share(measured.ar, detector.reference)
         degraded = share is not None and detector.degraded
-        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=detection.busier)
+        # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
+        busier = detection.busier or not detector.warm
+        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier)
         _, target, seconds = self._of_target(interval)
         self._production_limit.observe(health, target, seconds)
         if self.rate is None:

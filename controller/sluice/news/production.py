@@ -16,13 +16,13 @@ class Health:
     """What the limit is steered by."""
 
     ar_share: float | None
-    """AR in parts of its baseline; None when there is no evidence."""
+    """AR in parts of its reference; None when there is no evidence."""
     healthy: bool
-    """AR is so close to its baseline that more could be admitted."""
+    """AR is so close to its reference that more could be admitted."""
     degraded: bool
-    """AR is below its baseline by more than the tolerance. Neither: the limit holds."""
+    """AR is below its reference by more than the tolerance. Neither: the limit holds."""
     busier: bool
-    """More requests are offered than usual."""
+    """More requests are offered than usual, or it is not known what is usual."""
 
 
 class ProductionRegulator:
@@ -66,9 +66,13 @@ class ProductionRegulator:
             self._search.degraded(ar_share, self._options.production)
         self._moved()
 
-    def adopt(self, rate: float) -> None:
-        """Go on from a limit found in the switch."""
-        self._floor, self._search = 0.0, CapacitySearch(rate)
+    def adopt(self, rate: float, *, known: bool) -> None:
+        """Go on from a limit found in the switch.
+
+        Unless a baseline is ``known``, the floor is a part of this limit: what is usual is not known.
+        """
+        self._floor = 0.0 if known else rate * self._options.production.limit_floor
+        self._search = CapacitySearch(rate)
         self._moved()
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:

@@ -105,6 +105,14 @@ class Bottleneck:
                     self.refused_for_good += back
         return admitted
 
+    def restart(self) -> None:
+        """The controller ends, and another goes on from the limit in the switch."""
+        news = News(self.news.options)
+        for target, limit in self.news.limits.items():
+            news.adopt(target, limit.rate)
+        self.news = news
+        self.news.observe(Observation(self.now, np.zeros(0), dict(self.counts)))
+
     @property
     def news_limits(self) -> set[int | None]:
         return {target for target, bucket in self.buckets.items() if bucket.limit is not None}

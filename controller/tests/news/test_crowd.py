@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from news.fluid import BYSTANDER, TARGET, Bottleneck
 from sluice.balance import Counts
-from sluice.news import News, NewsMode, NewsOptions, Observation, Requests
+from sluice.news import Cause, News, NewsMode, NewsOptions, Observation, Requests
 
 QUIET, PEAK, CAPACITY = 20.0, 110.0, 50.0
 """Requests per second; the capacity follows from 250 kB/s and a mean response of 5 kB."""
@@ -135,6 +135,70 @@ def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int
     assert link.utilisation(onset + 60) > 0.85
     assert ar(link, onset + 60, 500) > 0.7 * ar(link, 60, onset)
     assert link.counts[BYSTANDER].refused == 0
+
+
+@pytest.mark.parametrize("change", ["restart in 4 s", "restart in 40 s", "mode"])
+def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
+    """The limit goes on for minutes, is lifted with the crowd, and the next crowd meets a baseline that is no crowd's.
+
+    Four seconds after the first limit AR is still that of a full link: all that is known is that it gets no worse. In
+    place of a restart, paper mode gives way to production mode; its limit is below the capacity, as the crowd begins
+    late in an interval.
+    """
+    onset, end, again, over = 127.0, 600.0, 720.0, 760.0
+    first, second = crowd(onset, 5), crowd(again, 5)
+    options = replace(PAPER, period_s=10.0) if change == "mode" else NewsOptions()
+    link = Bottleneck(News(options), lambda t: first(t) if t < end else second(t), bystanders=3)
+    link.run(onset + 2)
+    while not (link.decisions[-1].limits and link.decisions[-1].detection.alarm):
+        link.run(link.now + 1)
+    link.run(link.now + (4 if "4 s" in change else 40))
+    changed = link.now
+    if change == "mode":
+        link.news.configure(NewsOptions())
+    else:
+        link.restart()
+    link.run(end)
+    crowded = [d for d in link.decisions if d.time_s > changed]
+    assert all(set(d.limits) == {TARGET} for d in crowded)
+    assert all(d.verdict.cause is Cause.CROWD for d in crowded)
+    assert not any(d.detection.ar_average for d in crowded), "nothing is learned of a crowd"
+    least = ar(link, changed, changed + 60) if "4 s" in change else 0.7 * ar(link, 40, onset)
+    assert ar(link, changed + 240, end) > least
+    assert link.utilisation(changed) > 0.6
+    link.run(again)
+    assert not link.decisions[-1].limits
+    usual = link.decisions[-1].detection.request_average
+    assert usual == pytest.approx(QUIET + 3, rel=0.3)
+    link.run(over)
+    assert [time for time in alarms(link) if time > again]
+    assert set(link.decisions[-1].limits) == {TARGET}
+    assert link.counts[BYSTANDER].refused == 0
+
+
+def test_static_mode_goes_on_from_no_limit_however_long_the_crowd() -> None:
+    link = Bottleneck(News(NewsOptions()), crowd(120, 5), bystanders=3)
+    link.run(160)
+    assert link.decisions[-1].limits
+    link.news.configure(NewsOptions(mode=NewsMode.STATIC, period_s=10))
+    changed = link.now
+    link.run(changed + 100)
+    link.news.adopt(TARGET, 30.0)
+    link.run(changed + 400)
+    assert not any(d.limits for d in link.decisions if d.time_s > changed)
+
+
+def test_a_limit_below_the_usual_load_that_is_found_in_the_switch_goes_too() -> None:
+    """What is usual is not known then; the search finds that more does no harm, until the limit does not bind."""
+    link = Bottleneck(News(NewsOptions()), lambda _: QUIET, bystanders=3)
+    link.news.adopt(TARGET, 0.8 * QUIET)
+    link.restart()
+    link.run(30)
+    assert link.counts[TARGET].refused > 0
+    link.run(300)
+    assert not link.decisions[-1].limits
+    assert link.decisions[-1].detection.request_average == pytest.approx(QUIET + 3, rel=0.3)
+    assert alarms(link) == []
 
 
 def test_production_mode_lifts_the_limit_after_the_crowd() -> None:

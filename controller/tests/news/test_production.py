@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
@@ -152,6 +153,42 @@ def test_crowd_that_builds_up_is_not_learned_as_it_comes() -> None:
     assert alarm <= 700
 
 
+def test_nothing_is_learned_under_a_limit_that_was_there_from_the_beginning() -> None:
+    detector = BaselineDetector(OPTIONS)
+    for _ in range(500):
+        detection = detector.observe(100, 200, limiting=True, sick=False)
+        assert not detector.learned
+        assert (detection.ar_average, detection.request_average) == (None, None)
+    assert not detector.warm
+    for _ in range(200):
+        detector.observe(120, 40, limiting=False, sick=False)
+    detection = detector.observe(120, 40, limiting=False, sick=False)
+    assert (detection.ar_average, detection.request_average) == (approx(120), approx(40))
+
+
+def test_until_there_is_a_baseline_ar_is_held_against_what_it_was_under_the_limit() -> None:
+    def under(*readings: float) -> BaselineDetector:
+        """Each for as long as it takes to be known, and then the last for two windows."""
+        detector = BaselineDetector(OPTIONS)
+        for reading in readings:
+            for _ in range(round(EXTRA.baseline_s)):
+                detector.observe(reading, 200, limiting=True, sick=False)
+        return detector
+
+    young = BaselineDetector(OPTIONS)
+    for _ in range(round(EXTRA.baseline_s) - 1):
+        young.observe(100, 200, limiting=True, sick=False)
+        assert not (young.healthy or young.degraded)
+    assert under(100).healthy
+    assert under(100, 50).degraded
+    drained = under(20, 100, 100)
+    assert drained.healthy
+    assert drained.reference == approx(100)
+    drained.observe(100, 40, limiting=False, sick=False)
+    drained.observe(60, 200, limiting=True, sick=False)
+    assert drained.reference == approx(60), "with the limit it was forgotten"
+
+
 def test_idle_network_teaches_nothing() -> None:
     detector = BaselineDetector(OPTIONS)
     for _ in range(200):
@@ -263,6 +300,15 @@ def test_lifted_when_requests_are_back_to_usual_although_responses_stay_slow() -
     for _ in range(EXTRA.lift_intervals):
         target.observe(replace(DEGRADED, busier=False), BINDING, 1.0)
     assert target.rate is None
+
+
+@pytest.mark.parametrize(("known", "floor"), [(False, 50), (True, OPTIONS.limit_min)])
+def test_a_limit_that_was_found_has_a_floor_while_the_usual_rate_is_unknown(known: bool, floor: float) -> None:
+    target = ProductionRegulator(OPTIONS)
+    target.adopt(100, known=known)
+    for _ in range(60):
+        after_rest(target, DEGRADED, BINDING)
+    assert target.rate == approx(floor)
 
 
 HEALTHS = st.builds(
