@@ -17,13 +17,16 @@ class Identification:
     Samples count only while the alarm is set, or when they came with the observation that set it. The leader is
     looked for as long as the alarm is set: when another destination overtakes, the limit moves to it.
     In production mode a destination whose requests are not up is no hot spot, however many packets it gets (an
-    upload, a bulk transfer's acknowledgements); one that nobody counts yet may be.
+    upload, a bulk transfer's acknowledgements). One that nobody counts yet may be; once it is counted, it is one only
+    if it alone gets enough to have raised the requests of all by delta, and otherwise none while the alarm is set.
     """
 
     def __init__(self, options: NewsOptions) -> None:
         self._options = options
         self.table = HotSpotTable(options.table_size)
         self._usual: dict[int, Baseline] = {}
+        self._unasked: set[int] = set()
+        """Counted since the alarm was set, and found to have few requests."""
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters. A changed table size starts the table afresh."""
@@ -32,6 +35,11 @@ class Identification:
             self.table = HotSpotTable(options.table_size)
         for usual in self._usual.values():
             usual.gain = options.production.gain
+
+    def clear(self) -> None:
+        """There is no alarm: start counting afresh."""
+        self.table.clear()
+        self._unasked.clear()
 
     def add(self, time_s: float, destinations: Iterable[int]) -> None:
         """Count samples and drop what has been idle too long."""
@@ -54,13 +62,31 @@ class Identification:
         """The hot spot as far as is known; of equals the incumbent."""
         if self._options.mode is not NewsMode.PRODUCTION:
             return self.table.hottest(incumbent)
-        seconds = window.seconds
 
-        def up(destination: int) -> bool:
-            offered = window.requests(destination).offered / seconds
-            return destination not in self._usual or offered > self.usual(destination) * (1 + self._options.tolerance)
+        def eligible(destination: int) -> bool:
+            if destination in self._unasked:
+                return False
+            offered, seconds = window.counted(destination)
+            if seconds > 0 and self.up(destination, offered / seconds):
+                return True
+            if self.known(destination):
+                return False
+            if seconds >= self._options.interval_s:
+                self._unasked.add(destination)
+            return destination not in self._unasked
 
-        return self.table.hottest(incumbent, up)
+        return self.table.hottest(incumbent, eligible)
+
+    def known(self, destination: int) -> bool:
+        """Its usual requests are."""
+        return destination in self._usual
+
+    def up(self, destination: int, rate: float) -> bool:
+        """So many requests per second are more than usual for a destination; for a new one, they are a crowd's."""
+        tolerance = self._options.tolerance
+        if self.known(destination):
+            return rate > self.usual(destination) * (1 + tolerance)
+        return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
 
     @property
     def enough(self) -> bool:

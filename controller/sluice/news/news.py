@@ -157,7 +157,7 @@ class News:
         interval = self._meter.read(now, observation.requests)
         self._ledger.push(observation.ledger)
         if not self.alarm:
-            self._spot.table.clear()
+            self._spot.clear()
         self._spot.add(now, observation.samples)
         if interval is None:
             return None
@@ -279,6 +279,8 @@ class News:
         rate = admitted(target)
         if rate is None:
             return False
+        if production and target is not None and not self._spot.known(target) and not self._spot.up(target, rate):
+            return False  # many packets, few requests: the next whole interval tells
         if production:
             usual = self._production.usual if target is None else self._spot.usual(target)
             self._production_limit.start(rate, _share(ar, ar_average), usual)

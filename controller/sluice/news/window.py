@@ -80,6 +80,14 @@ class MeasurementWindow:
         """The length of what is in the window."""
         return sum(interval.seconds for _, _, interval in self._ring)
 
+    def counted(self, destination: int) -> tuple[int, float]:
+        """Requests offered to a destination, and the seconds in which they were counted; 0 s: nobody counts it."""
+        of = [interval for _, _, interval in self._ring if destination in interval.requests]
+        return (
+            sum(interval.requests[destination].offered for interval in of),
+            sum(interval.spans.get(destination, interval.seconds) for interval in of),
+        )
+
     def requests(self, destination: int | None) -> Requests:
         """Requests in the window towards one destination, or towards all for None."""
         if destination is None:

@@ -190,6 +190,49 @@ def test_production_does_not_name_a_destination_whose_requests_are_not_up() -> N
     assert onset.hot_spot == HOT
 
 
+def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
+    """A crowd at HOT while HOST, which is counted only while it is the hot spot, gets nine packets in ten.
+
+    ``early``: readings between the observations name it, too.
+    """
+    d = Driver(NewsOptions(sample_min=10))
+    for _ in range(60):
+        d.interval(100_000, 40, other=10)
+    made, cumulative = list[Decision](), 5000
+    for _ in range(30):
+        if d.news.decision is not None and d.news.decision.hot_spot == HOST:
+            d.counts.setdefault(HOST, Requests(cumulative, cumulative))
+        elif HOST not in (d.news.limits or {}):
+            d.counts.pop(HOST, None)
+        for part in (0.3, 0.6) if early else ():
+            more = cumulative + round(part * requests_per_s)
+            decision = d.news.sampled(d.time + part, [HOST] * 27 + [HOT] * 3, {HOST: Requests(more, more)})
+            made += [decision] if decision else []
+        cumulative += requests_per_s
+        if HOST in d.counts:
+            d.counts[HOST] = Requests(cumulative, cumulative)
+        made.append(d.interval(30_000, 200, other=10, samples=(HOST,) * 90 + (HOT,) * 10))
+    return made
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("requests_per_s", [0, 1, 4])
+def test_an_unlisted_destination_that_few_ask_is_no_hot_spot(requests_per_s: int, early: bool) -> None:
+    """An upload to it, say. Usual are 50 requests a second over all: a tenth of them would be a crowd's beginning."""
+    made = unlisted(requests_per_s, early=early)
+    assert made[-1].hot_spot == HOT
+    assert set(made[-1].limits) == {HOT}
+    assert all(set(decision.limits) <= {HOT} for decision in made)
+    assert sum(decision.hot_spot == HOST for decision in made) <= 6, "while it is not counted yet"
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_an_unlisted_destination_that_many_ask_is_the_hot_spot(early: bool) -> None:
+    made = unlisted(300, early=early)
+    assert made[-1].hot_spot == HOST
+    assert set(made[-1].limits) == {HOST}
+
+
 def test_a_limit_found_in_the_switch_goes_on_and_is_not_written_again() -> None:
     for options in (PAPER, NewsOptions()):
         d = Driver(options)
