@@ -23,7 +23,7 @@ from experiments.variants import (
     Variant,
 )
 from experiments.webpool import pool, total
-from topo.apache import HEAVY, WORK
+from topo.apache import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
 from topo.httperf import Load
 from topo.plan import PoolPlan, pool_of
 
@@ -34,8 +34,9 @@ CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
 CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
 """In the proportions of `sim-unlike`, and so little that ten servers leave the machine most of a core."""
-RATES_PER_S = {CAPACITY: 80.0, COST: 40.0}
-HEAVY_SHARE = 0.05
+RATES_PER_S = {CAPACITY: 80.0, COST: 32.0}
+"""At some 3 ms of CPU time for a request both ask for about 0.8 of what there is, as `sim-unlike` does: no overload."""
+HEAVY_SHARE, HEAVY_FACTOR = 0.05, HEAVY_BYTES / WORK_BYTES
 """Of the requests of unlike cost.  A heavy one costs 21 times as much: half of the work is in a twentieth of them."""
 COMPARED = tuple(one for one in VARIANTS if one != ROUND_ROBIN.name)
 QUICK = (PRODUCTION.name, LEAST.name, NGINX.name)
@@ -72,9 +73,11 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def asked_for(count: int, heavy_share: float) -> list[str]:
-    """Return what `count` requests ask for: drawn once, the same for every way to balance."""
-    source = random.Random(SEED)
-    return [HEAVY if source.random() < heavy_share else WORK for _ in range(count)]
+    """Return what `count` requests ask for: that share of heavy ones, in an order drawn once for everybody."""
+    heavy = round(count * heavy_share)
+    paths = [HEAVY] * heavy + [WORK] * (count - heavy)
+    random.Random(SEED).shuffle(paths)
+    return paths
 
 
 @contextmanager
@@ -95,7 +98,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def _asked(plan: PoolPlan, load: Load, paths: Sequence[str], cost_s: float) -> float:
     """The share of all servers' CPU time that the load asks for, by what a request costs without load."""
-    each = cost_s * sum(21.0 if path == HEAVY else 1.0 for path in paths) / len(paths)
+    each = cost_s * sum(HEAVY_FACTOR if path == HEAVY else 1.0 for path in paths) / len(paths)
     return load.rate_per_s * each / sum(plan.cpus)
 
 
