@@ -15,7 +15,7 @@ from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import SERVER_NAMES, Balance
+from topo.plan import LOAD_CLIENT, SERVER_NAMES, Balance
 from topo.switches import switch_kind
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
         def measure(point: Point) -> Values:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
             measured = one.run(load)
-            known = timers()
+            known = timers(one.lab.pid(LOAD_CLIENT.name))
             return {**measured, "timers": {"retries": known.retries, "linear": known.linear}}
 
         yield measure

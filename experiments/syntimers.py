@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+from topo.hosts import syn_sysctls
 
 FIRST_S = 1.0
 """TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
@@ -49,11 +50,7 @@ class SynTimers:
         return f"SYNs at {times} s (tcp_syn_retries {self.retries}, tcp_syn_linear_timeouts {self.linear})"
 
 
-def timers() -> SynTimers:
-    """Read this kernel's; before 6.5 there was no linear part."""
-    directory = Path("/proc/sys/net/ipv4")
-    linear = directory / "tcp_syn_linear_timeouts"
-    return SynTimers(
-        retries=int((directory / "tcp_syn_retries").read_text()),
-        linear=int(linear.read_text()) if linear.exists() else 0,
-    )
+def timers(pid: int) -> SynTimers:
+    """Read those of the host that process `pid` is on."""
+    retries, linear = syn_sysctls(pid)
+    return SynTimers(retries, linear)

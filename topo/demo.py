@@ -57,8 +57,9 @@ class Settings:
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
     """Run the whole demo and write its files into `output`."""
     kind = switch_kind()
-    say(f"sluice demo: switch {kind}; TCP with {congestion_control()}, {syn_retransmission()}")
+    say(f"sluice demo: switch {kind}; TCP with {congestion_control()}")
     with Lab(kind, settings.balance("fixed"), say=say) as lab:
+        say(syn_retransmission(lab.pid(LOAD_CLIENT.name)))
         handshakes = Handshakes()
         capture = Capture(
             namespace_pid=lab.pid(LOAD_CLIENT.name),

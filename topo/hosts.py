@@ -9,6 +9,7 @@ from topo.processes import run_in
 
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
 """With these on, a sender leaves checksums and segmentation to a device that the pipeline does not have."""
+SYN_RETRIES, SYN_LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def congestion_control() -> str:
@@ -20,13 +21,22 @@ def congestion_control() -> str:
     return "cubic" if "cubic" in allowed else "reno"
 
 
-def syn_retransmission() -> str:
-    """Say when this kernel retransmits SYNs: that decides what a lost SYN costs.
+def syn_sysctls(pid: int) -> tuple[int, int]:
+    """Return tcp_syn_retries and tcp_syn_linear_timeouts in the namespace of process `pid`: each has its own.
+
+    Kernels before 6.5 have no tcp_syn_linear_timeouts, which is as 0.
+    """
+    text = run_in(pid, ["sysctl", "-e", SYN_RETRIES, SYN_LINEAR_TIMEOUTS])
+    found = dict(line.split(" = ") for line in text.splitlines())
+    return int(found[SYN_RETRIES]), int(found.get(SYN_LINEAR_TIMEOUTS, 0))
+
+
+def syn_retransmission(pid: int) -> str:
+    """Say when a host retransmits SYNs: that decides what a lost SYN costs.
 
     Kernels from 6.5 on retransmit the first few at steady intervals (tcp_syn_linear_timeouts), older ones double each.
     """
-    linear = Path("/proc/sys/net/ipv4/tcp_syn_linear_timeouts")
-    steady = int(linear.read_text()) if linear.exists() else 0
+    _, steady = syn_sysctls(pid)
     return f"SYNs retransmitted after 1 s, {f'{steady} times steadily, then doubling' if steady else 'doubling'}"
 
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from experiments import syntimers
 from experiments.intervals import mean_of
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
@@ -28,6 +29,14 @@ def test_a_connection_that_was_given_up_is_no_answer() -> None:
     timers = SynTimers(retries=6, linear=4)
     # R = 1: half of all SYNs are lost; SYNs at 0 and 1 s only.
     assert timers.connect_s(1.0, given_up_s=1.5) == pytest.approx(0.25 * 1.0 / 0.75)
+
+
+def test_the_timers_are_those_of_the_host_that_sends_the_syns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def syn_sysctls(pid: int) -> tuple[int, int]:
+        return {17: (5, 0)}[pid]
+
+    monkeypatch.setattr(syntimers, "syn_sysctls", syn_sysctls)
+    assert syntimers.timers(17) == SynTimers(retries=5, linear=0)
 
 
 def test_means_have_intervals() -> None:

@@ -135,7 +135,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             "start": start,
             "distance": lab.distance,
             "kernel": platform.release(),
-            "syn_retransmission": syn_retransmission(),
+            "syn_retransmission": syn_retransmission(lab.pid(WITNESS.name)),
         }
         (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
     shutil.rmtree(directory, ignore_errors=True)

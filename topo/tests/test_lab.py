@@ -13,6 +13,7 @@ import pytest
 from topo.apache import HEAVY, LONG, PAGE, WORK
 from topo.downloads import Downloads, spanning
 from topo.errors import LabError
+from topo.hosts import SYN_RETRIES, syn_sysctls
 from topo.netns import socket_in
 from topo.network import Lab
 from topo.plan import (
@@ -41,6 +42,17 @@ def lab() -> Iterator[Lab]:
 
 def curl(lab: Lab, url: str, *options: str) -> str:
     return run_in(lab.pid(LOAD_CLIENT.name), ["curl", "-sS", "--max-time", "10", *options, url])
+
+
+def test_a_hosts_syn_timers_are_its_namespaces_own(lab: Lab) -> None:
+    client, other = (lab.pid(host.name) for host in (LOAD_CLIENT, DOWNLOAD_CLIENT))
+    retries, linear = syn_sysctls(client)
+    run_in(client, ["sysctl", "-q", "-w", f"{SYN_RETRIES}={retries + 1}"])
+    try:
+        assert syn_sysctls(client) == (retries + 1, linear)
+        assert syn_sysctls(other) == (retries, linear)
+    finally:
+        run_in(client, ["sysctl", "-q", "-w", f"{SYN_RETRIES}={retries}"])
 
 
 def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:

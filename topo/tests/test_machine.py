@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topo import cgroups, prerequisites
+from topo import cgroups, hosts, prerequisites
 from topo.errors import LabError
 from topo.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
 from topo.lab import parse_load
@@ -190,3 +190,30 @@ def test_signals_are_as_before_after_a_cleaning_up() -> None:
     with undisturbed():
         assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_IGN] * len(SIGNALS)
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "said"),
+    [
+        (
+            "net.ipv4.tcp_syn_retries = 5\nnet.ipv4.tcp_syn_linear_timeouts = 4\n",
+            (5, 4),
+            "SYNs retransmitted after 1 s, 4 times steadily, then doubling",
+        ),
+        ("net.ipv4.tcp_syn_retries = 6\n", (6, 0), "SYNs retransmitted after 1 s, doubling"),
+    ],
+)
+def test_syn_timers_are_read_where_the_host_is(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: tuple[int, int], said: str
+) -> None:
+    asked: list[int] = []
+
+    def run_in(pid: int, argv: list[str]) -> str:
+        asked.append(pid)
+        assert argv == ["sysctl", "-e", "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"]
+        return text
+
+    monkeypatch.setattr(hosts, "run_in", run_in)
+    assert hosts.syn_sysctls(17) == expected
+    assert hosts.syn_retransmission(18) == said
+    assert asked == [17, 18]
