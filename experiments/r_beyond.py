@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sluice.balance import ProductionOptions
+
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
-from experiments.webpool import pool, quiet
+from experiments.webpool import SAMPLE_S, pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
 from topo.plan import SERVER_NAMES, Balance
@@ -33,6 +36,10 @@ BACK = 0.28
 """A ratio from which on a server is back at its share."""
 STARVED = FAIR / 2
 """A ratio below which a server counts as starved."""
+FLOOR = FAIR * ProductionOptions().probe_floor
+"""Where production mode puts a server that does not answer."""
+EJECTED_S = 2 * PERIOD_S + SAMPLE_S
+"""The interval in which it dies may hold an answer of it, the next one holds none; ratios are read once a second."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -99,6 +106,21 @@ def _at_end(record: Record) -> float:
     return ratios_of(record, end - 5, end)
 
 
+def floor_s(record: Record) -> float:
+    """Return the seconds from the death of the last server until its ratio is at the probe floor; infinite if never."""
+    (at,) = record.result.get("happened_s") or [record.result["at_s"]]
+    times = [row[0] for row in record.result["ratios"] if row[0] >= at and row[-1] <= FLOOR * (1 + 1e-6)]
+    return min(times) - at if times else math.inf
+
+
+def _floor(runs: Sequence[Record]) -> str:
+    """Say when the killed server was at the probe floor, and in how many runs it never was."""
+    after = [floor_s(one) for one in runs]
+    known = [seconds for seconds in after if math.isfinite(seconds)]
+    never = [f"never in {len(runs) - len(known)} of {len(runs)}"] if len(known) < len(runs) else []
+    return ", ".join([*([mean_of(known).text(1)] if known else []), *never])
+
+
 def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
     given_up, begun = (sum(one.result["transfer"][what] for one in runs) for what in ("given_up", "begun"))
     return [
@@ -106,6 +128,7 @@ def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
         mode,
         mean_of([_before(one) for one in runs]).text(3),
         mean_of([_at_end(one) for one in runs]).text(3),
+        _floor(runs) if case == KILLED else "-",
         *(mean_of([one.result[kind]["mean_ms"] for one in runs]).text(0) for kind in ("connect", "transfer")),
         f"{given_up} of {begun}",
     ]
@@ -139,6 +162,23 @@ def _why(records: Sequence[Record]) -> str:
     return " ".join(said)
 
 
+def _killed(records: Sequence[Record]) -> str:
+    """Say how a killed server's ratio falls in each mode, and what was not answered."""
+    how = {
+        "production": f"ejects it after an interval with {ProductionOptions().silent_syn} SYNs or more and no answer",
+        "paper": "knows no ejection: once its R is the largest, a tenth of its ratio goes each period",
+    }
+    said = ["The killed server's kernel refuses connections from then on."]
+    for mode, what in how.items():
+        if runs := _of(records, KILLED, mode):
+            given_up, begun = (sum(one.result["transfer"][count] for one in runs) for count in ("given_up", "begun"))
+            said.append(
+                f"{mode.capitalize()} mode {what}. It was at the probe floor of {FLOOR:.3f} after (s): {_floor(runs)}; "
+                f"{given_up / begun:.1%} of all requests were not answered."
+            )
+    return " ".join(said) if len(said) > 1 else ""
+
+
 def report(records: Sequence[Record]) -> Report:
     """The ratios before and at the end, and what was broken."""
     goals: list[Goal] = []
@@ -153,11 +193,22 @@ def report(records: Sequence[Record]) -> Report:
                     f"ratio {ratio.text(3)} at the end",
                 )
             )
+    if killed := _of(records, KILLED, "production"):
+        worst = max(floor_s(one) for one in killed)
+        goals.append(
+            Goal(
+                f"killed server, production mode: at the probe floor within {EJECTED_S:g} s (two periods, and the "
+                "second from one reading to the next)",
+                worst <= EJECTED_S,
+                f"after {_floor(killed)} s" if math.isfinite(worst) else _floor(killed),
+            )
+        )
     heading = [
         "what happens to s3",
         "mode",
         "its ratio before",
         "at the end",
+        "at the probe floor after (s)",
         "connect, mean (ms)",
         "transfer, mean (ms)",
         "given up",
@@ -169,6 +220,7 @@ def report(records: Sequence[Record]) -> Report:
             f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
             "requests/s. Means with 95 % intervals where there are several runs.",
             _why(records),
+            _killed(records),
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
     )

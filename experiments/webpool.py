@@ -72,7 +72,7 @@ class Pool:
         self.samples.clear()
         started = time.time()
         httperf = self.lab.start_load(load, *paths)
-        self._watch(httperf, started, list(events), balanced=balanced)
+        happened_s = self._watch(httperf, started, list(events), balanced=balanced)
         result = httperf.result()
         self.lab.await_served()
         connect = self.handshakes.between(started, started + load.seconds + load.timeout_s)
@@ -81,6 +81,7 @@ class Pool:
             "connect": times(connect, load.timeout_s),
             "transfer": times(transfer, load.timeout_s),
             "httperf": asdict(result),
+            "happened_s": happened_s,
         }
         if first is not None:
             after = self.lab.observe()
@@ -91,17 +92,23 @@ class Pool:
             ]
         return measured
 
-    def _watch(self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool) -> None:
+    def _watch(
+        self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool
+    ) -> list[float]:
+        """Return when each event was over, in seconds since the start."""
         due = started
+        happened_s: list[float] = []
         while httperf.running():
             now = time.time()
             if events and now >= started + events[0][0]:
                 events.pop(0)[1]()
+                happened_s.append(round(time.time() - started, 2))
             if balanced and now >= due:
                 self.samples.append((now, self.lab.observe()))
                 due += SAMPLE_S
             time.sleep(0.05)
             self.lab.require_running()
+        return happened_s
 
 
 @contextmanager

@@ -248,6 +248,34 @@ def test_beyond_tells_who_recovers() -> None:
     r_beyond.EXPERIMENT.draw(records, Figure())
 
 
+def test_beyond_says_when_a_killed_server_was_ejected() -> None:
+    def run(mode: str, floor_after_s: int | None, happened_s: float = 20.4) -> Record:
+        def ratio(second: int) -> float:
+            at_floor = floor_after_s is not None and second >= 20 + floor_after_s
+            return r_beyond.FLOOR if at_floor else 0.33
+
+        ratios = [[float(second), 0.3, 0.3, ratio(second)] for second in range(60)]
+        parameters = {"case": r_beyond.KILLED, "mode": mode, "seconds": 60.0}
+        return record(parameters, 10.0, ratios=ratios, at_s=20.0, happened_s=[happened_s])
+
+    def goal(*records: Record) -> tuple[bool | None, str]:
+        (found,) = r_beyond.report(records).goals
+        return found.reached, found.seen
+
+    assert goal(run("production", 3), run("production", 3)) == (True, "after 2.6 ± 0.0 s")
+    assert goal(run("production", 4)) == (False, "after 3.6 s")
+    assert goal(run("production", 3), run("production", None)) == (False, "2.6, never in 1 of 2")
+    report = r_beyond.report([run("paper", 28), run("production", 2)])
+    assert [row[4] for row in report.tables[0].rows] == ["27.6", "1.6"]
+    assert (
+        "Production mode ejects it after an interval with 5 SYNs or more and no answer. It was at the" in report.text[2]
+    )
+    assert "probe floor of 0.017 after (s): 27.6; 0.0% of all requests were not answered." in report.text[2]
+    older = run("production", 3)
+    older = replace(older, result={key: value for key, value in older.result.items() if key != "happened_s"})
+    assert goal(older) == (True, "after 3.0 s"), "without the moment of its death, from the planned one on"
+
+
 def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> None:
     def run(mode: str, before: float, end: float) -> Record:
         ratios = [[float(second), 0.3, 0.3, before if second <= 20 else end] for second in range(60)]
