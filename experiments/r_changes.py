@@ -6,11 +6,14 @@ import itertools
 import statistics
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import mean_of
+from experiments.repetitions import how_often
+from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.webpool import pool, quiet
 from topo.apache import LONG
@@ -141,22 +144,24 @@ def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str
     }
 
 
-def _row(record: Record) -> list[str]:
-    result: Mapping[str, Any] = record.result
+def _row(mode: str, runs: Sequence[Record]) -> list[str]:
+    results = [one.result for one in runs]
+    replies, pages = (sum(one["httperf"][count] for one in results) for count in ("replies", "connections"))
     return [
-        record.parameters["mode"],
-        f"{result['changes']:,}",
-        str(result["downloads"]),
-        f"{statistics.median(result['lived_through'] or [0]):g}",
-        f"{sum(result['lived_through']):,}",
-        str(len(result["broken"])),
-        f"{result['httperf']['replies']:,} of {result['httperf']['connections']:,}",
-        str(result["resets_by_service"] + result["httperf"]["resets"]),
+        f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
+        mean_of([one["changes"] for one in results]).text(0),
+        str(sum(one["downloads"] for one in results)),
+        mean_of([statistics.median(one["lived_through"] or [0]) for one in results]).text(0),
+        f"{sum(sum(one['lived_through']) for one in results):,}",
+        str(sum(len(one["broken"]) for one in results)),
+        f"{replies:,} of {pages:,}",
+        str(sum(one["resets_by_service"] + one["httperf"]["resets"] for one in results)),
     ]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a run."""
+    """A row a mode; counts are of all its runs."""
+    by_mode = grouped(records, lambda one: one.parameters["mode"])
     changes = sum(one.result["changes"] for one in records)
     downloads = sum(one.result["downloads"] for one in records)
     broken = sum(len(one.result["broken"]) for one in records)
@@ -164,16 +169,16 @@ def report(records: Sequence[Record]) -> Report:
     faults = sorted({fault for one in records for fault in one.result["broken"]})
     heading = [
         "R's mode",
-        "weight changes",
+        "weight changes a run",
         "downloads",
-        "changes a download lived through (median)",
+        "changes a download lived through (median of a run)",
         "all of them together",
         "broken",
         "pages answered",
         "pages reset",
     ]
     return Report(
-        tables=[Table(heading, [_row(one) for one in records])],
+        tables=[Table(heading, [_row(mode, runs) for mode, runs in by_mode.items()])],
         goals=[
             Goal(
                 "established connections broken by weight changes: 0",
@@ -183,8 +188,9 @@ def report(records: Sequence[Record]) -> Report:
             Goal("pages reset: 0", resets == 0 if changes else None, str(resets)),
         ],
         text=[
-            f"Servers are drained and taken back in turn, a change every {1000 * CHANGE_S:g} ms, while R moves ratios "
-            f"every {PERIOD_S:g} s; the last server shares its CPU with `stress`. {READERS} slow readers download "
+            f"{how_often(by_mode.values())}; downloads and pages are counted over all of them. Servers are drained and "
+            f"taken back in turn, a change every {1000 * CHANGE_S:g} ms, while R moves ratios every {PERIOD_S:g} s; "
+            f"the last server shares its CPU with `stress`. {READERS} slow readers download "
             "3 MB each, over and over; every byte is compared. Weight changes are those that the controller wrote, of "
             "both kinds; what a download lived through are the changes by hand. A page that was not answered in "
             f"{GIVEN_UP_S:g} s was given up by its client: the loaded server is slow.",

@@ -14,6 +14,7 @@ from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
     ALTERNATIVES,
     EQUAL,
+    IPTABLES,
     PAPER,
     PERIOD_S,
     PRODUCTION,
@@ -117,15 +118,21 @@ def _quarter(records: Sequence[Record]) -> Goal:
     )
 
 
-def _at_or_below(records: Sequence[Record], figure: str, what: str) -> Goal:
+def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
+    """Hold production mode's mean or p99 against the alternatives': of connecting, only against who is no proxy."""
+    what = figure.removesuffix("_ms")
+    text = {
+        "connect": f"production mode at or below {IPTABLES.title}, {what} of the connect time",
+        "transfer": f"production mode at or below every alternative, {what} of the whole transfer",
+    }
     rates = sorted({one.parameters["rate_per_s"] for one in records})
     misses: list[str] = []
     close: list[str] = []
     told = False
     for rate in rates:
-        ours = figure_of(records, PRODUCTION.name, rate, "transfer", figure)
-        for other in ALTERNATIVES:
-            theirs = figure_of(records, other.name, rate, "transfer", figure)
+        ours = figure_of(records, PRODUCTION.name, rate, kind, figure)
+        for other in ALTERNATIVES if kind == "transfer" else (IPTABLES,):
+            theirs = figure_of(records, other.name, rate, kind, figure)
             if math.isnan(ours.value) or math.isnan(theirs.value):
                 continue
             told = True
@@ -135,7 +142,7 @@ def _at_or_below(records: Sequence[Record], figure: str, what: str) -> Goal:
             elif by_chance(ours, theirs):
                 close.append(versus)
     return Goal(
-        f"production mode at or below every alternative, {what} of the whole transfer",
+        text[kind],
         not misses if told else None,
         "; ".join(misses) or (_everywhere(close) if told else "-"),
     )
@@ -264,12 +271,19 @@ def report(records: Sequence[Record]) -> Report:
             _table(records, "transfer", "p99_ms", "whole transfer, p99 (ms)"),
             _table(records, "transfer", "median_ms", "whole transfer, median (ms)"),
         ],
-        goals=[_quarter(records), _at_or_below(records, "mean_ms", "mean"), _at_or_below(records, "p99_ms", "p99")],
+        goals=[
+            _quarter(records),
+            *(
+                _at_or_below(records, kind, figure)
+                for kind in ("transfer", "connect")
+                for figure in ("mean_ms", "p99_ms")
+            ),
+        ],
         text=[
             f"{repeated(runs)}; what was given up "
             f"after {GIVEN_UP_S:g} s counts as that. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, Delta = 0.1, from "
             "equal ratios on: the first seconds, while R settles, are part of every run. A proxy answers the handshake "
-            "itself, so proxies are held against whole transfers.",
+            "itself, so proxies are held against whole transfers, and the kernel's DNAT against both.",
             _paper(records),
             _production(records),
             _behind(records),
