@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import statistics
 import time
@@ -30,16 +31,22 @@ from sluice.switch.registers import Registers, open_registers
 from sluice.switch.session import Session
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import Mean, mean_of
+from experiments.repetitions import how_often
+from experiments.simulated import grouped
 from topo.switches import REPOSITORY
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINARY = REPOSITORY / "switch/target/release/sluice-switch"
-CASES = ((10, 1024), (10, 4096), (10, 16_384), (10, 65_536), (100, 4096), (1000, 4096), (1000, 65_536))
+FLOWS = (1024, 4096, 16_384, 65_536)
+CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))
 """Servers and flows."""
-QUICK_CASES = tuple(one for one in CASES if one not in ((10, 16_384), (10, 65_536)))
+QUICK_CASES = ((10, 1024), (10, 4096), (100, 4096), (1000, 4096), (1000, 65_536))
 ROUNDS, QUICK_ROUNDS = 15, 5
+REPETITIONS = 3
 R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
 """The papers' periods, and the default between two readings of the flows."""
 LATENCY_S = 0.1
@@ -48,15 +55,16 @@ BATCH = 4096
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size; in the quick form not all numbers of flows with few servers."""
+    """Every size, and in turn again in the full form; in the quick form not all numbers of flows."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
-            f"{servers} servers, {flows} flows, {rounds} rounds",
+            f"{servers} servers, {flows} flows, {rounds} rounds #{number}",
             {"servers": servers, "flows": flows, "rounds": rounds},
             8 + rounds * (0.5 + flows / 16_384),
             group="switch",
         )
+        for number in range(1 if quick else REPETITIONS)
         for servers, flows in (QUICK_CASES if quick else CASES)
     ]
 
@@ -258,6 +266,59 @@ def _cells(
 # -- the report
 
 
+PARTS = {"poll": "read the flows", "news": "NEWS: read, decide, write", "r": "R: read, decide, write"}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """So many servers and flows, measured once or more often."""
+
+    servers: int
+    flows: int
+    runs: Sequence[Record]
+
+    def ms(self, part: str, figure: str = "ms") -> Mean:
+        """The runs' medians of a part of a round, on the wall or of CPU (`cpu_ms`)."""
+        return mean_of([one.result[part][figure] for one in self.runs])
+
+    @property
+    def whole_ms(self) -> Mean:
+        """The runs' medians of whole rounds."""
+        return mean_of([one.result["whole_ms"] for one in self.runs])
+
+    @property
+    def worst_ms(self) -> float:
+        """The worst round of all runs."""
+        return max(one.result["whole_worst_ms"] for one in self.runs)
+
+    @property
+    def percent(self) -> Mean:
+        """CPU at the papers' periods, in percent of a core."""
+        return mean_of([100 * _share(one) for one in self.runs])
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.servers:,} servers and {self.flows:,} flows"
+
+    @property
+    def latency(self) -> str:
+        """A whole round, in words."""
+        return f"{self.whole_ms.text(0)} ms ({self.worst_ms:.0f} in the worst round)"
+
+    def row(self) -> list[str]:
+        """Its row of the table."""
+        parts = [f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})" for part in PARTS]
+        whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
+        return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
+
+    def longest(self) -> str:
+        """Say which part of a round takes longest."""
+        names = {"poll": "reading the flows", "news": "NEWS", "r": "R"}
+        longest = max(names, key=lambda part: self.ms(part).value)
+        return f"With {self.title} the longest part of a round is {names[longest]}."
+
+
 def _share(record: Record) -> float:
     """CPU at the papers' periods, in parts of one core."""
     one = record.result
@@ -265,101 +326,90 @@ def _share(record: Record) -> float:
     return cpu_ms / 1000
 
 
-def _latency(record: Record) -> str:
-    return f"{record.result['whole_ms']:.0f} ms ({record.result['whole_worst_ms']:.0f} in the worst round)"
+def _sizes(records: Sequence[Record]) -> list[Size]:
+    by_size = grouped(records, lambda one: (one.parameters["servers"], one.parameters["flows"]))
+    return [Size(servers, flows, runs) for (servers, flows), runs in by_size.items()]
 
 
-def _most(record: Record) -> str:
-    """Say which part of a round takes longest."""
-    parts = {"reading the flows": "poll", "NEWS": "news", "R": "r"}
-    longest = max(parts, key=lambda name: record.result[parts[name]]["ms"])
-    servers, flows = (record.parameters[name] for name in ("servers", "flows"))
-    return f"With {servers:,} servers and {flows:,} flows the longest part of a round is {longest}."
+def _above(sizes: Sequence[Size]) -> str:
+    """Say which sizes cost more of a core than was asked for at 1,000 servers and 4,096 flows."""
+    above = [
+        f"{one.percent.text(2)} % with {one.title} ({one.ms('poll', 'cpu_ms').value / POLL_S / 10:.2f} % for "
+        "reading the flows)"
+        for one in sizes
+        if one.percent.value > 100 * SHARE
+    ]
+    return f"More than {SHARE:.0%} of a core: {'; '.join(above)}." if above else ""
 
 
 def report(records: Sequence[Record]) -> Report:
     """A row a size."""
-    rows = [
-        [
-            f"{one.parameters['servers']:,}",
-            f"{one.parameters['flows']:,}",
-            *(f"{one.result[part]['ms']:.1f} ({one.result[part]['cpu_ms']:.1f})" for part in ("poll", "news", "r")),
-            f"{one.result['whole_ms']:.1f}",
-            f"{one.result['whole_worst_ms']:.1f}",
-            f"{_share(one):.2%}",
-        ]
-        for one in records
-    ]
-
-    def of(servers: int, flows: int) -> Record | None:
-        wanted = (servers, flows)
-        return next((one for one in records if (one.parameters["servers"], one.parameters["flows"]) == wanted), None)
-
-    usual, largest = of(1000, 4096), of(1000, 65_536)
+    sizes = _sizes(records)
+    known = {(one.servers, one.flows): one for one in sizes}
+    usual, largest = known.get((1000, 4096)), known.get((1000, 65_536))
     seen = "not measured"
     goals = [
         Goal(
             "observe, decide, write at 1,000 servers and 4,096 flows in less than 100 ms",
-            None if usual is None else usual.result["whole_ms"] < 1000 * LATENCY_S,
-            seen if usual is None else _latency(usual),
+            None if usual is None else usual.whole_ms.value < 1000 * LATENCY_S,
+            seen if usual is None else usual.latency,
         ),
         Goal(
             "the same at 65,536 flows: stated",
             None if largest is None else True,
-            seen if largest is None else _latency(largest),
+            seen if largest is None else f"{largest.latency}, {largest.percent.text(2)} % of a core",
         ),
         Goal(
             "less than 2 % of one core at the papers' periods (1,000 servers, 4,096 flows)",
-            None if usual is None else _share(usual) < SHARE,
-            seen if usual is None else f"{_share(usual):.2%}",
+            None if usual is None else usual.percent.value < 100 * SHARE,
+            seen if usual is None else f"{usual.percent.text(2)} %",
         ),
     ]
     rounds = records[0].parameters["rounds"]
     written = min(one.result["written_share"] for one in records)
+    heading = ["servers", "flows", *(f"{title}, ms (CPU)" for title in PARTS.values())]
     return Report(
-        tables=[
-            Table(
-                [
-                    "servers",
-                    "flows",
-                    "read the flows, ms (CPU)",
-                    "NEWS: read, decide, write",
-                    "R: read, decide, write",
-                    "all of it, ms",
-                    "its worst round",
-                    "of a core",
-                ],
-                rows,
-            )
-        ],
+        tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [one.row() for one in sizes])],
         goals=goals,
         text=[
-            f"Medians over {rounds} rounds of one run each; CPU is the controller's process (its gRPC threads "
-            f"included). Every cell changes between two rounds, and at least {written:.0%} of the decisions were "
-            "followed by a write: a limit for NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s "
-            "for R, 64 s for NEWS, and one reading of the flows a second. More than 4,096 flows are registers made "
-            "larger in the compiled program, for this measurement only. "
-            + " ".join(_most(one) for one in (usual, largest) if one is not None),
+            f"{how_often(one.runs for one in sizes)}; a run's figures are medians over {rounds} rounds, the worst "
+            "round is that of all runs. CPU is the controller's process, its gRPC threads included. Every cell changes "
+            f"between two rounds, and at least {written:.0%} of the decisions were followed by a write: a limit for "
+            "NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s for R, 64 s for NEWS, and one "
+            "reading of the flows a second. More than 4,096 flows are registers made larger in the compiled program, "
+            "for this measurement only. " + " ".join(one.longest() for one in (usual, largest) if one is not None),
+            _above(sizes),
+            "The switch carries no packets meanwhile, so that nothing waits for the other's core: how long a round "
+            "takes beside traffic is not measured here.",
         ],
         summary={one.key: one.result for one in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Latency by flows and by servers."""
+    """Latency by flows (few servers, and dashed many) and by servers."""
     left, right = figure.subplots(1, 2, sharey=True)
-    for axes, fixed, varied, value in ((left, "servers", "flows", 10), (right, "flows", "servers", 4096)):
-        runs = sorted(
-            (one for one in records if one.parameters[fixed] == value), key=lambda one: one.parameters[varied]
-        )
-        for part, label in (("poll", "read the flows"), ("news", "NEWS"), ("r", "R")):
-            axes.loglog(
-                [one.parameters[varied] for one in runs], [one.result[part]["ms"] for one in runs], "o-", label=label
-            )
-        axes.set_xlabel(f"{varied} ({value:,} {fixed})")
-        axes.grid(alpha=0.3, which="both")
+    sizes = _sizes(records)
+    for number, (part, title) in enumerate(PARTS.items()):
+        for style, servers in (("o-", 10), ("o--", 1000)):
+            some = sorted((one for one in sizes if one.servers == servers), key=lambda one: one.flows)
+            label = f"{title.partition(':')[0]}, {servers:,} servers"
+            _curve(left, [(one.flows, one.ms(part)) for one in some], f"C{number}{style}", label)
+        some = sorted((one for one in sizes if one.flows == 4096), key=lambda one: one.servers)
+        _curve(right, [(one.servers, one.ms(part)) for one in some], f"C{number}o-", "")
+    left.set_xlabel("flows")
+    right.set_xlabel("servers (4,096 flows)")
     left.set_ylabel("ms")
-    left.legend(fontsize="small")
+    left.legend(fontsize="x-small")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3, which="both")
+
+
+def _curve(axes: Axes, points: Sequence[tuple[int, Mean]], style: str, label: str) -> None:
+    bars = [0.0 if math.isnan(mean.half) else min(mean.half, 0.9 * mean.value) for _, mean in points]
+    axes.errorbar([x for x, _ in points], [mean.value for _, mean in points], yerr=bars, fmt=style, label=label, ms=3)
 
 
 EXPERIMENT = Experiment(

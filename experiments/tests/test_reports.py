@@ -436,28 +436,52 @@ def test_the_ceiling_is_the_benchs_or_the_documented_one(tmp_path: Path) -> None
     assert ceiling_sentence(bench) == "its ceiling is 123,456 with frames of 1,400 bytes, by `make bench` here"
 
 
-def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made_of() -> None:
-    def run(servers: int, flows: int, poll_ms: float, r_ms: float) -> Record:
-        part = {"worst_ms": 9.0, "cpu_ms": 4.0}
-        result = {
-            **{name: part | {"ms": ms} for name, ms in (("poll", poll_ms), ("news", 5.0), ("r", r_ms))},
-            "whole_ms": poll_ms + r_ms + 5,
-            "whole_worst_ms": 120.0,
-            "written_share": 0.93,
-        }
-        parameters = {"servers": servers, "flows": flows, "rounds": 15}
-        return Record(f"{servers}, {flows}", parameters, result, 0.0, 1.0, 0.0)
+def cost(servers: int, flows: int, poll_ms: float, r_ms: float = 42.0) -> Record:
+    part = {"worst_ms": 9.0}
+    parts = (("poll", poll_ms), ("news", 5.0), ("r", r_ms))
+    result = {
+        **{name: part | {"ms": ms, "cpu_ms": ms / 2} for name, ms in parts},
+        "whole_ms": poll_ms + r_ms + 5,
+        "whole_worst_ms": 100.0 + poll_ms,
+        "written_share": 0.93,
+    }
+    parameters = {"servers": servers, "flows": flows, "rounds": 15}
+    return Record(f"{servers}, {flows}", parameters, result, 0.0, 1.0, 0.0)
 
-    report = controller_cost.report([run(1000, 4096, 8.0, 42.0), run(1000, 65_536, 150.0, 45.0)])
-    assert [goal.seen for goal in report.goals[:2]] == [
-        "55 ms (120 in the worst round)",
-        "200 ms (120 in the worst round)",
+
+def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made_of() -> None:
+    report = controller_cost.report([cost(1000, 4096, 8.0), cost(1000, 65_536, 150.0, 45.0)])
+    assert [goal.seen for goal in report.goals] == [
+        "55 ms (108 in the worst round)",
+        "200 ms (250 in the worst round), 7.73 % of a core",
+        "0.61 %",
     ]
-    assert report.text[0].startswith("Medians over 15 rounds of one run each") and "at least 93% of" in report.text[0]
-    assert "With 1,000 servers and 4,096 flows the longest part of a round is R." in report.text[0]
-    assert "With 1,000 servers and 65,536 flows the longest part of a round is reading the flows." in report.text[0]
-    assert controller_cost.report([run(1000, 4096, 80.0, 42.0)]).goals[0].reached is False
-    assert controller_cost.report([run(10, 1024, 8.0, 4.0)]).goals[0].reached is None
+    assert report.tables[0].rows[0][2:] == ["8.0 (4.0)", "5.0 (2.5)", "42.0 (21.0)", "55.0", "108.0", "0.61 %"]
+    assert [one.endswith(", ms (CPU)") for one in report.tables[0].heading] == [False] * 2 + [True] * 3 + [False] * 3
+    first, above, quiet = report.text
+    assert first.startswith("One run each; a run's figures are medians over 15 rounds") and "at least 93% of" in first
+    assert "With 1,000 servers and 4,096 flows the longest part of a round is R." in first
+    assert "With 1,000 servers and 65,536 flows the longest part of a round is reading the flows." in first
+    assert above == "More than 2% of a core: 7.73 % with 1,000 servers and 65,536 flows (7.50 % for reading the flows)."
+    assert quiet.startswith("The switch carries no packets meanwhile")
+    assert controller_cost.report([cost(1000, 4096, 80.0)]).goals[0].reached is False
+    few = controller_cost.report([cost(10, 1024, 8.0, 4.0)])
+    assert few.goals[0].reached is None and few.text[1] == ""
+
+
+def test_the_controllers_cost_is_a_mean_of_repeated_runs() -> None:
+    runs = [cost(1000, 4096, poll_ms) for poll_ms in (8.0, 10.0)]
+    report = controller_cost.report([*runs, cost(10, 4096, 8.0)])
+    assert report.goals[0].seen == "56 ± 13 ms (110 in the worst round)"
+    assert report.tables[0].rows[0][2] == "9.0 ± 12.7 (4.5 ± 6.4)" and len(report.tables[0].rows) == 2
+    assert report.text[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several; ")
+    controller_cost.EXPERIMENT.draw([*runs, cost(10, 4096, 8.0)], Figure())
+
+
+def test_the_controllers_cost_by_flows_is_measured_with_few_and_with_many_servers() -> None:
+    sizes = {(one.parameters["servers"], one.parameters["flows"]) for one in controller_cost.points(False)}
+    flows = {flows for _, flows in sizes}
+    assert {(servers, one) for servers in (10, 1000) for one in flows} <= sizes and len(flows) == 4
 
 
 @pytest.mark.parametrize(
