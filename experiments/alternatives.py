@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from topo.errors import LabError
-from topo.hosts import turn_offloads_off
 from topo.mn import Mininet, Node
 from topo.netns import listening
 from topo.network import Lab
-from topo.plan import THREE, VIP, WEB_PORT, Balance, PoolPlan
+from topo.plan import THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
 from topo.processes import Process, await_true, run_in
+from topo.router import KernelRouter
 from topo.switches import ProcessSwitch
 
 READY_TIMEOUT_S = 20.0
@@ -73,23 +73,18 @@ def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
     return rules
 
 
-class Router(ProcessSwitch):
+class Router(KernelRouter):
     """The kernel as the router of every subnet; what balances is added to it by subclasses."""
 
-    program = "the kernel"
     pool = THREE
 
+    def around(self) -> Sequence[HostPlan]:
+        """Return the pool's hosts."""
+        return self.pool.hosts
+
     def start(self, controllers: list[Node]) -> None:
-        """Give every interface its gateway's addresses, and forward."""
-        del controllers
-        for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
-            run_in(self.pid, ["sysctl", "-q", "-w", setting])
-        run_in(self.pid, ["ip", "link", "set", "lo", "up"])
-        for host in self.pool.hosts:
-            interface = self.intfs[host.port].name
-            run_in(self.pid, ["ip", "link", "set", interface, "address", host.gateway_mac, "up"])
-            run_in(self.pid, ["ip", "address", "add", str(host.gateway), "dev", interface])
-            turn_offloads_off(self.pid, interface)
+        """Start routing, then what balances."""
+        super().start(controllers)
         self.balance()
 
     def balance(self) -> None:

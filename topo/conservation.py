@@ -7,7 +7,10 @@ not go out was lost after it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from sluice.names import PuntReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +52,17 @@ class PacketCounts:
         A packet of the controller's would show as a negative loss: it has a verdict and was never received.
         """
         return self.lost_before() == 0 and self.lost_after() == 0
+
+
+def counted(
+    interfaces: Mapping[str, tuple[int, int, int]], forwarded: int, drops: Mapping[str, int], punts: Mapping[str, int]
+) -> PacketCounts:
+    """Put together what interfaces have counted (name -> received, sent, dropped) and the pipeline's verdicts."""
+    ports = [packets for name, packets in interfaces.items() if name != "lo"]
+    return PacketCounts(
+        received=sum(received for received, _, _ in ports),
+        sent=sum(sent for _, sent, _ in ports),
+        forwarded=forwarded,
+        dropped=sum(drops.values()),
+        punted=punts.get(PuntReason.ARP.name.lower(), 0),
+    )

@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sluice.names import PuntReason
-
 from topo import cgroups
 from topo.apache import ApacheLimits, request_locally, start_apache, write_files
-from topo.conservation import PacketCounts
+from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
 from topo.errors import LabError
 from topo.ground import SWITCH_NAME, Ground
@@ -27,11 +25,11 @@ from topo.plan import (
     Balance,
     PoolPlan,
 )
-from topo.processes import POLL_S, Process, await_true, run_in
+from topo.processes import POLL_S, Process, run_in
+from topo.quiet import quiet_counts
 from topo.stress import start_stress
 
 SERVED_TIMEOUT_S = 30.0
-QUIET_TIMEOUT_S = 10.0
 MEETING_TIMEOUT_S = 10
 DYING_S = 1.0
 
@@ -142,25 +140,11 @@ class Lab(Ground):
 
     def quiet_packet_counts(self) -> PacketCounts:
         """Return what the switch has counted, once nothing is on its way (two readings are equal)."""
-        readings = [self._packet_counts(), self._packet_counts()]
-
-        def quiet() -> bool:
-            readings.append(self._packet_counts())
-            return readings[-1] == readings[-2]
-
-        await_true("no packets at the switch", quiet, QUIET_TIMEOUT_S)
-        return readings[-1]
+        return quiet_counts(self._packet_counts)
 
     def _packet_counts(self) -> PacketCounts:
         verdicts = self.observe()
-        interfaces = [packets for name, packets in interface_packets(self.pid(SWITCH_NAME)).items() if name != "lo"]
-        return PacketCounts(
-            received=sum(received for received, _, _ in interfaces),
-            sent=sum(sent for _, sent, _ in interfaces),
-            forwarded=verdicts.forwarded,
-            dropped=sum(verdicts.drops.values()),
-            punted=verdicts.punts.get(PuntReason.ARP.name.lower(), 0),
-        )
+        return counted(interface_packets(self.pid(SWITCH_NAME)), verdicts.forwarded, verdicts.drops, verdicts.punts)
 
     def build(self) -> None:
         """Network, servers, controller; the hosts know each other at the end."""

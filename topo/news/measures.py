@@ -21,6 +21,9 @@ from topo.news.trace import Row, alarms, mean, measured
 LINEAR_SYNS = 5
 """A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""
 
+LEAST_APART_S = 0.1
+"""A reading that was late is followed by the next at once: no rate is taken from such two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -104,6 +107,8 @@ class Figures:
     controller_mb: float
     slow_memory_share: float
     """Of its memory limit, what the slow server used, the mean of the readings ("98 %", section 8.3.2)."""
+    switch_packets_per_s: float
+    """That came to the switch between two readings, at most."""
 
 
 def figures(records: Records, window: tuple[float, float]) -> Figures:
@@ -155,7 +160,19 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         controller_mb=last.controller_bytes / 1e6,
         slow_memory_share=mean([one.slow_bytes for one in records.samples if begin <= one.time_s < end])
         / records.slow_memory_bytes,
+        switch_packets_per_s=_busiest_per_s([one for one in records.samples if begin <= one.time_s <= last.time_s]),
     )
+
+
+def _busiest_per_s(samples: Sequence[Sample]) -> float:
+    rates = [
+        (after.received_packets - before.received_packets) / (after.time_s - before.time_s)
+        for before, after in pairwise(samples)
+        if before.received_packets is not None
+        and after.received_packets is not None
+        and after.time_s - before.time_s >= LEAST_APART_S
+    ]
+    return max(rates, default=math.nan)
 
 
 def syn_times(one: Outcome) -> list[float]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from topo import cgroups
+from topo.conservation import PacketCounts, counted
 from topo.controller import SluiceRun
 from topo.ground import SWITCH_NAME, Ground
 from topo.hosts import LabHost
 from topo.mn import Mininet
-from topo.netns import listening
+from topo.netns import interface_packets, listening
 from topo.news.bottleneck import LinkCounts, read_bottleneck, set_bottleneck
 from topo.news.distance import set_distances
 from topo.news.plan import (
     BULK_PORT,
+    BYSTANDER,
+    BYSTANDER_ADDRESS,
     CLIENTS,
     CLIENTS_NETWORK,
     FAST,
@@ -26,11 +30,14 @@ from topo.news.plan import (
     SERVERS,
     SLOW,
     SWITCH_HOSTS,
+    TARGET,
+    TARGET_ADDRESS,
     WITNESS,
 )
 from topo.news.settings import Settings
 from topo.plan import HostPlan
 from topo.processes import Process, await_true, run_in
+from topo.quiet import quiet_counts
 from topo.switches import REPOSITORY
 
 SLOW_PERIOD_US = 10_000
@@ -46,6 +53,9 @@ class NewsLab(Ground):
 
     `configure` makes the controller's configuration from the path of its control socket and the lab's directory.
     """
+
+    controlled = True
+    """Whether there is a controller."""
 
     def __init__(
         self,
@@ -71,13 +81,33 @@ class NewsLab(Ground):
         self._stack.callback(process.stop)
         return process
 
+    @property
+    def addresses(self) -> Mapping[str, IPv4Address]:
+        """Where the clients' requests go, by service."""
+        return {TARGET: TARGET_ADDRESS, BYSTANDER: BYSTANDER_ADDRESS}
+
+    def received_packets(self) -> int:
+        """Return how many packets have come to the switch."""
+        interfaces = interface_packets(self.pid(SWITCH_NAME)).items()
+        return sum(received for name, (received, _, _) in interfaces if name != "lo")
+
+    def quiet_packet_counts(self) -> PacketCounts:
+        """Return what the switch has counted, once nothing is on its way."""
+        return quiet_counts(self._packet_counts)
+
+    def _packet_counts(self) -> PacketCounts:
+        packets = self.controller.ask(command="status")["packets"]
+        interfaces = interface_packets(self.pid(SWITCH_NAME))
+        return counted(interfaces, packets["forwarded"], packets["drops"], packets["punts"])
+
     def link(self) -> LinkCounts:
         """Read the bottleneck's counts."""
         return read_bottleneck(self.pid(SWITCH_NAME), self._bottleneck)
 
     def require_running(self) -> None:
         """Raise LabError if the switch, the controller or a server has ended."""
-        for process in (self.switch.process, self.controller.process, *self._servers):
+        controller = self.controller.process if self.controlled else None
+        for process in (self.switch.process, controller, *self._servers):
             if process is not None:
                 process.require_running()
 
@@ -90,11 +120,15 @@ class NewsLab(Ground):
         self._route()
         set_bottleneck(self.pid(SWITCH_NAME), self._bottleneck, self.settings)
         self._start_servers()
+        if self.controlled:
+            self._start_controller()
+        self._meet()
+
+    def _start_controller(self) -> None:
         self.controller = SluiceRun(namespace_pid=self.pid(SWITCH_NAME), directory=self.directory)
         self.controller.configure(self._configure(self.controller.control_socket, self.directory, self.switch.thrift))
         self._stack.callback(self.controller.stop)
         self.controller.start()
-        self._meet()
 
     def _add_clients(self, net: Mininet) -> None:
         for client in CLIENTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,11 @@ def read_records(directory: Path) -> Records:
 def made_s(directory: Path) -> float:
     """Return when the load of a complete run began, on the clock of time.time()."""
     return float(json.loads((directory / META).read_text())["start"])
+
+
+def switch_packets(directory: Path) -> Mapping[str, int] | None:
+    """Return what passed the switch in a complete run and what it lost itself; None where that is not known."""
+    return json.loads((directory / META).read_text()).get("switch_packets")
 
 
 def conditions(directory: Path) -> str:

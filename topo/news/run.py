@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from topo.conservation import PacketCounts
 from topo.controller import CONFIGURATION
 from topo.errors import LabError
 from topo.hosts import syn_retransmission
 from topo.load.bulk import HEADER as BULK_HEADER
+from topo.news.bottleneck import LinkCounts
 from topo.news.configuration import controller_config
 from topo.news.network import NewsLab
 from topo.news.plan import (
     BULK_PORT,
     BYSTANDER,
-    BYSTANDER_ADDRESS,
     CROWD,
     OTHER,
     PORT,
-    TARGET,
-    TARGET_ADDRESS,
     WITNESS,
 )
+from topo.news.routed import RoutedNewsLab
 from topo.news.samples import Sample, write_samples
 from topo.news.scenarios import Scenario, Variant
 from topo.news.settings import Settings
@@ -37,6 +37,7 @@ from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, wr
 from topo.news.version import version
 from topo.processes import Process
 from topo.record import Recorder
+from topo.router import KERNEL
 from topo.switches import REPOSITORY
 from topo.usage import process_usage
 
@@ -105,7 +106,9 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             news=variant.news(settings, str(place / TRACE)),
         )
 
-    with NewsLab(kind, settings, configure) as lab:
+    routed = kind == KERNEL
+    with RoutedNewsLab(settings, run.scenario.server) if routed else NewsLab(kind, settings, configure) as lab:
+        counts = (lab.quiet_packet_counts(), lab.link()) if lab.controlled else None
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
             lab.at_end(recorder.close)
@@ -113,7 +116,8 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
         )
         period_s = settings.period_s / settings.k
-        start = _next_boundary(first_decision(lab, period_s), period_s, time.time() + LEAD_S)
+        decided = first_decision(lab, period_s) if lab.controlled else time.time()
+        start = _next_boundary(decided, period_s, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
         samples = sample(lab, start, settings, tick)
         if recorder is not None:
@@ -121,12 +125,13 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         for client in clients:
             if client.wait(END_TIMEOUT_S):
                 client.require_running()
+        passed = None if counts is None else passed_since(lab, *counts)
         partial = directory.with_name(directory.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, lab.directory / TRACE):
+        controllers = (lab.directory / TRACE, lab.directory / "controller.log") if lab.controlled else ()
+        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, *controllers):
             shutil.copy(path, partial)
-        shutil.copy(lab.directory / "controller.log", partial)
         if recorder is not None:
             shutil.copy(lab.directory / CAPTURE, partial)
             shutil.copy(lab.directory / CONFIGURATION, partial)
@@ -136,10 +141,29 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             "distance": lab.distance,
             "kernel": platform.release(),
             "syn_retransmission": syn_retransmission(lab.pid(WITNESS.name)),
+            "switch_packets": passed,
         }
         (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
     shutil.rmtree(directory, ignore_errors=True)
     partial.rename(directory)
+
+
+def passed_since(lab: NewsLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
+    """Return what passed the switch since a quiet moment and what it lost itself; None if it is not quiet again.
+
+    What the bottleneck's filter dropped was sent by the switch and lost by the link.
+    """
+    try:
+        since = lab.quiet_packet_counts().since(packets)
+    except LabError:
+        lab.require_running()
+        return None
+    return {
+        "received": since.received,
+        "dropped": since.dropped,
+        "lost_before": since.lost_before(),
+        "lost_after": since.lost_after() - lab.link().since(link).dropped_packets,
+    }
 
 
 def results_directory(name: str, kind: str) -> Path:
@@ -178,8 +202,7 @@ def _next_boundary(moment: float, period_s: float, earliest: float) -> float:
 
 def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, settings: Settings) -> list[Process]:
     seconds = settings.seconds / settings.k
-    servers = ((TARGET, TARGET_ADDRESS), (BYSTANDER, BYSTANDER_ADDRESS))
-    places = [f"--server={name}={address}:{PORT}" for name, address in servers]
+    places = [f"--server={name}={address}:{PORT}" for name, address in lab.addresses.items()]
     when = (f"--start={start}", f"--seconds={seconds}")
     later = f"--delay={SILENCE_S}"
     clients: list[Process] = []
@@ -209,25 +232,29 @@ def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float
         time.sleep(max(0.0, due - time.time()))
         lab.require_running()
         moment = time.time() - start
-        link = lab.link()
-        if len(samples) % STATUS_EVERY_SAMPLES == 0 or moment >= seconds:
+        link, received = lab.link(), lab.received_packets()
+        if lab.controlled and (len(samples) % STATUS_EVERY_SAMPLES == 0 or moment >= seconds):
             refused = _refused(lab.controller.ask(command="status"), BYSTANDER)
-        assert lab.switch.process is not None and lab.controller.process is not None
         samples.append(
             Sample(
                 moment,
                 link.sent_packets,
                 link.sent_bytes,
                 link.dropped_packets,
-                *process_usage(lab.switch.process.pid),
-                *process_usage(lab.controller.process.pid),
+                *_usage(lab.switch.process),
+                *_usage(lab.controller.process if lab.controlled else None),
                 lab.slow.memory_bytes(),
                 refused,
+                received,
             )
         )
         tick(max(0.0, start + seconds - time.time()))
         due = max(due + step, time.time())
     return samples
+
+
+def _usage(process: Process | None) -> tuple[float, int]:
+    return (0.0, 0) if process is None else process_usage(process.pid)
 
 
 def _refused(status: Mapping[str, Any], service: str) -> int | None:

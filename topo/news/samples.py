@@ -1,5 +1,5 @@
-"""What is read every second of a run: the bottleneck's counts, CPU and memory of switch and controller,
-memory of the slow server."""
+"""What is read every second of a run: the bottleneck's and the switch's counts, CPU and memory of switch and
+controller, memory of the slow server."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Sample:
     bystander_refused: int | None
     """SYNs to the bystander that the switch refused, by the controller's latest status; None where it counts those
     of all destinations together."""
+    received_packets: int | None = None
+    """That came to the switch; None where nobody counted them (older runs, simulated ones)."""
 
     @property
     def link(self) -> LinkCounts:
@@ -53,7 +55,7 @@ def read_samples(path: Path) -> list[Sample]:
     found: list[Sample] = []
     for line in path.read_text().splitlines()[1:]:
         time_s, packets, size, drops, switch_cpu, switch_memory, *rest = line.split(",")
-        controller_cpu, controller_memory, slow_memory, refused = rest
+        controller_cpu, controller_memory, slow_memory, refused, *newer = rest
         found.append(
             Sample(
                 float(time_s),
@@ -66,6 +68,7 @@ def read_samples(path: Path) -> list[Sample]:
                 int(controller_memory),
                 int(slow_memory),
                 int(refused) if refused else None,
+                int(newer[0]) if newer and newer[0] else None,
             )
         )
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from topo.router import KERNEL
 from topo.switches import REPOSITORY, SWITCHES
 
 PACKAGES = ("controller/sluice", "topo")
@@ -24,8 +25,12 @@ def digest(root: Path, files: Iterable[Path]) -> str:
 
 @cache
 def version(kind: str) -> str:
-    """Return the hash for a kind of switch; tests and documents are not in it.  Raises LabError without the switch."""
+    """Return the hash for a kind of switch, or for the kernel; tests and documents are not in it.
+
+    Raises LabError without the switch.
+    """
     sources = [
         path for package in PACKAGES for path in (REPOSITORY / package).rglob("*.py") if "tests" not in path.parts
     ]
-    return digest(REPOSITORY, [*sources, REPOSITORY / PIPELINE, Path(SWITCHES[kind].executable())])
+    switch = [] if kind == KERNEL else [REPOSITORY / PIPELINE, Path(SWITCHES[kind].executable())]
+    return digest(REPOSITORY, [*sources, *switch])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,11 +14,13 @@ import yaml
 
 from topo.controller import CONFIGURATION
 from topo.load.outcomes import Ending
+from topo.news.measures import figures
 from topo.news.plan import TARGET
-from topo.news.records import bulk_connections, read_records
+from topo.news.records import bulk_connections, read_records, switch_packets
 from topo.news.run import CAPTURE, TRACE, Run, is_done, make_run
-from topo.news.scenarios import HOT_SPOT, NETWORK, PRODUCTION
+from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
 from topo.news.settings import Settings
+from topo.router import KERNEL
 from topo.switches import switch_kind
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
@@ -45,6 +48,10 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert not is_done(replace(run, static_per_s=1.0), switch_kind(), directory)
     records = read_records(directory)
 
+    passed = switch_packets(directory)
+    assert passed is not None and passed["received"] > 0
+    assert (passed["lost_before"], passed["lost_after"]) == (0, 0), "but for what the bottleneck dropped"
+    assert figures(records, records.window()).switch_packets_per_s > 0
     assert records.alarm_s() is not None
     limited = [row for row in records.rows if row.limit_per_s > 0 and row.time_s > records.onset_s]
     assert limited
@@ -57,6 +64,19 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert any(one.ending is Ending.FINISHED for one in target)
     assert any(one.retries for one in target)
     assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in target)
+
+
+def test_without_the_switch_the_kernel_carries_the_crowd_and_nobody_is_refused(tmp_path: Path) -> None:
+    run = Run(NETWORK, NONE, NETWORK.settle(replace(SETTINGS, before=1, after=2)))
+    directory = tmp_path / "run"
+    make_run(run, KERNEL, directory, lambda left: None)
+    assert is_done(run, KERNEL, directory) and not is_done(run, switch_kind(), directory)
+    records = read_records(directory)
+    assert records.rows == [] and switch_packets(directory) is None
+    found = figures(records, records.quiet())
+    assert found.admitted_per_s > 0 and found.bystander_goodput_kbps > 0 and found.finished_per_s > 0
+    assert math.isnan(found.ar_kbps) and math.isnan(found.bystander_refused)
+    assert figures(records, records.window()).bottleneck_used > found.bottleneck_used
 
 
 @pytest.mark.calm

@@ -13,6 +13,8 @@ from topo.load.outcomes import Ending, Outcome
 from topo.news import overhead, phases
 from topo.news.bottleneck import LinkCounts, parse_counts
 from topo.news.measures import Records, figures, syn_times
+from topo.news.records import switch_packets
+from topo.news.run import META
 from topo.news.samples import Sample, at, read_samples, write_samples
 from topo.news.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
 from topo.news.settings import Settings
@@ -105,9 +107,35 @@ def test_the_slow_servers_memory_is_a_share_of_its_limit() -> None:
 def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_samples(tmp_path / "samples.csv", RECORDS.samples)
     assert read_samples(tmp_path / "samples.csv") == RECORDS.samples
+    counted = [replace(one, received_packets=7) for one in RECORDS.samples]
+    write_samples(tmp_path / "samples.csv", counted)
+    assert read_samples(tmp_path / "samples.csv") == counted
     together = [replace(RECORDS.samples[0], bystander_refused=None)]
     write_samples(tmp_path / "samples.csv", together)
     assert read_samples(tmp_path / "samples.csv") == together
+
+
+def test_samples_of_an_older_run_are_read_without_what_they_lack(tmp_path: Path) -> None:
+    file = tmp_path / "samples.csv"
+    write_samples(file, RECORDS.samples)
+    older = [line.rpartition(",")[0] for line in file.read_text().splitlines()]
+    assert older[0].endswith(",bystander_refused")
+    file.write_text("\n".join(older) + "\n")
+    assert read_samples(file) == RECORDS.samples
+
+
+def test_the_switch_is_busiest_between_two_readings_that_are_not_too_close() -> None:
+    counts = {60.0: 0, 75.0: 900, 80.0: 1000, 85.0: 2000, 85.01: 2100, 95.0: 2200, 130.0: 99999}
+    samples = [replace(sample(time, 0, 0), received_packets=count) for time, count in counts.items()]
+    assert figures(replace(RECORDS, samples=samples), (70.0, 95.0)).switch_packets_per_s == 200.0
+    assert math.isnan(figures(RECORDS, (70.0, 95.0)).switch_packets_per_s)
+
+
+def test_what_passed_the_switch_is_unknown_of_an_older_run(tmp_path: Path) -> None:
+    (tmp_path / META).write_text("{}")
+    assert switch_packets(tmp_path) is None
+    (tmp_path / META).write_text('{"switch_packets": {"received": 1}}')
+    assert switch_packets(tmp_path) == {"received": 1}
 
 
 @pytest.mark.parametrize("late_s", [-0.01, 0.0, 0.01])

@@ -9,12 +9,18 @@ from typing import cast
 
 import pytest
 
+from topo.conservation import PacketCounts
 from topo.errors import LabError
 from topo.news import run
 from topo.news.bottleneck import LinkCounts
 from topo.news.network import NewsLab
-from topo.news.run import TRACE, first_decision, sample
+from topo.news.plan import SLOW
+from topo.news.routed import NewsRouter, RoutedNewsLab
+from topo.news.run import TRACE, first_decision, passed_since, sample
+from topo.news.samples import Sample
 from topo.news.settings import Settings
+from topo.news.version import version
+from topo.router import KERNEL
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -76,9 +82,90 @@ def test_the_last_sample_has_the_refusals_of_the_whole_load(monkeypatch: pytest.
     monkeypatch.setattr(run, "process_usage", usage)
     process = SimpleNamespace(process=SimpleNamespace(pid=1), ask=ask)
     slow = SimpleNamespace(memory_bytes=lambda: 1)
-    lab = SimpleNamespace(slow=slow, require_running=lambda: None, link=link, switch=process, controller=process)
+    lab = SimpleNamespace(
+        controlled=True,
+        slow=slow,
+        require_running=lambda: None,
+        link=link,
+        received_packets=lambda: int(100 * (clock.now_s - 1000.0)),
+        switch=process,
+        controller=process,
+    )
     settings = Settings(k=1.0, period_s=8.0, before=1, after=1, onset_phase=1.2)
     samples = sample(cast(NewsLab, lab), 1000.0, settings, lambda left: None)
     assert settings.seconds == pytest.approx(25.6)
     assert samples[-1].time_s >= 25.6 > samples[-2].time_s
     assert (samples[-1].bystander_refused or 0) >= int(samples[-1].time_s)
+    assert [one.received_packets for one in samples] == [int(100 * (one.time_s + reading_s)) for one in samples]
+
+
+def test_without_a_controller_nothing_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now_s=1000.0)
+
+    def sleep(seconds: float) -> None:
+        clock.now_s += seconds
+
+    monkeypatch.setattr(time, "time", lambda: clock.now_s)
+    monkeypatch.setattr(time, "sleep", sleep)
+    lab = SimpleNamespace(
+        controlled=False,
+        slow=SimpleNamespace(memory_bytes=lambda: 1),
+        require_running=lambda: None,
+        link=lambda: LinkCounts(1, 2, 3),
+        received_packets=lambda: 7,
+        switch=SimpleNamespace(process=None),
+    )
+    samples = sample(cast(NewsLab, lab), 1000.0, Settings(k=8.0, before=1, after=1), lambda left: None)
+    assert samples[-1] == Sample(samples[-1].time_s, 1, 2, 3, 0.0, 0, 0.0, 0, 1, None, 7)
+
+
+class Counting:
+    """A lab whose bottleneck dropped 30 packets and whose switch lost 12 before and 2 behind the pipeline."""
+
+    def __init__(self, *, quiet: bool = True) -> None:
+        self._quiet = quiet
+        self.looked_after = False
+
+    def quiet_packet_counts(self) -> PacketCounts:
+        if not self._quiet:
+            raise LabError("no packets at the switch: not so after 10 s")
+        return PacketCounts(received=1010, sent=960, forwarded=993, dropped=5, punted=1)
+
+    def link(self) -> LinkCounts:
+        return LinkCounts(500, 1, 40)
+
+    def require_running(self) -> None:
+        self.looked_after = True
+
+
+def test_what_the_link_dropped_was_not_lost_by_the_switch() -> None:
+    before = PacketCounts(received=10, sent=9, forwarded=10, dropped=0, punted=1)
+    lab = Counting()
+    assert passed_since(cast(NewsLab, lab), before, LinkCounts(0, 0, 10)) == {
+        "received": 1000,
+        "dropped": 5,
+        "lost_before": 12,
+        "lost_after": 2,
+    }
+    unrest = Counting(quiet=False)
+    assert passed_since(cast(NewsLab, unrest), before, LinkCounts(0, 0, 10)) is None
+    assert unrest.looked_after, "what has ended is named"
+
+
+def test_the_control_run_has_no_switch_in_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_SWITCH", "/nowhere/sluice-switch")
+    version.cache_clear()
+    assert len(version(KERNEL)) == 16
+    with pytest.raises(LabError, match="is not there"):
+        version("embedded")
+
+
+def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
+    lab = RoutedNewsLab(Settings(), SLOW)
+    assert lab.switch_class() is NewsRouter and not lab.controlled
+    assert {name: str(address) for name, address in lab.addresses.items()} == {
+        "target": "10.0.12.1",
+        "bystander": "10.0.13.1",
+    }
+    with_switch = NewsLab("embedded", Settings(), lambda socket, directory, thrift: {})
+    assert [str(one) for one in with_switch.addresses.values()] == ["10.0.0.100", "10.0.0.101"]

@@ -1,0 +1,47 @@
+"""The control run: the kernel routes in the switch's place, and nobody balances, measures or limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+from topo.mn import Node
+from topo.news.network import ROUTES, NewsLab
+from topo.news.plan import BYSTANDER, OTHER, SWITCH_HOSTS, TARGET
+from topo.news.settings import Settings
+from topo.plan import HostPlan
+from topo.processes import run_in
+from topo.router import KERNEL, KernelRouter
+
+
+class NewsRouter(KernelRouter):
+    """Knows the way to the clients, too."""
+
+    def around(self) -> Sequence[HostPlan]:
+        """Return the clients' router and the servers."""
+        return SWITCH_HOSTS
+
+    def start(self, controllers: list[Node]) -> None:
+        """Start routing."""
+        super().start(controllers)
+        for route in ROUTES:
+            run_in(self.pid, ["ip", "route", "add", route["to"], "via", route["via"]])
+
+
+class RoutedNewsLab(NewsLab):
+    """Figure 17's network without switch and controller; the clients ask the servers at their own addresses."""
+
+    controlled = False
+
+    def __init__(self, settings: Settings, target: HostPlan) -> None:
+        super().__init__(KERNEL, settings, lambda socket, directory, thrift: {})
+        self._target = target
+
+    def switch_class(self) -> type[KernelRouter]:
+        """Return the router."""
+        return NewsRouter
+
+    @property
+    def addresses(self) -> Mapping[str, IPv4Address]:
+        """Where the clients' requests go, by service."""
+        return {TARGET: self._target.address, BYSTANDER: OTHER.address}
