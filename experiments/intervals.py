@@ -32,6 +32,11 @@ def by_chance(first: Mean, second: Mean) -> bool:
     return abs(first.value - second.value) <= math.hypot(first.half, second.half)
 
 
+def chance(first: Mean, second: Mean) -> str:
+    """Say behind two means that they are no further apart than chance, if so."""
+    return ", no more apart than chance" if by_chance(first, second) else ""
+
+
 def repeated(runs: int) -> str:
     """Say how often each run was made, at the beginning of a sentence."""
     return f"Means over {runs} runs, with 95 % intervals" if runs > 1 else "One run each"

@@ -23,8 +23,10 @@ LOADED = SERVER_NAMES[-1]
 def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
-    Nothing is fitted: the CPU limit comes in slices and turns, a page costs what it was measured to cost without load.
+    Nothing is fitted: the CPU limit comes in slices and turns, a page costs what it was measured to cost without load,
+    unless `work_s` (CPU time, in seconds) says otherwise.
     """
+    work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
         mode=Mode.PAPER,
         period_s=parameters["period_s"],
@@ -32,7 +34,7 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
         delta=parameters["delta"],
     )
     servers = [
-        ServerPlan(cpus=SERVER_CPUS, work_s=PAGE_S, others=float(HOGS) if name == LOADED else 0.0, slices=Slices())
+        ServerPlan(cpus=SERVER_CPUS, work_s=work_s, others=float(HOGS) if name == LOADED else 0.0, slices=Slices())
         for name in SERVER_NAMES
     ]
     run = simulate(
