@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
@@ -10,7 +10,8 @@ from sluice.balance import BalanceOptions, Mode
 from experiments.experiment import Values
 from experiments.webpool import times
 from sim.demo import PAGE_S
-from sim.pool import PoolPlan, ServerPlan, simulate
+from sim.pool import Connection, PoolPlan, ServerPlan, simulate
+from sim.secondlook import SecondLook
 from sim.slices import Slices
 from topo.handshakes import ConnectTimes
 from topo.plan import SERVER_CPUS, SERVER_NAMES
@@ -24,11 +25,12 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
     Nothing is fitted: the CPU limit comes in slices and turns, a page costs what it was measured to cost without load,
-    unless `work_s` (CPU time, in seconds) says otherwise.
+    unless `work_s` (CPU time, in seconds) says otherwise. Paper mode unless `mode` says otherwise; a `second_look` if
+    it is asked for.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
-        mode=Mode.PAPER,
+        mode=Mode(parameters.get("mode", Mode.PAPER)),
         period_s=parameters["period_s"],
         window_s=parameters["window_s"],
         delta=parameters["delta"],
@@ -44,21 +46,25 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             parameters["rate_per_s"],
             parameters["seconds"],
             timeout_s=GIVEN_UP_S,
+            look=SecondLook if parameters.get("second_look") else None,
             seed=parameters["seed"],
         )
     )
 
-    def between(start: float, end: float) -> ConnectTimes:
+    def between(start: float, end: float, reached_s: Callable[[Connection], float | None]) -> ConnectTimes:
         begun = [one for one in run.connections if start <= one.begun_s < end]
-        answered = [one.connect_s for one in begun if one.connect_s is not None]
-        return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+        reached = [seconds for one in begun if (seconds := reached_s(one)) is not None]
+        return ConnectTimes(len(begun), len(begun) - len(reached), reached)
 
     end = parameters["seconds"]
+    last = end - GIVEN_UP_S
     return {
         "ratios": [
             [decision.time_s, *(decision.ratios[number] for number in range(len(SERVER_NAMES)))]
             for decision in run.decisions[0]
         ],
-        "connect": times(between(0.0, end - GIVEN_UP_S), GIVEN_UP_S),
-        "late": times(between(end * 2 / 3, end - GIVEN_UP_S), GIVEN_UP_S),
+        "connect": times(between(0.0, last, lambda one: one.connect_s), GIVEN_UP_S),
+        "late": times(between(end * 2 / 3, last, lambda one: one.connect_s), GIVEN_UP_S),
+        "transfer": times(between(0.0, last, lambda one: one.done_s), GIVEN_UP_S),
+        "loaded_syns": run.counts[len(SERVER_NAMES) - 1].syn / sum(counts.syn for counts in run.counts.values()),
     }
