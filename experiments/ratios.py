@@ -20,7 +20,7 @@ class Course:
     """The course of one server's ratio; times in seconds."""
 
     settled_s: float
-    """From when on it stays near its level; infinite if it never does."""
+    """From when on it stays near its level; infinite if it does not even for the last third, which has the level."""
     level: float
     """Its mean over the last third."""
     swing: float
@@ -40,6 +40,8 @@ def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) 
         if abs(ratio - level) > near:
             break
         settled = time
+    if settled > times[-len(last)]:
+        settled = math.inf
     return Course(settled, level, statistics.pstdev(last), reversals(last))
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import mean_of
+from experiments.intervals import mean_of, repeated
+from experiments.ratios import course
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
+from sim.secondlook import SecondLook
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,46 +30,71 @@ RATE_PER_SERVER = 5.6
 """Requests a second: a tenth of the demo's, of ten times its cost, so that a run of 1,000 servers has a million."""
 STRESS = 24.0
 LOADED_SHARE = 0.1
-END_S = 180.0
-CONNECTIONS_PER_S = 22_000.0
-"""Simulated in a second of one core, about, for the estimate of the time left."""
-MODES = ("fixed", "paper", "production")
-TITLES = {"fixed": "fixed", "paper": "paper", "production": "production, without the second look"}
-"""The plans have no second look, which production mode has by default: `sim-unlike` has both."""
-SEEDS = (1, 2, 3)
+END_S, GIVEN_UP_S = 180.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to balance."""
+
+    title: str
+    mode: Mode
+    connections_per_s: float
+    """Simulated in a second of one core, about, for the estimate of the time left."""
+    look: type[SecondLook] | None = None
+
+
+FIXED, PAPER, FIRST, PRODUCTION = "fixed", "paper", "production-first", "production"
+VARIANTS = {
+    FIXED: Variant("fixed", Mode.FIXED, 40_000),
+    PAPER: Variant("paper", Mode.PAPER, 40_000),
+    FIRST: Variant("production, without the second look", Mode.PRODUCTION, 40_000),
+    PRODUCTION: Variant("production", Mode.PRODUCTION, 22_000, SecondLook),
+}
+QUICK = (FIXED, PAPER, PRODUCTION)
+DECIDING = (PAPER, FIRST, PRODUCTION)
+SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
+LARGE, LARGE_SEEDS = 300, (1, 2, 3)
+"""From so many servers on a run is not cheap: fewer of them."""
 DECIDED_MS = 100.0
 STILL = 0.95
 """A share that is more than so much of another one is not clearly below it."""
+OF_THE_WAY = 0.1
+"""The loaded servers' share has settled within this part of the way from an equal split to where it ends."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size in every mode, then several switches; with other arrivals again, but large pools in the quick form."""
+    """Every size in every mode, then several switches; with other arrivals again, large pools less often."""
     made: list[Point] = []
-    for seed in SEEDS:
-        sizes = [size for size in QUICK_SERVERS if size <= SHARED or seed == SEEDS[0]] if quick else SERVERS
-        made += [_point(size, mode, 1, seed) for size in sizes for mode in MODES]
+    seeds, variants = (QUICK_SEEDS, QUICK) if quick else (SEEDS, tuple(VARIANTS))
+    large = LARGE_SEEDS[:1] if quick else LARGE_SEEDS
+    for seed in seeds:
+        sizes = [size for size in (QUICK_SERVERS if quick else SERVERS) if size < LARGE or seed in large]
+        made += [_point(size, variant, 1, seed) for size in sizes for variant in variants]
         numbers = SWITCHES[1:2] if quick else SWITCHES
-        made += [_point(SHARED, mode, number, seed) for number in numbers for mode in MODES[1:]]
+        made += [_point(SHARED, name, number, seed) for number in numbers for name in variants if name != FIXED]
     return made
 
 
-def _point(servers: int, mode: str, switches: int, seed: int) -> Point:
-    parameters = {"servers": servers, "mode": mode, "switches": switches, "end_s": END_S, "seed": seed}
-    key = f"{servers} servers, {switches} switches, {mode} #{seed}"
-    return Point(key, parameters, 1 + servers * RATE_PER_SERVER * END_S / CONNECTIONS_PER_S)
+def _point(servers: int, variant: str, switches: int, seed: int) -> Point:
+    parameters = {"servers": servers, "variant": variant, "switches": switches, "end_s": END_S, "seed": seed}
+    key = f"{servers} servers, {switches} switches, {variant} #{seed}"
+    connections = servers * RATE_PER_SERVER * END_S
+    return Point(key, parameters, 0.3 + connections / VARIANTS[variant].connections_per_s)
 
 
-def plan(parameters: Any) -> PoolPlan:
+def plan(parameters: Mapping[str, Any]) -> PoolPlan:
     """A tenth of the servers (at least one) is loaded; T = 1 s, mT = 10 s, as in the demo."""
-    count = parameters["servers"]
+    count, variant = parameters["servers"], VARIANTS[parameters["variant"]]
     healthy = ServerPlan(work_s=WORK_S)
     loaded = max(1, round(count * LOADED_SHARE))
     return PoolPlan(
         servers=[*[healthy] * (count - loaded), *[replace(healthy, others=STRESS)] * loaded],
-        options=BalanceOptions(mode=Mode(parameters["mode"]), period_s=1.0, window_s=10.0),
+        options=BalanceOptions(mode=variant.mode, period_s=1.0, window_s=10.0),
         rate_per_s=RATE_PER_SERVER * count,
         end_s=parameters["end_s"],
         switches=parameters["switches"],
+        look=variant.look,
         seed=parameters["seed"],
     )
 
@@ -78,73 +105,114 @@ def measure(point: Point) -> Values:
 
 
 def values(run: PoolRun) -> Values:
-    """Connect times of the second half, what the loaded servers still get, and what deciding cost."""
+    """Connect times of the second half, what the loaded servers still get and when that settled, what deciding cost.
+
+    Their share is the mean over the switches, in parts of an equal split's.
+    """
     late = [one for one in run.connections if one.begun_s >= run.plan.end_s / 2]
     answered = sorted(one.connect_s for one in late if one.connect_s is not None)
     loaded = [number for number, server in enumerate(run.plan.servers) if server.others]
-    last = [decisions[-1].ratios for decisions in run.decisions]
-    share = statistics.fmean(sum(ratios[number] for number in loaded) for ratios in last)
+    fair = len(loaded) / len(run.plan.servers)
+    shares = [
+        [
+            decisions[0].time_s,
+            statistics.fmean(sum(one.ratios[number] for number in loaded) for one in decisions) / fair,
+        ]
+        for decisions in zip(*run.decisions, strict=True)
+    ]
     return {
         "connections": len(run.connections),
         "mean_ms": 1000 * statistics.fmean(answered),
         "p99_ms": 1000 * answered[int(0.99 * (len(answered) - 1))],
-        "failed": sum(one.done_s is None for one in late if one.begun_s < run.plan.end_s - 5) / len(late),
-        "loaded_share": share,
-        "loaded_fair": len(loaded) / len(run.plan.servers),
+        "failed": sum(one.done_s is None for one in late if one.begun_s < run.plan.end_s - GIVEN_UP_S)
+        / max(1, sum(one.begun_s < run.plan.end_s - GIVEN_UP_S for one in late)),
+        "loaded_left": shares[-1][1],
+        "loaded_fair": fair,
+        "settled_s": settled_s(*zip(*shares, strict=True)),
         "weight_changes": run.weight_changes,
         "decide_ms": 1000 * statistics.median(run.decide_s),
-        "shares": [[one.time_s, sum(one.ratios[number] for number in loaded)] for one in run.decisions[0][::5]],
+        "shares": shares[::5],
     }
 
 
-def _place(one: Record) -> tuple[int, int, str]:
-    return one.parameters["servers"], one.parameters["switches"], one.parameters["mode"]
+def settled_s(times: Sequence[float], shares: Sequence[float]) -> float:
+    """Return from when on a share that began at 1 stays near its mean over the last third; infinite if it never does.
+
+    What falls a little and goes on falling has not settled: how near is a part of the way there.
+    """
+    way = 1 - course(times, shares).level
+    return course(times, shares, near=OF_THE_WAY * way).settled_s if way > 0 else math.inf
+
+
+Place = tuple[int, int, str]
+"""Servers, switches, way to balance."""
+
+
+def _place(one: Record) -> Place:
+    return one.parameters["servers"], one.parameters["switches"], one.parameters["variant"]
 
 
 def _row(runs: Sequence[Record]) -> list[str]:
-    servers, switches, mode = _place(runs[0])
+    servers, switches, variant = _place(runs[0])
     figures = {
-        name: mean_of([one.result[name] for one in runs]).text(digits)
-        for name, digits in (("connections", 0), ("mean_ms", 1), ("p99_ms", 0), ("loaded_share", 3), ("decide_ms", 2))
+        name: mean_of([scale * one.result[name] for one in runs]).text(digits)
+        for name, digits, scale in (
+            ("connections", 0, 1),
+            ("mean_ms", 1, 1),
+            ("p99_ms", 0, 1),
+            ("failed", 2, 100),
+            ("loaded_left", 2, 1),
+            ("decide_ms", 2, 1),
+        )
     }
-    share = f"{figures['loaded_share']} of {runs[0].result['loaded_fair']:.3f}"
-    cells = [figures["connections"], figures["mean_ms"], figures["p99_ms"], share, figures["decide_ms"]]
-    return [f"{servers:,}", str(switches), TITLES[mode], *cells]
+    figures["failed"] += " %"
+    settled = "-" if variant == FIXED else _settled(runs)
+    decide = figures.pop("decide_ms")
+    return [f"{servers:,}", str(switches), VARIANTS[variant].title, *figures.values(), settled, decide]
 
 
-def _left(records: Sequence[Record], servers: int, mode: str, switches: int = 1) -> float:
+def _settled(runs: Sequence[Record]) -> str:
+    """Return when the loaded servers' share settled, and in how many runs it did not."""
+    known = [one.result["settled_s"] for one in runs if one.result["settled_s"] is not None]
+    never = len(runs) - len(known)
+    where = f" in {never} of {len(runs)}" if known else ""
+    said = [mean_of(known).text(0)] if known else []
+    return ", ".join([*said, *([f"not in {runs[0].parameters['end_s']:g} s{where}"] if never else [])])
+
+
+Pools = Mapping[Place, Sequence[Record]]
+
+
+def _left(pools: Pools, place: Place) -> float:
     """The loaded servers' share at the end, in parts of what an equal split gives them; NaN where it was not run."""
-    return mean_of(
-        [
-            one.result["loaded_share"] / one.result["loaded_fair"]
-            for one in records
-            if _place(one) == (servers, switches, mode)
-        ]
-    ).value
+    return mean_of([one.result["loaded_left"] for one in pools.get(place, [])]).value
 
 
-def _sizes(records: Sequence[Record]) -> list[int]:
-    return sorted({one.parameters["servers"] for one in records if one.parameters["switches"] == 1})
+def _sizes(pools: Pools) -> list[int]:
+    return sorted({servers for servers, switches, _ in pools if switches == 1})
 
 
-def _settling(records: Sequence[Record]) -> str:
-    """Say how far the loaded servers' share has fallen by size, and where it still falls at the end."""
+def _settling(pools: Pools) -> str:
+    """Say how far the loaded servers' share has fallen by size, when it settled, and where it still falls."""
     said: list[str] = []
-    for mode in MODES[1:]:
-        left = {size: _left(records, size, mode) for size in _sizes(records)}
-        known = [f"{share:.2f} of {size:,}" for size, share in left.items() if not math.isnan(share)]
+    for variant in DECIDING:
+        known = [
+            f"{_left(pools, place):.2f} of {size:,} (settled: {_settled(pools[place])})"
+            for size in _sizes(pools)
+            if (place := (size, 1, variant)) in pools
+        ]
         if known:
-            said.append(f"{mode} mode leaves {', '.join(known)}")
+            said.append(f"{VARIANTS[variant].title} leaves {', '.join(known)}")
     if not said:
         return ""
     falling = sorted(
-        {one.parameters["servers"] for one in records if one.parameters["mode"] != "fixed" and _still_falls(one)}
+        {servers for (servers, _, variant), runs in pools.items() if variant != FIXED and any(map(_still_falls, runs))}
     )
     return (
-        f"In parts of what an equal split gives them the loaded servers' share at the end, by the size of the pool: "
-        f"{'; '.join(said)}. In both modes one server a period gives up part of its ratio, so that the periods to "
-        "settle grow with the number of loaded servers, however clear the counts are; the algorithm's authors had "
-        "three servers. "
+        "In parts of what an equal split gives them the loaded servers' share at the end, by the size of the pool, and "
+        "from which second on it stays where it is in the mean of the last third, to a tenth of the way there: "
+        f"{'; '.join(said)}. One server a period gives up part of its ratio: the more loaded servers, the more periods "
+        "it takes, however clear the counts are; the algorithm's authors had three servers. "
         + (
             f"The share still falls at the end in pools of {', '.join(f'{size:,}' for size in falling)}."
             if falling
@@ -159,29 +227,57 @@ def _still_falls(one: Record) -> bool:
     return shares[-1] < STILL * shares[len(shares) * 3 // 4]
 
 
-def _evidence(records: Sequence[Record]) -> str:
-    """Say so where production mode is behind in the smallest pool."""
-    size = min(_sizes(records), default=0)
-    paper, production = (_left(records, size, mode) for mode in MODES[1:])
-    if not production > paper / STILL:
+def _evidence(pools: Pools) -> str:
+    """Say so where production mode takes less from the loaded than paper mode in the smallest pool."""
+    size = min(_sizes(pools), default=0)
+    behind = [
+        VARIANTS[name].title
+        for name in (FIRST, PRODUCTION)
+        if _left(pools, (size, 1, name)) > _left(pools, (size, 1, PAPER)) / STILL
+    ]
+    if not behind:
         return ""
     return (
-        f"In the pool of {size:,} production mode takes less from the loaded than paper mode: it asks whether a "
-        "difference is more than chance, which few SYNs do not show, and gives ratio back while a pool is quiet."
+        f"In the pool of {size:,} {' and '.join(behind)} take{'' if len(behind) > 1 else 's'} less from the loaded "
+        "than paper mode: production mode asks whether a difference is more than chance, which few lost SYNs do not "
+        "show, and gives ratio back while a pool is quiet."
     )
 
 
-def _shared(records: Sequence[Record]) -> str:
+def _second_look(pools: Pools) -> str:
+    """Say what the second look adds to production mode's decisions, pool by pool."""
+    said: list[str] = []
+    for size in _sizes(pools):
+        without, looking = (pools.get((size, 1, name), []) for name in (FIRST, PRODUCTION))
+        if without and looking:
+            times = [mean_of([one.result["mean_ms"] for one in runs]) for runs in (without, looking)]
+            lost = [mean_of([100 * one.result["failed"] for one in runs]) for runs in (without, looking)]
+            said.append(
+                f"{times[0].text()} to {times[1].text()} ms and {lost[0].text(2)} to {lost[1].text(2)} % (pool of "
+                f"{size:,})"
+            )
+    if not said:
+        return ""
+    return (
+        "With the second look, which production mode has by default, the mean connect time and the requests given up "
+        f"go from {'; from '.join(said)}."
+    )
+
+
+def _shared(pools: Pools) -> str:
     """Say what it costs that several switches have a part of the evidence each."""
     said: list[str] = []
-    for mode in MODES[1:]:
-        left = {number: _left(records, SHARED, mode, number) for number in (1, *SWITCHES)}
-        known = {number: share for number, share in left.items() if not math.isnan(share)}
-        if len(known) > 1:
-            shares = ", ".join(f"{share:.2f} behind {number}" for number, share in known.items())
-            grows = list(known.values()) == sorted(known.values())
-            order = "the more switches, the more" if grows else "in no order of their number"
-            said.append(f"{mode} mode leaves {shares} ({order})")
+    for variant in DECIDING:
+        known = [number for number in (1, *SWITCHES) if (SHARED, number, variant) in pools]
+        if len(known) < 2:
+            continue
+        left = [_left(pools, (SHARED, number, variant)) for number in known]
+        shares = ", ".join(
+            f"{share:.2f} behind {number} (settled: {_settled(pools[SHARED, number, variant])})"
+            for number, share in zip(known, left, strict=True)
+        )
+        order = "the more switches, the more" if left == sorted(left) else "in no order of their number"
+        said.append(f"{VARIANTS[variant].title} leaves {shares}: {order}")
     if not said:
         return ""
     return (
@@ -192,41 +288,38 @@ def _shared(records: Sequence[Record]) -> str:
 
 def report(records: Sequence[Record]) -> Report:
     """A row for each pool; repeated runs are one."""
-    rows = [_row(runs) for runs in grouped(records, _place).values()]
-    pools = grouped([one for one in records if one.parameters["mode"] == "production"], _place)
+    pools = grouped(records, _place)
     goals: list[Goal] = []
-    if pools:
-        largest = max(pools, key=lambda place: place[0])
+    if deciding := [place for place in pools if place[2] == PRODUCTION]:
+        largest = max(deciding)
         took = mean_of([one.result["decide_ms"] for one in pools[largest]])
         text = f"deciding for {largest[0]:,} servers takes less than {DECIDED_MS:g} ms"
         goals.append(Goal(text, took.value < DECIDED_MS, f"{took.text()} ms"))
+    heading = [
+        "servers",
+        "switches",
+        "mode",
+        "connections",
+        "connect, mean (ms)",
+        "p99 (ms)",
+        "given up",
+        "loaded servers' share, of an equal split",
+        "settled (s)",
+        "CPU to decide (ms)",
+    ]
     return Report(
-        tables=[
-            Table(
-                [
-                    "servers",
-                    "switches",
-                    "mode",
-                    "connections",
-                    "connect, mean (ms)",
-                    "p99 (ms)",
-                    "share of the loaded",
-                    "CPU to decide (ms)",
-                ],
-                rows,
-            )
-        ],
+        tables=[Table(heading, [_row(runs) for runs in pools.values()])],
         goals=goals,
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
-            "half, means with 95 % intervals where there are several runs. Every connection is simulated one by one; "
-            "nothing is a fluid. Production mode has no second look here, which is on by default: this is what the "
-            "controller's decisions come to alone; `sim-unlike` shows what the second look adds. Time to decide is CPU "
-            "time of the algorithm alone, on the machine of the runs: reading and writing the switch is measured by "
-            "`controller-cost`.",
-            _settling(records),
-            _evidence(records),
-            _shared(records),
+            f"half and of the requests that were answered; what was given up after {GIVEN_UP_S:g} s is in a column of "
+            f"its own and not in them. {repeated(max(map(len, pools.values()), default=0))}. "
+            "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
+            "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
+            _settling(pools),
+            _evidence(pools),
+            _second_look(pools),
+            _shared(pools),
         ],
         summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
     )
@@ -235,25 +328,30 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """What the loaded servers get, of their fair share, against time; CPU to decide against size."""
     left, right = figure.subplots(1, 2)
+    labelled = set[int]()
+    styles = {PAPER: ":", FIRST: "--", PRODUCTION: "-"}
+    sizes = sorted({one.parameters["servers"] for one in records})
     for one in records:
-        if one.parameters["mode"] == "fixed" or one.parameters["switches"] > 1 or one.parameters["seed"] != SEEDS[0]:
+        servers, switches, variant = _place(one)
+        if variant == FIXED or switches > 1 or one.parameters["seed"] != SEEDS[0]:
             continue
-        style = "-" if one.parameters["mode"] == "production" else ":"
-        shares = one.result["shares"]
         left.plot(
-            [moment for moment, _ in shares],
-            [share / one.result["loaded_fair"] for _, share in shares],
-            style,
-            label=f"{one.parameters['servers']}, {TITLES[one.parameters['mode']]}",
+            [moment for moment, _ in one.result["shares"]],
+            [share for _, share in one.result["shares"]],
+            styles[variant],
+            color=f"C{sizes.index(servers)}",
+            label=None if servers in labelled else f"{servers:,}",
         )
-    left.set_xlabel("s (T = 1 s)")
+        labelled.add(servers)
+    left.set_xlabel("s (T = 1 s); : paper, -- without the second look, - production")
     left.set_ylabel("loaded servers' share, in parts of an equal split")
-    left.legend(fontsize="xx-small")
-    for mode in MODES[1:]:
-        runs = [one for one in records if one.parameters["mode"] == mode and one.parameters["switches"] == 1]
-        sizes = sorted(grouped(runs, lambda one: one.parameters["servers"]).items())
-        costs = [mean_of([one.result["decide_ms"] for one in members]).value for _, members in sizes]
-        right.loglog([size for size, _ in sizes], costs, "o-", label=TITLES[mode])
+    if labelled:
+        left.legend(title="servers", fontsize="x-small")
+    for name in DECIDING:
+        runs = [one for one in records if one.parameters["variant"] == name and one.parameters["switches"] == 1]
+        by_size = sorted(grouped(runs, lambda one: one.parameters["servers"]).items())
+        costs = [mean_of([one.result["decide_ms"] for one in members]).value for _, members in by_size]
+        right.loglog([size for size, _ in by_size], costs, "o-", label=VARIANTS[name].title)
     right.set_xlabel("servers")
     right.set_ylabel("CPU to decide, ms")
     right.legend(fontsize="small")

@@ -202,6 +202,8 @@ def test_a_course_settles_when_it_stays_near_its_level() -> None:
     swinging = course(times, [0.1, 0.5] * 15)
     assert swinging.settled_s == float("inf") and swinging.swing == pytest.approx(0.2)
     assert course(times, [0.1, 0.5] * 15, near=0.3).settled_s == 0.0
+    late = course(times, [0.5] * 21 + [0.1] * 9)
+    assert late.settled_s == float("inf"), "the last third, which has the level, is not all near it"
 
 
 def test_a_ratio_turns_round_where_it_goes_the_other_way() -> None:

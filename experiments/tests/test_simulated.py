@@ -31,6 +31,7 @@ from experiments.store import without_nan
 from sim.clock import Clock
 from sim.demo import READERS, simulate_demo, work_s
 from sim.lab import lab_plan
+from sim.secondlook import SecondLook
 from topo.news.plan import TARGET
 from topo.news.scenarios import NETWORK, NONE, Scenario
 from topo.news.settings import Settings
@@ -243,22 +244,34 @@ def test_a_point_has_the_length_of_its_form() -> None:
 
 def test_pools_are_measured_reported_and_drawn() -> None:
     points = [
-        Point(f"{mode} {seed}", {"servers": 4, "mode": mode, "switches": switches, "end_s": 20.0, "seed": seed}, 1.0)
+        Point(
+            f"{variant} {seed}",
+            {"servers": 4, "variant": variant, "switches": switches, "end_s": 20.0, "seed": seed},
+            1.0,
+        )
         for seed in (1, 2)
-        for mode, switches in (("fixed", 1), ("paper", 1), ("production", 2))
+        for variant, switches in (("fixed", 1), ("paper", 1), ("production-first", 1), ("production", 2))
     ]
     records = measured(sim_scale.EXPERIMENT, points)
     text = said(sim_scale.EXPERIMENT, records)
-    assert "| 4 | 2 | production, without the second look |" in text and text.count("\n") == 4, (
-        "repeated runs are one row"
-    )
-    assert sim_scale.plan(points[2].parameters).look is None, "or the row's name is wrong"
+    assert "| 4 | 2 | production |" in text and text.count("\n") == 5, "repeated runs are one row"
+    plans = [sim_scale.plan(one.parameters) for one in points[2:4]]
+    assert [one.look for one in plans] == [None, SecondLook] and plans[0].options == plans[1].options
     assert records[0].result["weight_changes"] == 0
-    assert records[0].result["loaded_share"] == pytest.approx(0.25)
+    assert records[0].result["loaded_left"] == pytest.approx(1)
+    assert records[0].result["failed"] > 0 and " % |" in text
+    assert len(records[3].result["shares"]) == 4, "one series, of both switches"
+
+
+def test_a_share_has_settled_when_it_stays_to_a_tenth_of_its_way() -> None:
+    times = [float(second) for second in range(1, 61)]
+    assert sim_scale.settled_s(times, [max(0.4, 1 - 0.03 * second) for second in times]) == 18.0
+    assert sim_scale.settled_s(times, [1 - 0.001 * second for second in times]) == float("inf"), "it still falls"
+    assert sim_scale.settled_s(times, [1.0] * 60) == float("inf")
 
 
 def pool_run(
-    servers: int, mode: str, share: float, *, switches: int = 1, falling: bool = False, ms: float = 5
+    servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: float | None
 ) -> Record:
     """A run at scale whose figures are known."""
     shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
@@ -266,14 +279,17 @@ def pool_run(
         "connections": 9,
         "mean_ms": 1.0,
         "p99_ms": 2.0,
-        "loaded_share": share,
+        "failed": 0.0,
+        "loaded_left": share,
         "loaded_fair": 0.1,
-        "decide_ms": ms,
+        "settled_s": None if falling else 40.0,
+        "decide_ms": 5.0,
         "shares": shares,
+        **changes,
     }
     return Record(
-        f"{servers} {mode} {switches}",
-        {"servers": servers, "mode": mode, "switches": switches, "seed": 1},
+        f"{servers} {variant} {switches}",
+        {"servers": servers, "variant": variant, "switches": switches, "end_s": 180.0, "seed": 1},
         result,
         0.0,
         1.0,
@@ -282,30 +298,48 @@ def pool_run(
 
 
 def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
-    runs = [pool_run(3, "paper", 0.02), pool_run(3, "production", 0.08), pool_run(300, "paper", 0.06, falling=True)]
-    settling, evidence, shared = sim_scale.report(runs).text[1:]
-    assert "paper mode leaves 0.20 of 3, 0.60 of 300; production mode leaves 0.80 of 3. In both" in settling
+    runs = [
+        pool_run(3, "paper", 0.2),
+        pool_run(3, "production", 0.8),
+        pool_run(300, "paper", 0.6, falling=True, failed=0.02),
+    ]
+    report = sim_scale.report(runs)
+    settling, evidence, look, shared = report.text[1:]
+    assert "paper leaves 0.20 of 3 (settled: 40), 0.60 of 300 (settled: not in 180 s); production leaves" in settling
     assert settling.endswith("The share still falls at the end in pools of 300.")
-    assert evidence.startswith("In the pool of 3 production mode takes less") and shared == ""
-    even = [pool_run(3, "paper", 0.02), pool_run(3, "production", 0.02)]
-    settling, evidence, _ = sim_scale.report(even).text[1:]
+    assert evidence.startswith("In the pool of 3 production takes less") and look == shared == ""
+    assert report.tables[0].rows[2][6:9] == ["2.00 %", "0.60", "not in 180 s"]
+    even = [pool_run(3, "paper", 0.2), pool_run(3, "production", 0.2)]
+    settling, evidence, *_ = sim_scale.report(even).text[1:]
     assert settling.endswith("had three servers.") and evidence == ""
+    mixed = [pool_run(3, "paper", 0.2), pool_run(3, "paper", 0.2, settled_s=None)]
+    assert "(settled: 40, not in 180 s in 1 of 2)" in sim_scale.report(mixed).text[1]
+
+
+def test_the_simulation_at_scale_says_what_the_second_look_adds() -> None:
+    runs = [pool_run(3, "production-first", 0.8, mean_ms=32.0, failed=0.05), pool_run(3, "production", 0.8)]
+    assert "go from 32.0 to 1.0 ms and 5.00 to 0.00 % (pool of 3)." in sim_scale.report(runs).text[3]
 
 
 def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
     def text(shares: Sequence[float]) -> str:
-        runs = [pool_run(30, "paper", share, switches=number) for number, share in zip((1, 2, 4), shares, strict=True)]
-        return sim_scale.report(runs).text[3]
+        runs = [
+            pool_run(30, "paper", share, switches=number, settled_s=40.0 * number)
+            for number, share in zip((1, 2, 4), shares, strict=True)
+        ]
+        return sim_scale.report(runs).text[4]
 
-    assert "paper mode leaves 0.30 behind 1, 0.40 behind 2, 0.50 behind 4 (the more switches, the more)" in text(
-        (0.03, 0.04, 0.05)
+    grows = text((0.3, 0.4, 0.5))
+    assert (
+        "paper leaves 0.30 behind 1 (settled: 40), 0.40 behind 2 (settled: 80), 0.50 behind 4 (settled: 160)" in grows
     )
-    assert "0.20 behind 4 (in no order of their number)" in text((0.03, 0.04, 0.02))
+    assert grows.endswith(": the more switches, the more.")
+    assert "0.20 behind 4 (settled: 160): in no order of their number" in text((0.3, 0.4, 0.2))
 
 
 def test_the_simulation_at_scale_judges_the_mean_of_repeated_decisions() -> None:
-    runs = [pool_run(1000, "production", 0.05, ms=ms) for ms in (80.0, 140.0)]
-    goal = sim_scale.report([pool_run(3, "production", 0.05), *runs]).goals[0]
+    runs = [pool_run(1000, "production", 0.5, decide_ms=ms) for ms in (80.0, 140.0)]
+    goal = sim_scale.report([pool_run(3, "production", 0.5), *runs]).goals[0]
     assert goal.reached is False and goal.seen.startswith("110.0 ± ") and "1,000 servers" in goal.text
 
 
