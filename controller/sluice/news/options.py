@@ -115,7 +115,8 @@ class NewsOptions:
     """No limit is below this, connections per second."""
     limit_max: Positive = 100_000.0
     """No limit is above this, connections per second. Before the first alarm nothing is limited, which is what
-    the paper's initial 1,000 per second amounted to (section 7.1)."""
+    the paper's initial 1,000 per second amounted to (section 7.1). In production mode the limit's two buckets can
+    come to more than it for an interval, by a seventh where ``returning_share`` is a half (``split.widest``)."""
     min_requests: Annotated[int, Ge(1)] = 10
     """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
     only the part counts whose responses are measured (``flow_share``)."""

@@ -46,11 +46,19 @@ def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
     """The rates of both buckets, when ``returning`` connections per second pass by the second.
 
     The first gets what they leave of the limit, the second at most ``share`` of it. As the second is a little wider
-    than its use, the sum can be above the limit until the next interval, by ``_PROBE`` and what ``_HEADROOM`` adds.
+    than its use, the sum can be above the limit until the next interval, up to ``widest``.
     """
     most = limit * share
     used = min(returning, most)
     return limit - used, min(used * _HEADROOM + limit * _PROBE, most)
+
+
+def widest(share: float) -> float:
+    """The most that the sum of both rates comes to, in parts of the limit: 1.14 for half of it.
+
+    The sum grows with what returning clients use until the second bucket is as wide as its ``share``, and falls then.
+    """
+    return 1 + min(share, share - (share - _PROBE) / _HEADROOM)
 
 
 class Splitter:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest import approx
 from sluice.news import Limit, NewsMode, NewsOptions, Requests, Split, Splitter, whole
 from sluice.news.limit import bucket
-from sluice.news.split import rates
+from sluice.news.split import rates, widest
 
 OPTIONS = NewsOptions(mode=NewsMode.PRODUCTION)
 PAPER = NewsOptions(mode=NewsMode.PAPER)
@@ -31,10 +31,31 @@ def test_strangers_get_what_returning_clients_leave(returning: float, anybody: f
 
 @given(limit=st.floats(1, 1e5), returning=st.floats(0, 1e7), share=st.floats(0.01, 0.99))
 def test_sum_is_near_the_limit_and_neither_is_shut_out(limit: float, returning: float, share: float) -> None:
+    """The sum is at most ``widest`` of the limit, and so of ``limit_max``."""
     anybody, second = rates(limit, returning, share)
     assert limit * (1 - share) <= anybody * (1 + 1e-9)
     assert 0 < second <= limit * share * (1 + 1e-9)
-    assert anybody + second <= limit * 1.25
+    assert anybody + second <= limit * widest(share) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share", "returning", "most"), [(0.5, 36, 1.14), (0.9, 68, 1.22), (0.05, 0, 1.05), (0.02, 0, 1.02)]
+)
+def test_the_bound_of_the_sum_is_reached(share: float, returning: float, most: float) -> None:
+    assert widest(share) == approx(most)
+    assert sum(rates(100, returning, share)) == approx(100 * most)
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 1e6), st.integers(0, 5000), st.integers(0, 5000)), max_size=30))
+def test_whatever_comes_both_buckets_stay_below_the_bound_of_limit_max(steps: list[tuple[float, int, int]]) -> None:
+    options = NewsOptions(mode=NewsMode.PRODUCTION, limit_max=1000)
+    splitter = Splitter()
+    for rate, admitted, returning in steps:
+        splitter.count(Requests(admitted, admitted, 0, returning), 1.0)
+        at = splitter.split(bucket(rate, options), options)
+        assert at.returning_rate is not None
+        assert at.rate + at.returning_rate <= at.limit * widest(0.5) * (1 + 1e-9)
+        assert at.rate + at.returning_rate <= 1140 * (1 + 1e-9)
 
 
 def test_near_enough_is_not_rewritten() -> None:
