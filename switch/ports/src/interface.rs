@@ -120,6 +120,14 @@ struct Socket {
     was_down: bool,
 }
 
+impl Socket {
+    /// Whether nothing but the link itself would refuse a frame of this length now.
+    fn would_take(&self, name: &str, length: usize) -> bool {
+        let full = sys::is_full(&self.fd).unwrap_or(true);
+        !full && matches!(sys::frame_limit(&self.fd, name), Ok(Some(limit)) if length <= limit)
+    }
+}
+
 impl Interface {
     /// Opens the interface called `name` in the usual way; frames that arrive from now on are received.
     pub fn open(name: &str) -> Result<Self, OpenError> {
@@ -232,13 +240,16 @@ impl Interface {
         };
         match &self.socket {
             None => (0..batch.len()).for_each(|_| count(Loss::Down)),
-            Some(socket) => batch.send(&socket.fd, |sent| match sent {
-                Sent::Taken { frames, bytes } => {
-                    counters.tx_packets.add(frames);
-                    counters.tx_bytes.add(bytes);
-                }
-                Sent::Refused(error) => count(Loss::from(error)),
-            }),
+            Some(socket) => {
+                let at_link = |length| socket.would_take(&self.name, length);
+                batch.send(&socket.fd, at_link, |sent| match sent {
+                    Sent::Taken { frames, bytes } => {
+                        counters.tx_packets.add(frames);
+                        counters.tx_bytes.add(bytes);
+                    }
+                    Sent::Refused(error) => count(Loss::from(error)),
+                });
+            }
         }
         batch.clear();
     }

@@ -5,6 +5,9 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+/// Bytes of an Ethernet header, which an interface's MTU leaves out.
+const ETHERNET_HEADER: usize = 14;
+
 /// The number of the interface called `name`, or `None` when there is none.
 pub fn interface_index(name: &str) -> Option<libc::c_int> {
     let name = CString::new(name).ok()?;
@@ -77,6 +80,38 @@ pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
         )
     })?;
     Ok(u64::from(stats.tp_drops))
+}
+
+/// Whether the socket has no room for another frame until the kernel has sent some.
+pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
+    let (mut queued, mut room): (libc::c_int, libc::c_int) = (0, 0);
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointer is to an integer, which this request fills.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut queued) })?;
+    // SAFETY: pointer and length describe `room`, which outlives the call.
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, (&raw mut room).cast(), &raw mut length)
+    })?;
+    Ok(queued >= room)
+}
+
+/// The longest frame that the interface called `name` takes, Ethernet's header included; `None` while it is down.
+pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
+    // SAFETY: all-zero is a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the pointer is to a whole request with a name that ends (names are shorter than the array), and both
+    // requests fill the field that is read after them.
+    unsafe {
+        check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request))?;
+        if i32::from(request.ifr_ifru.ifru_flags) & libc::IFF_UP == 0 {
+            return Ok(None);
+        }
+        check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request))?;
+        Ok(Some(request.ifr_ifru.ifru_mtu as usize + ETHERNET_HEADER))
+    }
 }
 
 /// The error that waits at the socket, if any; it is taken away.

@@ -66,7 +66,11 @@ impl TxBatch {
     }
 
     /// Sends every frame and reports what became of each; a frame that is refused does not stop the others.
-    pub fn send(&mut self, socket: &OwnedFd, mut report: impl FnMut(Sent)) {
+    ///
+    /// Where the kernel stops behind some frames it does not say why the next one failed. `at_link` says, by its
+    /// length, whether that was at the link; such a frame is lost, and sent again it would have a second chance. Any
+    /// other never came so far: it is sent once more, to learn why.
+    pub fn send(&mut self, socket: &OwnedFd, at_link: impl Fn(usize) -> bool, mut report: impl FnMut(Sent)) {
         self.vectors.clear();
         self.headers.clear();
         for number in 0..self.ends.len() {
@@ -84,21 +88,21 @@ impl TxBatch {
         let mut next = 0;
         while next < self.headers.len() {
             let rest = &mut self.headers[next..];
+            let asked = rest.len().min(BATCH);
             // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`;
             // none of them is touched before the call returns.
             let count = unsafe {
-                libc::sendmmsg(
-                    socket.as_raw_fd(),
-                    rest.as_mut_ptr(),
-                    rest.len().min(BATCH) as libc::c_uint,
-                    libc::MSG_DONTWAIT,
-                )
+                libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), asked as libc::c_uint, libc::MSG_DONTWAIT)
             };
             if count > 0 {
                 let count = count as usize;
                 let bytes = rest[..count].iter().map(|header| u64::from(header.msg_len)).sum();
                 report(Sent::Taken { frames: count as u64, bytes });
                 next += count;
+                if count < asked && at_link(self.range(next).len()) {
+                    report(Sent::Refused(io::Error::from_raw_os_error(libc::ENOBUFS)));
+                    next += 1;
+                }
                 continue;
             }
             let error = io::Error::last_os_error();

@@ -182,6 +182,27 @@ fn what_a_shaped_link_refuses_is_the_links_loss() {
         let counters = left.counters().snapshot();
         assert!(counters.tx_link_drops > 50, "{counters:?}");
         assert_eq!(counters.tx_link_drops + counters.tx_packets, 100, "{counters:?}");
+        // A frame that the link lost is not sent once more: it would have two chances, and be lost twice.
+        assert_eq!(counters.tx_link_drops, shaper_drops("left"), "{counters:?}");
+    });
+}
+
+/// What the token bucket filter of an interface has dropped.
+fn shaper_drops(end: &str) -> u64 {
+    let output = Command::new("tc").args(["-s", "qdisc", "show", "dev", end]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (_, rest) = text.split_once("dropped ").expect(&text);
+    rest.split_once(',').expect(&text).0.parse().expect(&text)
+}
+
+#[test]
+fn a_frame_that_never_came_to_the_link_keeps_its_reason() {
+    with_veth(|| {
+        let mut left = Interface::open("left").unwrap();
+        let (short, long) = (frame(100, &[0x08, 0x00]), frame(9000, &[0x08, 0x00]));
+        send(&mut left, &[short.clone(), long, short.clone()]);
+        let counters = left.counters().snapshot();
+        assert_eq!((counters.tx_packets, counters.tx_refused, counters.tx_link_drops), (2, 1, 0), "{counters:?}");
     });
 }
 
