@@ -15,15 +15,20 @@ from topo.errors import LabError
 from topo.news.measures import figures
 from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
-from topo.news.records import made_s, read_records
-from topo.news.run import Run, is_done, make_run, static_limit
+from topo.news.records import conditions, made_s, read_records, switch_packets
+from topo.news.run import Run, is_done, make_run, results_directory, static_limit
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
+from topo.router import KERNEL
 from topo.switches import REPOSITORY, switch_kind
 
 RESULTS = REPOSITORY / "results"
-TIMES = ("period_s", "before", "after", "ramp_s", "k")
+VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
 """What the runs differ in, of the settings."""
+REPETITIONS = 3
+"""Of the full form: some 50 minutes each.  The first is that of `make news` and `make news-overhead`."""
+SEED_STEP = 100
+"""Each host of the lab draws its clients' patience from a seed a little above the run's."""
 READ_S = 1.0
 """Reading a run's records, about."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5
@@ -31,30 +36,50 @@ QUICK_BEFORE, QUICK_AFTER = 3, 5
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The crowds of `make news`, and one crowd for each T; quick: with and without control, shorter."""
+    """The crowds of `make news`, one of them without the switch too, and a crowd for each T, all of it repeated; quick:
+    with and without control, shorter, once."""
     kind = switch_kind()
     if quick:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
         runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, HOT_SPOT)]
-        return [_point(one, kind, f"news-lab-quick/{one.name}") for one in runs]
-    crowds = [compressed(one, kind) for one in programme(Settings(), quick=False) if not one.scenario.false_alarm]
-    sweep = [planned(NETWORK, HOT_SPOT, settings_for(period_s, COMPRESSION[kind])) for period_s in PERIODS_S]
+        return [_point(one, kind, f"{_below('news-lab-quick', kind)}/{one.name}") for one in runs]
+    return [point for number in range(REPETITIONS) for point in _series(kind, number)]
+
+
+def _series(kind: str, number: int) -> Sequence[Point]:
+    """Every run once, with requests and patience of its own."""
+    settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
+    crowds = [compressed(one, kind) for one in programme(settings, quick=False) if not one.scenario.false_alarm]
+    sweep = [replace(settings_for(period_s, COMPRESSION[kind]), seed=settings.seed) for period_s in PERIODS_S]
+    own = f"{_below('experiments/news-lab/series', kind)}-{number + 1}"
+    first = number == 0
+    crowds_at = f"{_below('news', kind)}/runs" if first else own
+    sweep_at = f"{_below('overhead', kind)}/runs" if first else own
+    without = compressed(planned(NETWORK, NONE, settings), kind)
     return [
-        *(_point(one, kind, f"news/runs/{one.name}") for one in crowds),
-        *(_point(one, kind, f"overhead/runs/T{one.settings.period_s:.0f}", sweep=True) for one in sweep),
+        *(_point(one, kind, f"{crowds_at}/{one.name}", number) for one in crowds),
+        _point(without, KERNEL, f"{own}/without-switch", number),
+        *(
+            _point(planned(NETWORK, HOT_SPOT, one), kind, f"{sweep_at}/T{one.period_s:.0f}", number, sweep=True)
+            for one in sweep
+        ),
     ]
 
 
-def _point(one: Planned, kind: str, directory: str, *, sweep: bool = False) -> Point:
+def _below(name: str, kind: str) -> str:
+    return str(results_directory(name, kind).relative_to(RESULTS))
+
+
+def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
     settings = one.settings
-    times = {name: getattr(settings, name) for name in TIMES}
+    varied = {name: getattr(settings, name) for name in VARIED}
     period = f"T = {settings.period_s:g} s, " if sweep else ""
     return Point(
-        f"{one.name}, {period}{settings.before} + {settings.after} intervals, {kind}",
+        f"{one.name}, {period}{settings.before} + {settings.after} intervals, {kind} #{number}",
         {
             "scenario": one.scenario.name,
             "variant": one.variant.name,
-            **times,
+            **varied,
             "switch": kind,
             "sweep": sweep,
             "directory": directory,
@@ -75,7 +100,12 @@ def place(group: str, say: Say) -> Generator[Measure]:
         run = _run(parameters, directory)
         if not is_done(run, parameters["switch"], directory):
             make_run(run, parameters["switch"], directory, lambda left: None)
-        return {**simulated.values(read_records(directory)), "made_s": made_s(directory)}
+        return {
+            **simulated.values(read_records(directory)),
+            "made_s": made_s(directory),
+            "conditions": conditions(directory),
+            "switch": switch_packets(directory),
+        }
 
     yield measure
 
@@ -92,8 +122,8 @@ def expected_s(point: Point) -> float:
 
 def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
-    times = {name: parameters[name] for name in TIMES}
-    settings = scenario.settle(replace(Settings(), **times))
+    varied = {name: parameters[name] for name in VARIED}
+    settings = scenario.settle(replace(Settings(), **varied))
     static = variant.static_per_s
     if variant.static_from:
         source = read_records(directory.parent / variant.static_from)
@@ -106,7 +136,8 @@ EXPERIMENT = Experiment(
     title="Flash crowds in the lab",
     source="Paper 003, Table I, Figs. 12 to 16, Figs. 19 to 23, Tables II and III",
     about="The paper's testbed (Fig. 17) as a Mininet lab: a bottleneck of 2 Mbit/s, a target, a slow target, a "
-    "bystander with a bulk transfer and web requests. The runs are those of `make news` and `make news-overhead`.",
+    "bystander with a bulk transfer and web requests. The runs are those of `make news` and `make news-overhead`, in "
+    "the full form made again with other requests, and one crowd without the switch.",
     points=points,
     place=place,
     report=report,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.experiment import Record
@@ -42,9 +42,16 @@ def switch_sentence(records: Sequence[Record]) -> str:
     passed = [one for one in records if "switch" in one.result]
     if not passed:
         return ""
-    lost = sum(one.result["switch"]["lost_before"] + one.result["switch"]["lost_after"] for one in passed)
     most = max(one.result["switch"]["received"] / one.parameters["seconds"] for one in passed)
+    return losses_sentence([one.result["switch"] for one in passed], most, "in all runs")
+
+
+def losses_sentence(passed: Sequence[Mapping[str, int]], most_per_s: float, where: str) -> str:
+    """Say what the switch lost, and how many packets per second it had at most; "" where nobody counted."""
+    if not passed:
+        return ""
+    lost = sum(one["lost_before"] + one["lost_after"] for one in passed)
     return (
-        f"The switch lost {lost} packets of its own in all runs (conservation: interfaces against verdicts), and had "
-        f"{most:,.0f} packets/s at most; {ceiling_sentence()}."
+        f"The switch lost {lost} packets of its own {where} (conservation: interfaces against verdicts), and had "
+        f"{most_per_s:,.0f} packets/s at most; {ceiling_sentence()}."
     )

@@ -12,16 +12,20 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import news_lab
-from experiments.document import rows
+from experiments.document import how_often, rows
 from experiments.experiment import Point, Record
 from experiments.news_lab import EXPERIMENT
+from experiments.news_lab_runs import set_ups
+from experiments.news_lab_verdicts import findings
 from experiments.store import without_nan
 from topo.errors import LabError
 from topo.load.outcomes import Ending, Outcome
 from topo.news.measures import Records
 from topo.news.run import Run
 from topo.news.samples import Sample
+from topo.news.settings import Settings
 from topo.news.trace import Row
+from topo.router import KERNEL
 
 QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
@@ -59,44 +63,72 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 def of(point: Point) -> Records:
     """What a run would leave behind: NEWS restores the rates of the fast, best at T = 128 s."""
     variant, period_s = point.parameters["variant"], point.parameters["period_s"]
+    if point.parameters["switch"] == KERNEL:
+        return replace(records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700), rows=[])
     if variant in ("none", "static-60"):
         return records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700)
     ar_bps = 1.1e6 if period_s == 128.0 else 9e5
     return records(ar_bps=ar_bps, limit_per_s=240.0, latency_s=0.03, drops=1)
 
 
-def test_the_full_form_is_the_news_programme_and_the_sweep_of_t() -> None:
+def test_the_full_form_is_the_news_programme_and_the_sweep_of_t_several_times() -> None:
     points = EXPERIMENT.points(False)
     directories = [point.parameters["directory"] for point in points]
-    assert "news/runs/server-limited/static-40" in directories and "overhead/runs/T256" in directories
-    assert len(set(directories)) == len(points) == 21
+    assert len(set(directories)) == len(points) == 22 * news_lab.REPETITIONS
     assert all(point.parameters["k"] == 8 for point in points)
+    first, second = points[:22], points[22:44]
+    assert {"news/runs/server-limited/static-40", "overhead/runs/T256"} < {one.parameters["directory"] for one in first}
+    assert all(one.parameters["directory"].startswith("experiments/news-lab/series-2/") for one in second)
+    assert {one.parameters["seed"] for one in first} == {Settings().seed}, "as `make news` has it"
+    assert len({one.parameters["seed"] for one in points}) == news_lab.REPETITIONS
+    assert [one.key.rpartition(" #")[0] for one in first] == [one.key.rpartition(" #")[0] for one in second]
+    assert how_often(measured(points)) == "each set-up 3 times"
+    (without,) = [one for one in first if one.parameters["switch"] == KERNEL]
+    assert (without.parameters["scenario"], without.parameters["variant"]) == ("network-limited", "none")
 
 
-def test_bmv2_has_its_own_compression(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_form_is_with_and_without_control_once() -> None:
+    assert [one.parameters["variant"] for one in EXPERIMENT.points(True)] == ["none", "news-hsi"]
+    assert sum(one.seconds for one in EXPERIMENT.points(True)) < 160
+
+
+def test_bmv2_has_its_own_compression_and_results_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCH", "bmv2")
-    factors = {point.parameters["directory"]: point.parameters["k"] for point in EXPERIMENT.points(False)}
-    assert factors["news/runs/network-limited/none"] == 2
+    points = EXPERIMENT.points(False)
+    factors = {point.parameters["directory"]: point.parameters["k"] for point in points}
+    assert factors["news-bmv2/runs/network-limited/none"] == 2
+    assert factors["experiments/news-lab/series-bmv2-1/without-switch"] == 2
     assert set(factors.values()) == {2, 4}
-    production = next(one for one in EXPERIMENT.points(False) if one.parameters["variant"] == "production")
+    production = next(one for one in points if one.parameters["variant"] == "production")
     assert production.parameters["ramp_s"] == 30, "in the seconds of this clock, as on the embedded switch"
+    monkeypatch.setenv("SWITCH", "embedded")
+    assert not set(factors) & {one.parameters["directory"] for one in EXPERIMENT.points(False)}
 
 
 def measured(points: Sequence[Point]) -> list[Record]:
     def result(point: Point) -> dict[str, Any]:
-        return without_nan(news_lab.simulated.values(of(point)))
+        passed = {"received": 9, "dropped": 1, "lost_before": 0, "lost_after": 1}
+        more = {"conditions": "distance: netem; initial window: 2 segments; congestion control: reno"}
+        with_switch = point.parameters["switch"] != KERNEL
+        return without_nan({**news_lab.simulated.values(of(point)), **more, "switch": passed if with_switch else None})
 
     return [Record(point.key, point.parameters, result(point), 0.0, 1.0, 0.5) for point in points]
 
 
+def once() -> list[Point]:
+    """The points of the first series."""
+    return [one for one in EXPERIMENT.points(False) if one.key.endswith("#0")]
+
+
 def test_the_report_sets_the_papers_numbers_beside_its_own() -> None:
-    report = EXPERIMENT.report(measured(EXPERIMENT.points(False)))
+    report = EXPERIMENT.report(measured(once()))
     text = "\n".join(rows(table) for table in report.tables)
     assert "318 / 80 answered / 22 % failed / 60 % / 133" in text
     assert "| NEWS + hot spot | 0.24 | 0.24 | 1.5 | 0.42 | 0.32 | 1.8 |" in text  # 30 ms at k = 8
     assert "| before the crowd | 0.16 | 0.16 | 1.0 | 0.22 | 0.18 | 1.0 |" in text
     assert "| NEWS, production | 0.24 | 0.24 | 1.5 | - | - | - |" in text
     assert "Table I, 0.29 of the crowd: 70 % / no loss / AR 1.06 times before" in text
+    assert "| no control, without the switch | 0 | 0 | 0 | - | 41.2 % |" in text
     assert "| 3 -> 10-12 |" in text
     by_text = {goal.text.partition(":")[0]: goal for goal in report.goals}
     assert by_text["Fig. 19"].seen == by_text["Fig. 22"].seen == "4.50 times"
@@ -106,16 +138,147 @@ def test_the_report_sets_the_papers_numbers_beside_its_own() -> None:
     ]
     assert report.goals[-1].seen == "at 128 s"
     said = "\n".join(report.text)
-    assert (
-        "Fig. 19: agrees" in said and "Figs. 12 and 20: does not (0 and 0/s), Table I, Figs. 14 and 21: agrees" in said
-    )
-    assert "without control AR falls to 20% of what it was (Fig. 19: 50%), at a loss of 41% (60 %)" in said
-    assert "rises 50.0 times" not in said, "half of the paper's or more is no difference"
-    assert "the loosest static limit loses 41% (Table I, 120 per second: 2%)" in said
+    assert said.startswith("One run each, on the embedded switch.")
+    assert "In all runs: distance: netem; initial window: 2 segments; congestion control: reno." in said
+    assert "The switch lost 21 packets of its own in all runs" in said and "its ceiling is " in said
     figure = Figure()
-    EXPERIMENT.draw(measured(EXPERIMENT.points(False)), figure)
+    EXPERIMENT.draw(measured(once()), figure)
     network, requests, server, _ = figure.axes
     assert [len(axes.lines) for axes in (network, requests, server)] == [4, 8, 4], "both modes, in both scenarios"
+
+
+def test_repeated_runs_are_one_row_with_an_interval() -> None:
+    report = EXPERIMENT.report(measured(EXPERIMENT.points(False)))
+    assert len(report.tables[0].rows) == 1 + 8 + 1 and len(report.tables[3].rows) == 5
+    text = "\n".join(rows(table) for table in report.tables)
+    assert "| NEWS + hot spot | 0.24 ± 0.00 | 0.24 ± 0.00 | 1.5 ± 0.0 | 0.42 | 0.32 | 1.8 |" in text
+    said = "\n".join(report.text)
+    assert said.startswith("Means over 3 runs, with 95 % intervals, on the embedded switch.")
+    partly = EXPERIMENT.report(measured(EXPERIMENT.points(False)[:30]))
+    assert partly.text[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several, on the")
+    EXPERIMENT.draw(measured(EXPERIMENT.points(False)), Figure())
+
+
+def test_runs_that_counted_no_losses_of_the_switch_are_said_to_be_such() -> None:
+    records = measured(once())
+    older = [replace(one, result={**one.result, "switch": None, "conditions": None}) for one in records]
+    said = "\n".join(EXPERIMENT.report(older).text)
+    assert "What the switch itself lost was not counted." in said and "In all runs" not in said
+    assert "in the 20 of 21 runs that counted it" in "\n".join(EXPERIMENT.report([older[0], *records[1:]]).text)
+
+
+FIGURES = ("offered", "admitted", "finished", "rejected", "loss", "ar", "used", "bulk", "mean_s", "median_s", "memory")
+BEFORE = (20, 20, 20, 0, 0.1, 131, 56, 327, 0.24, 0.20, 53)
+SEEN = {
+    ("network-limited", "none"): (121, 109, 83, 1, 46.8, 27, 100, 0, 3.71, 0.58, 0),
+    ("network-limited", "news"): (549, 33, 32, 66, 0.2, 128, 70, 327, 4.00, 0.24, 0),
+    ("network-limited", "news-hsi"): (565, 30, 30, 69, 0.3, 130, 72, 327, 0.27, 0.23, 0),
+    ("network-limited", "static-news"): (559, 29, 29, 69, 0.2, 133, 72, 327, 0.26, 0.22, 0),
+    ("network-limited", "static-30"): (558, 30, 30, 69, 0.2, 130, 72, 327, 0.26, 0.22, 0),
+    ("network-limited", "static-40"): (508, 40, 40, 59, 1.0, 124, 88, 327, 0.3, 0.3, 0),
+    ("network-limited", "static-60"): (410, 60, 58, 41, 25.8, 54, 100, 5, 2.0, 0.6, 0),
+    ("network-limited", "production"): (530, 41, 41, 59, 1.3, 135, 89, 326, 0.39, 0.32, 0),
+    ("server-limited", "none"): (488, 47, 44, 53, 1.1, 32, 97, 328, 0.4, 0.3, 96),
+    ("server-limited", "news-hsi"): (565, 30, 29, 69, 0.1, 124, 70, 327, 0.3, 0.23, 53),
+}
+"""What one series of runs showed, in the paper's scale: FIGURES, shares in percent, latencies in seconds."""
+SWEEP = {
+    16.0: (26, 34, 126, 59, 491, 3.6),
+    32.0: (52, 61, 49, 35, 390, 4.6),
+    64.0: (38, 30, 130, 65, 554, 2.8),
+    128.0: (77, 46, 112, 52, 489, 3.8),
+    256.0: (154, 58, 64, 42, 426, 4.2),
+}
+"""By T: alarm, connected, AR, rejected (%), offered, the controller's CPU in the crowd (%)."""
+
+
+def seen(point: Point) -> Record | None:
+    """Return the record of a point as it was seen, before compression by k; None if it is none of SEEN or SWEEP."""
+    parameters = point.parameters
+    k, period_s = parameters["k"], parameters["period_s"]
+
+    def window(values: Sequence[float]) -> dict[str, Any]:
+        one = dict(zip(FIGURES, values, strict=True))
+        return {
+            **{f"{name}_per_s": k * one[name] for name in ("offered", "admitted", "finished")},
+            "rejected_share": one["rejected"] / 100,
+            "response_loss": one["loss"] / 100,
+            "ar_kbps": k * one["ar"],
+            "bottleneck_used": one["used"] / 100,
+            "bystander_goodput_kbps": k * one["bulk"],
+            "bystander_latency_mean_ms": 1000 * one["mean_s"] / k,
+            "bystander_latency_median_ms": 1000 * one["median_s"] / k,
+            "slow_memory_share": one["memory"] / 100,
+            "detected_after_intervals": 0.6,
+            "false_alarms": 0,
+            "late_p99_ms": 4.0,
+            **dict.fromkeys(("controller_cpu", "switch_cpu"), 0.02),
+            **dict.fromkeys(("controller_mb", "switch_mb"), 83.0),
+        }
+
+    if parameters["sweep"]:
+        after_s, connected, ar, rejected, offered, cpu = SWEEP[period_s]
+        crowd = window(SEEN["network-limited", "news-hsi"]) | {
+            "detected_after_intervals": after_s / period_s,
+            "admitted_per_s": k * connected,
+            "ar_kbps": k * ar,
+            "rejected_share": rejected / 100,
+            "offered_per_s": k * offered,
+            "controller_cpu": cpu / 100,
+        }
+    elif (parameters["scenario"], parameters["variant"]) in SEEN and parameters["switch"] != KERNEL:
+        crowd = window(SEEN[parameters["scenario"], parameters["variant"]])
+    else:
+        return None
+    result = {"quiet": window(BEFORE), "crowd": crowd, "rows": []}
+    return Record(point.key, parameters, result, 0.0, 1.0, 0.5)
+
+
+def test_verdicts_tell_the_points_in_which_the_lab_agrees_from_those_in_which_it_does_not() -> None:
+    records = [record for point in once() if (record := seen(point))]
+    held = {(one.figure, one.what): one for one in findings(set_ups(records))}
+
+    def agrees(figure: str) -> dict[str, bool]:
+        return {what: one.agrees for (of_figure, what), one in held.items() if of_figure == figure}
+
+    assert agrees("section 8.4, Fig. 23") == {
+        "a false alarm at T = 16 s": False,
+        "rejected at T = 16 s": True,
+        "false alarms with T above 16 s": True,
+        "alarm after so many T": False,
+        "AR is best": True,
+        "AR at T = 16 s": False,
+        "AR at T = 32 s": True,
+        "AR at T = 64 s": True,
+        "AR at T = 128 s": False,
+        "AR at T = 256 s": True,
+    }
+    table = agrees("Table I, Figs. 12 and 13")
+    assert table["static limit of 0.27 of the crowd (paper: 0.29), loss"]
+    assert not table["static limit of 0.55 of the crowd (paper: 0.57), loss"]
+    assert table["AR under NEWS, of that before"] and not table["rejected under NEWS"]
+    assert agrees("Table III") == {
+        "median without control to before": False,
+        "mean without control to before": False,
+        "median under NEWS to before": False,
+        "mean under NEWS to before": False,
+        "median under NEWS to that without": True,
+        "mean under NEWS to that without": False,
+        "median with identification to before": True,
+        "mean with identification to before": True,
+    }
+    worse = held["Table III", "mean under NEWS to that without"]
+    assert (worse.paper, worse.here) == ("0.29 times", "1.08 times")
+    rejected = held["section 8.2", "rejected under NEWS"]
+    assert (rejected.paper, rejected.here, rejected.agrees) == ("49 %", "69 %", False)
+    alarm = held["section 8.2", "alarm after the onset, within a tenth of T"]
+    assert (alarm.paper, alarm.here, alarm.agrees) == ("88 s", "38 s", False)
+    said = "\n".join(EXPERIMENT.report(records).text)
+    assert "section 8.4, Fig. 23 in 6 of 10" in said and "Figs. 14 and 21 in all of 1" in said
+    assert "Table III in 3 of 8" in said and "agrees" not in said
+    for one in held.values():
+        point = f"{one.figure}, {one.what} ({one.paper}; here {one.here})"
+        assert (point in said) is not one.agrees, "every point that does not agree has a reason, or none is known"
 
 
 def test_what_is_not_reached_is_said() -> None:
@@ -124,6 +287,9 @@ def test_what_is_not_reached_is_said() -> None:
     crowd |= {"response_loss": 0.05, "ar_kbps": 300.0, "bystander_goodput_kbps": 0.5 * quiet["bystander_goodput_kbps"]}
     goals = EXPERIMENT.report([made[0], replace(made[1], result={**made[1].result, "crowd": crowd})]).goals
     assert [goal.reached for goal in goals] == [False, False, False, True, True, False]
+    silent = crowd | {"detected_after_intervals": None}
+    report = EXPERIMENT.report([made[0], replace(made[1], result={**made[1].result, "crowd": silent})])
+    assert (report.goals[3].reached, report.goals[3].seen) == (False, "never")
 
 
 class Kept:
@@ -157,7 +323,16 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
     monkeypatch.setattr(news_lab, "make_run", kept.make)
     monkeypatch.setattr(news_lab, "is_done", kept.is_done)
     monkeypatch.setattr(news_lab, "read_records", read)
+
+    def told(directory: Path) -> str:
+        return str(directory.name)
+
+    def passed(directory: Path) -> None:
+        assert directory in kept.runs
+
     monkeypatch.setattr(news_lab, "made_s", made_s)
+    monkeypatch.setattr(news_lab, "conditions", told)
+    monkeypatch.setattr(news_lab, "switch_packets", passed)
     points = {point.parameters["directory"]: point for point in EXPERIMENT.points(False)}
     source, same = (points[f"news/runs/network-limited/{name}"] for name in ("news-hsi", "static-news"))
     assert EXPERIMENT.place is not None
@@ -167,10 +342,19 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
         assert [EXPERIMENT.expected_s(one) for one in (source, same)] == [news_lab.READ_S, same.seconds]
         assert measure(same)["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
         assert measure(same)["made_s"] == 1.8e9
+        assert (measure(same)["conditions"], measure(same)["switch"]) == ("static-news", None)
         made = dict(kept.runs)
         assert [run.static_per_s for run in made.values()] == [None, pytest.approx(30.0)]
         measure(source)
         assert kept.runs == made
+        second = [
+            points[f"experiments/news-lab/series-2/network-limited/{name}"] for name in ("news-hsi", "static-news")
+        ]
+        limit_per_s = 320.0
+        for one in second:
+            measure(one)
+        assert [run.static_per_s for run in kept.runs.values()][-2:] == [None, pytest.approx(40.0)]
+        assert [run.settings.seed for run in kept.runs.values()] == [1, 1, 101, 101]
         limit_per_s = math.nan
         with pytest.raises(LabError, match="static-news takes its limit from news-hsi, which limited nothing"):
             measure(same)

@@ -1,0 +1,120 @@
+"""Points in which figures of ours are held against a paper's numbers: whether they agree, and why not.  Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.experiment import Table
+from experiments.intervals import Mean
+
+NEAR_POINTS = 10.0
+"""Shares agree that differ by at most so many points of a hundred, ..."""
+NEAR_LOSS_POINTS = 3.0
+"""... losses by at most so many, ..."""
+NEAR_TIMES = 1.5
+"""... and ratios that differ by at most this factor."""
+NOT_KNOWN = "Why is not known."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One point."""
+
+    figure: str
+    """The figure, table or section of the paper."""
+    what: str
+    paper: str
+    here: str
+    agrees: bool
+    why: str = NOT_KNOWN
+    """Where it does not agree."""
+
+
+def near(
+    figure: str,
+    what: str,
+    paper: float,
+    here: Mean,
+    *,
+    within: float = NEAR_POINTS,
+    below: str = NOT_KNOWN,
+    above: str = NOT_KNOWN,
+) -> list[Finding]:
+    """Hold a share in percent against the paper's; `below` and `above` are why it is so.  Nothing if not measured."""
+    if math.isnan(here.value):
+        return []
+    digits = 0 if within >= NEAR_POINTS else 1
+    agrees, why = abs(here.value - paper) <= within, below if here.value < paper else above
+    return [Finding(figure, what, f"{paper:g} %", f"{here.text(digits)} %", agrees, why)]
+
+
+def times(
+    figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
+) -> list[Finding]:
+    """Hold a ratio against the paper's."""
+    if math.isnan(here.value):
+        return []
+    agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES
+    why = below if here.value < paper else above
+    return [Finding(figure, what, f"{_short(paper)} times", f"{here.text(_digits(here.value))} times", agrees, why)]
+
+
+def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
+    """Hold a figure against a bound of the paper's."""
+    if math.isnan(here.value):
+        return []
+    seen = f"{here.text(_digits(here.value))} {unit}"
+    return [Finding(figure, what, f"at most {_short(paper)} {unit}", seen, here.value <= paper, why)]
+
+
+def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
+    """Hold a figure against a lower bound of the paper's."""
+    if math.isnan(here.value):
+        return []
+    seen = f"{here.text(_digits(here.value))} {unit}"
+    return [Finding(figure, what, f"at least {_short(paper)} {unit}", seen, here.value >= paper, why)]
+
+
+def _digits(value: float) -> int:
+    return 2 if abs(value) < 10 else 0
+
+
+def _short(value: float) -> str:
+    return f"{round(value, _digits(value)):g}"
+
+
+def table(findings: Sequence[Finding]) -> Table:
+    """Return a row a point."""
+    return Table(
+        ["of the paper", "point", "paper", "here", "agrees"],
+        [[one.figure, one.what, one.paper, one.here, "yes" if one.agrees else "**no**"] for one in findings],
+    )
+
+
+def verdicts(findings: Sequence[Finding]) -> str:
+    """Say in how many points each figure agrees."""
+    said: list[str] = []
+    for figure in dict.fromkeys(one.figure for one in findings):
+        points = [one.agrees for one in findings if one.figure == figure]
+        whole = "all" if all(points) else "none" if not any(points) else str(sum(points))
+        said.append(f"{figure} in {whole} of {len(points)}")
+    if not said:
+        return ""
+    agreeing = sum(one.agrees for one in findings)
+    return (
+        f"Of {len(findings)} points held against the paper's numbers {agreeing} agree: {'; '.join(said)}. Shares "
+        f"agree that differ by at most {NEAR_POINTS:g} points of a hundred (losses: {NEAR_LOSS_POINTS:g}), ratios that "
+        f"differ by a factor of at most {NEAR_TIMES:g}, bounds that are kept."
+    )
+
+
+def reasons(findings: Sequence[Finding]) -> str:
+    """Return a list of the points that do not agree, by why."""
+    apart = [one for one in findings if not one.agrees]
+    lines: list[str] = []
+    for why in sorted(dict.fromkeys(one.why for one in apart), key=lambda text: text == NOT_KNOWN):
+        points = [f"{one.figure}, {one.what} ({one.paper}; here {one.here})" for one in apart if one.why == why]
+        lines.append(f"- {'; '.join(points)}. {why}")
+    return "\n".join(["Not as in the paper, and why as far as it is known:\n", *lines]) if lines else ""
