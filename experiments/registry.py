@@ -9,6 +9,7 @@ from experiments import (
     news_fig15,
     news_fig16,
     news_lab,
+    news_scale,
     news_table1,
     r_beyond,
     r_changes,
@@ -39,6 +40,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         news_lab,
         sim_lab,
         sim_scale,
+        news_scale,
         sim_unlike,
         controller_cost,
     )

@@ -34,24 +34,25 @@ QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
 def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
     """Return the simulation of a variant on the paper's topology; ``changes`` are fields of Dumbbell."""
     parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
-    one = _dumbbell(parameters)
+    one = dumbbell(parameters)
     count = one.quiet_per_s * one.onset_s + one.crowd_per_s * (one.end_s - one.onset_s)
     return Point(f"{key}{' quick' if quick else ''} #{seed}", parameters, count * SECONDS_PER_REQUEST)
 
 
-def _dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
+def dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
+    """Return what parameters say: a variant by name, and fields of Dumbbell."""
     rest = {name: value for name, value in parameters.items() if name != "variant"}
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
 
 
 def planned(one: Point) -> CrowdPlan:
     """Return what a point simulates."""
-    return plan(_dumbbell(one.parameters))
+    return plan(dumbbell(one.parameters))
 
 
 def measure(one: Point) -> Values:
     """Simulate."""
-    return values(simulate_dumbbell(_dumbbell(one.parameters)))
+    return values(simulate_dumbbell(dumbbell(one.parameters)))
 
 
 def values(records: Records) -> Values:

@@ -17,7 +17,7 @@ from topo.load.requestlog import Request
 from . import syn
 from .answers import AnswerServer
 from .clock import Clock
-from .crowdswitch import CrowdSwitch, Flow
+from .crowdswitch import CrowdSwitch, Flow, Step
 from .link import Link, LinkCounts
 from .tcp import FRAME, HEADERS, Sender, TcpPlan
 
@@ -75,6 +75,10 @@ class CrowdRun:
     """When bytes of the bulk transfer arrived, and how many."""
     refused: dict[str, int]
     """Refused SYNs by service."""
+    steps: list[Step]
+    """The controller's."""
+    unmeasured: float
+    """Part of the responses' packets that had no place in the switch's registers."""
 
 
 class _Exchange:
@@ -281,6 +285,8 @@ def simulate(plan: CrowdPlan) -> CrowdRun:
             link=crowd.samples,
             bulk=crowd.bulk,
             refused={name: crowd.switch.requests[address].refused for name, address in services.items()},
+            steps=crowd.switch.steps,
+            unmeasured=crowd.switch.unmeasured / max(1, crowd.switch.unmeasured + crowd.switch.measured),
         )
     finally:
         crowd.switch.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from sluice.config import Config
@@ -22,6 +24,9 @@ from sluice.switch.state import Crowd, State
 from .admission import Admission, TokenBucket
 from .clock import Clock
 
+_FINGERPRINT = 32
+"""A cell of Register.RATE_FLOW has the response's from this bit on (replay/ratecells.py)."""
+
 
 class Flow:
     """A response's place in the registers of rates."""
@@ -31,6 +36,16 @@ class Flow:
     def __init__(self, number: int) -> None:
         key = zlib.crc32(number.to_bytes(8, "big"))
         self.slot, self.fingerprint = key % SLOTS, (key // SLOTS) & 0xFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the controller's loops."""
+
+    time_s: float
+    cpu_s: float
+    """As this machine took it: the one figure that is not simulated."""
+    decides: bool
 
 
 class CrowdSwitch:
@@ -53,6 +68,10 @@ class CrowdSwitch:
             if service.config.admission
         }
         self._crowd = Crowd()
+        self.steps: list[Step] = []
+        self.measured, self.unmeasured = 0, 0
+        """Packets of responses; those of a response whose place another has are not measured."""
+        self._places = self._memory.of(Register.RATE_FLOW)
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(self._world.state())
         clock.after(0.0, self._step)
@@ -107,6 +126,10 @@ class CrowdSwitch:
     def response(self, flow: Flow, size: int) -> None:
         """A packet of a response passes; bytes of IP."""
         self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size)
+        if self._places[flow.slot] >> _FINGERPRINT == flow.fingerprint:
+            self.measured += 1
+        else:
+            self.unmeasured += 1
 
     def towards(self, destination: int) -> None:
         """A packet towards a server passes."""
@@ -117,9 +140,13 @@ class CrowdSwitch:
             end[0] = (end[0] + 1) % (1 << 32)
 
     def _step(self) -> None:
-        for event in self._driver.step(self._clock.now):
-            if isinstance(event, Controlled):
-                self._decided(event.decision)
+        now, began = self._clock.now, time.thread_time()
+        events = self._driver.step(now)
+        cpu_s = time.thread_time() - began
+        decisions = [event.decision for event in events if isinstance(event, Controlled)]
+        self.steps.append(Step(now, cpu_s, bool(decisions)))
+        for decision in decisions:
+            self._decided(decision)
         self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
 
     def _apply(self, state: State) -> None:

@@ -11,6 +11,7 @@ give the rate of the shared link: here it is such that the paper's static limits
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
 from collections.abc import Iterator, Mapping
@@ -27,8 +28,8 @@ from topo.news.settings import Settings
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer
 from .clock import Clock
-from .crowd import CrowdPlan, Place, simulate
-from .lab import configuration, records
+from .crowd import CrowdPlan, CrowdRun, Place, simulate
+from .lab import configuration, other, records
 from .tcp import TcpPlan
 
 CLIENTS = 1000
@@ -65,6 +66,16 @@ class Dumbbell:
     """Requests that a server of SERVER_BYTES_PER_S keeps waiting; None: it answers at once."""
     tolerance: float = 0.1
     fast_share: float = 0.1
+    step: float = 0.2
+    table_size: int = 64
+    bucket_s: float = 0.25
+    """Of the controller: delta, p, and what the paper gives no value for."""
+    size: float = 1.0
+    """So many times the clients, the requests, the shared link and its queue."""
+    others: int = 0
+    """Destinations beside the target, each a service with a server of its own."""
+    others_per_s: float = 35.0
+    """Requests that they have together, as even as chance makes them; times `size`."""
     seed: int = 1
 
     @property
@@ -80,41 +91,65 @@ class _BufferServer(SlowServer):
         super().__init__(clock, workers=1, backlog=room, turn_s=2048 / SERVER_BYTES_PER_S)
 
 
-def places(seed: int) -> list[Place]:
-    """Where the 1,000 clients are; the same seed puts them in the same places."""
+def places(seed: int, clients: int = CLIENTS) -> list[Place]:
+    """Where the clients are; the same seed puts them in the same places."""
     source = random.Random(f"{seed} places")
 
     def log_uniform(low: float, high: float) -> float:
         return low * math.exp(source.random() * math.log(high / low))
 
-    return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S)) for _ in range(CLIENTS)]
+    return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S)) for _ in range(clients)]
+
+
+def clients(one: Dumbbell) -> int:
+    """How many there are."""
+    return max(1, round(CLIENTS * one.size))
 
 
 def requests(one: Dumbbell) -> Iterator[Request]:
-    """The log: 1,000 clients, sizes as in the World Cup's."""
-    crowd = Crowd(one.quiet_per_s, one.crowd_per_s, one.onset_s, one.ramp_s, one.end_s)
+    """The log: sizes as in the World Cup's, every request from any of the clients."""
+    crowd = Crowd(one.quiet_per_s * one.size, one.crowd_per_s * one.size, one.onset_s, one.ramp_s, one.end_s)
     source = random.Random(f"{one.seed} clients")
-    return (replace(request, client=source.randrange(CLIENTS)) for request in synthesise(crowd, TARGET, seed=one.seed))
+    target = (
+        replace(request, client=source.randrange(clients(one))) for request in synthesise(crowd, TARGET, seed=one.seed)
+    )
+    return heapq.merge(target, _others(one), key=lambda request: request.time_s) if one.others else target
+
+
+def _others(one: Dumbbell) -> Iterator[Request]:
+    """What the other destinations are asked for: as much before the onset as after it."""
+    rate = one.others_per_s * one.size
+    source = random.Random(f"{one.seed} others")
+    for request in synthesise(Crowd(rate, rate, one.onset_s, 0.0, one.end_s), "others", seed=one.seed):
+        yield replace(request, client=source.randrange(clients(one)), server=other(source.randrange(one.others)).name)
 
 
 def plan(one: Dumbbell) -> CrowdPlan:
     """What is to be simulated."""
-    where = places(one.seed)
-    config = configuration(NETWORK, one.variant, one.settings, one.static_per_s)
+    where = places(one.seed, clients(one))
+    config = configuration(NETWORK, one.variant, one.settings, one.static_per_s, others=one.others)
     assert config.news is not None
-    news = replace(config.news, tolerance=one.tolerance, fast_share=one.fast_share)
+    news = replace(
+        config.news,
+        tolerance=one.tolerance,
+        fast_share=one.fast_share,
+        step=one.step,
+        table_size=one.table_size,
+        bucket_s=one.bucket_s,
+    )
 
     def servers(clock: Clock) -> Mapping[str, AnswerServer]:
         target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
-        return {TARGET: target, BYSTANDER: FastServer()}
+        others = {other(number).name: FastServer() for number in range(one.others)}
+        return {TARGET: target, BYSTANDER: FastServer(), **others}
 
     return CrowdPlan(
         config=config.model_copy(update={"news": news}),
         requests=requests(one),
         servers=servers,
         place=lambda request: where[request.client],
-        link_bit_per_s=one.link_bit_per_s,
-        room_bytes=one.queue_bytes,
+        link_bit_per_s=one.link_bit_per_s * one.size,
+        room_bytes=one.queue_bytes * one.size,
         end_s=one.end_s,
         tcp=TcpPlan(initial_window=2, rto_min_s=1.0, rto_first_s=3.0, window_max=20),
         syn_waits_s=syn.exponential(3.0, 6),
@@ -129,11 +164,16 @@ def plan(one: Dumbbell) -> CrowdPlan:
 
 def simulate_dumbbell(one: Dumbbell) -> Records:
     """Run it."""
+    return recorded(one, simulate(plan(one)))
+
+
+def recorded(one: Dumbbell, run: CrowdRun) -> Records:
+    """What was run, as the lab's records have it."""
     return records(
-        simulate(plan(one)),
+        run,
         period_s=one.period_s,
         onset_s=one.onset_s,
         end_s=one.end_s,
-        link_bit_per_s=one.link_bit_per_s,
+        link_bit_per_s=one.link_bit_per_s * one.size,
         controls=one.variant.controls,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import yaml
@@ -15,7 +16,7 @@ from sluice.news import Decision
 from topo.load.requestlog import Request
 from topo.news.configuration import controller_config
 from topo.news.measures import Records
-from topo.news.plan import BYSTANDER, CROWD, OTHER, TARGET, WITNESS
+from topo.news.plan import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
 from topo.news.samples import Sample
 from topo.news.scenarios import SERVER, Scenario, Variant
 from topo.news.settings import FRAME_BYTES, Settings
@@ -28,9 +29,28 @@ from .clock import Clock
 from .crowd import CrowdPlan, CrowdRun, Place, simulate
 from .tcp import TcpPlan
 
+_OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0/16")
+"""Where they are, and their servers."""
 
-def configuration(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None) -> Config:
-    """The controller's configuration of a run in the lab."""
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A destination, and where its server is."""
+
+    name: str
+    address: IPv4Address
+    server: IPv4Address
+
+
+def other(number: int) -> Other:
+    """A destination beside the lab's own, from 0 on: more than any lab has."""
+    return Other(f"other-{number}", _OTHERS[number], _OTHERS_SERVERS[number])
+
+
+def configuration(
+    scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None, others: int = 0
+) -> Config:
+    """The controller's configuration of a run in the lab, with so many other destinations."""
     content = controller_config(
         scenario.server,
         control_socket=Path("/run/sluice.sock"),
@@ -39,10 +59,23 @@ def configuration(scenario: Scenario, variant: Variant, settings: Settings, stat
         static_per_s=static_per_s,
         news=variant.news(settings, ""),
     )
-    news = content["news"]
-    assert isinstance(news, dict)
+    news, services, routes = content["news"], content["services"], content["routes"]
+    assert isinstance(news, dict) and isinstance(services, list) and isinstance(routes, list)
     news.pop("trace_file")
+    content["services"] = [*services, *(_service(other(number)) for number in range(others))]
+    content["routes"] = [*routes, *([{"to": str(_OTHERS_SERVERS), "via": str(OTHER.address)}] if others else [])]
     return parse(yaml.safe_dump(content))
+
+
+def _service(one: Other) -> dict[str, object]:
+    server = {"name": f"{one.name}-server", "address": str(one.server), "port": PORT}
+    return {
+        "name": one.name,
+        "address": str(one.address),
+        "port": PORT,
+        "balance": {"mode": "fixed"},
+        "servers": [server],
+    }
 
 
 def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None) -> CrowdPlan:

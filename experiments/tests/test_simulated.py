@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from experiments import (
     news_fig15,
     news_fig16,
+    news_scale,
     news_table1,
     sim_lab,
     sim_lab_crowds,
@@ -229,7 +230,7 @@ def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> Non
 
 
 def test_points_are_told_apart_by_their_keys() -> None:
-    for experiment in (news_table1, news_fig15, news_fig16, sim_scale, sim_unlike, sim_lab):
+    for experiment in (news_table1, news_fig15, news_fig16, news_scale, sim_scale, sim_unlike, sim_lab):
         for quick in (True, False):
             keys = [one.key for one in experiment.EXPERIMENT.points(quick)]
             assert len(set(keys)) == len(keys)
@@ -341,6 +342,65 @@ def test_the_simulation_at_scale_judges_the_mean_of_repeated_decisions() -> None
     runs = [pool_run(1000, "production", 0.5, decide_ms=ms) for ms in (80.0, 140.0)]
     goal = sim_scale.report([pool_run(3, "production", 0.5), *runs]).goals[0]
     assert goal.reached is False and goal.seen.startswith("110.0 ± ") and "1,000 servers" in goal.text
+
+
+def test_news_at_scale_is_measured_reported_and_drawn() -> None:
+    (point, *_) = news_scale.points(True)
+    small = [
+        replace(point, parameters={**point.parameters, **changes})
+        for changes in (
+            {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0},
+            {"period_s": 10.0, "others": 4, "end_s": 30.0},
+        )
+    ]
+    records = measured(news_scale.EXPERIMENT, small)
+    text = said(news_scale.EXPERIMENT, records)
+    assert "| news-hsi | 0.25 | 17 | 250 |" in text and "| never in 1 of 1 |" in text
+    assert records[0].result["named"] == records[0].result["named_right"] > 0
+    goals = news_scale.report(records).goals
+    assert [one.reached for one in goals] == [False, False, True, goals[3].reached]
+    assert goals[0].seen == "news-hsi, size 0.25, 5 destinations: never in 1 of 1", "it ends before the crowd"
+    assert goals[1].seen == "news-hsi, size 0.25, 5 destinations: 0 of 0"
+
+
+def scaled(size: float, others: int = 16, *, variant: str = "news-hsi", **changes: float | None) -> Record:
+    """A crowd of some size whose figures are known."""
+    base = crowd("news", 1)
+    result = {
+        **base.result,
+        "clients": round(1000 * size),
+        "requests": 100_000,
+        "crowd": base.result["crowd"] | {"false_alarms": 0},
+        "named": 5,
+        "named_right": 5,
+        "others_refused": 0.0,
+        "flows": 4000 * size,
+        "measured_share": 0.9,
+        "decide_ms": 10 * size,
+        "longest_ms": 50.0,
+        "of_a_core": 0.005 * size,
+        **changes,
+    }
+    parameters = {"variant": variant, "size": size, "others": others, "seed": 1}
+    return Record(f"size {size}, {others} others, {variant} #1", parameters, result, 0.0, 1.0, 0.0)
+
+
+def test_news_at_scale_says_where_its_goals_are_missed_and_what_size_changes() -> None:
+    runs = [scaled(1.0), scaled(16.0, measured_share=0.4, named_right=4), scaled(1.0, 250, others_refused=0.02)]
+    report = news_scale.report(runs)
+    assert [one.reached for one in report.goals] == [True, False, False, False]
+    assert [one.seen for one in report.goals] == [
+        "everywhere",
+        "news-hsi, size 16, 17 destinations: 4 of 5",
+        "news-hsi, size 1, 251 destinations: 2.00 %",
+        "news-hsi, size 16, 17 destinations: 8.00 %",
+    ]
+    assert (
+        "news-hsi keeps of AR 0.95 at 1, 0.95 at 16, and measures 90 %, 40 % of the responses' packets"
+        in report.text[1]
+    )
+    assert "10.0 ms of CPU time (news-hsi, size 1, 17 destinations) to 160.0 ms (news-hsi, size 16" in report.text[2]
+    assert news_scale.report(runs[:1]).text[1:] == ["", ""]
 
 
 def test_servers_and_requests_that_are_not_alike() -> None:

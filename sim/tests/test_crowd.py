@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
+from sim.clock import Clock
 from sim.crowd import simulate
-from sim.dumbbell import Dumbbell, places, plan
+from sim.crowdswitch import CrowdSwitch, Flow
+from sim.dumbbell import Dumbbell, clients, places, plan, requests
 from sim.lab import lab_plan, simulate_lab
 from topo.load.outcomes import Ending
 from topo.news.measures import Records, figures
+from topo.news.plan import TARGET, TARGET_ADDRESS
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
 from topo.news.settings import Settings
 
@@ -69,6 +75,46 @@ def test_the_same_seed_is_the_same_run() -> None:
     first, again = simulate(plan(one)), simulate(plan(one))
     assert first.outcomes == again.outcomes
     assert first.link[-1] == again.link[-1]
+
+
+def test_other_destinations_are_asked_counted_and_left_alone() -> None:
+    run = simulate(plan(Dumbbell(HOT_SPOT, period_s=10.0, onset_s=35.0, end_s=70.0, size=0.25, others=4)))
+    asked = Counter(one.server for one in run.outcomes)
+    assert set(asked) == {TARGET, *(f"other-{number}" for number in range(4))}
+    expected = 35 * 0.25 * 70 / 4
+    assert all(abs(asked[f"other-{number}"] - expected) < 5 * expected**0.5 for number in range(4))
+    named = [decision.hot_spot for decision in run.decisions if decision.hot_spot is not None]
+    assert named and set(named) == {int(TARGET_ADDRESS)}
+    assert run.refused[TARGET] > 0 and all(run.refused[f"other-{number}"] == 0 for number in range(4))
+
+
+def test_a_size_multiplies_clients_requests_and_the_link() -> None:
+    small, whole = (Dumbbell(NONE, onset_s=35.0, end_s=70.0, size=size) for size in (0.25, 1.0))
+    assert [clients(one) for one in (small, whole)] == [250, 1000]
+    few, many = (list(requests(one)) for one in (small, whole))
+    assert len(many) / len(few) == pytest.approx(4, rel=0.1)
+    assert max(one.client for one in few) < 250 <= max(one.client for one in many)
+    assert plan(whole).link_bit_per_s == 4 * plan(small).link_bit_per_s
+    assert plan(whole).room_bytes == 4 * plan(small).room_bytes
+
+
+def test_the_controllers_steps_are_timed() -> None:
+    run = simulate(plan(Dumbbell(HOT_SPOT, period_s=10.0, onset_s=35.0, end_s=70.0, size=0.25)))
+    deciding = [step.time_s for step in run.steps if step.decides]
+    assert deciding == [decision.time_s for decision in run.decisions] and len(run.steps) > len(deciding)
+    assert all(step.cpu_s >= 0 for step in run.steps)
+
+
+def test_packets_of_a_response_whose_place_another_has_are_counted_as_unmeasured() -> None:
+    config = plan(Dumbbell(HOT_SPOT)).config
+    switch = CrowdSwitch(Clock(), config, random.Random(1), lambda _: None)
+    first = Flow(1)
+    same_place = next(flow for flow in map(Flow, count(2)) if flow.slot == first.slot)
+    elsewhere = next(flow for flow in map(Flow, count(2)) if flow.slot != first.slot)
+    for flow in (first, same_place, elsewhere, first):
+        switch.response(flow, 1500)
+    assert (switch.measured, switch.unmeasured) == (3, 1)
+    switch.close()
 
 
 def test_clients_are_where_the_paper_has_them() -> None:

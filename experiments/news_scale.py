@@ -1,0 +1,317 @@
+"""NEWS where no lab reaches: decisions and the controller's cost against clients, responses and destinations."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any
+
+from sluice.names import RATE_FLOWS
+
+from experiments import simulated
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.intervals import Mean, mean_of, repeated
+from sim.crowd import CrowdRun
+from sim.crowd import simulate as simulate_crowd
+from sim.dumbbell import Dumbbell, clients, plan, recorded
+from topo.news.plan import TARGET, TARGET_ADDRESS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZES = (0.25, 1.0, 4.0, 16.0)
+OTHERS = (16, 64, 250)
+"""Destinations beside the target; the program's selectors have room for 256 services in all."""
+QUICK_SIZE = 0.25
+VARIANTS = ("news-hsi", "production")
+SEEDS = (1, 2, 3)
+ONSET_S, END_S = 160.0, 460.0
+"""The phase of the onset in its interval is the paper's; fewer intervals before and after it."""
+OF_A_CORE = 0.02
+"""What the controller is to stay below at the paper's periods."""
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every size with the fewest destinations, every number of destinations at the paper's size, in both modes."""
+    if quick:
+        return [_point(QUICK_SIZE, OTHERS[0], variant, 1) for variant in VARIANTS]
+    places = [*((size, OTHERS[0]) for size in SIZES), *((1.0, others) for others in OTHERS[1:])]
+    return [_point(*place, variant, seed) for seed in SEEDS for place in places for variant in VARIANTS]
+
+
+def _point(size: float, others: int, variant: str, seed: int) -> Point:
+    parameters: dict[str, Any] = {
+        "variant": variant,
+        "size": size,
+        "others": others,
+        "onset_s": ONSET_S,
+        "end_s": END_S,
+        "seed": seed,
+    }
+    one = simulated.dumbbell(parameters)
+    rates = one.quiet_per_s * ONSET_S + one.crowd_per_s * (END_S - ONSET_S) + one.others_per_s * END_S
+    seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST
+    return Point(f"size {size:g}, {others} others, {variant} #{seed}", parameters, seconds)
+
+
+def measure(point: Point) -> Values:
+    """Simulate."""
+    one = simulated.dumbbell(point.parameters)
+    return values(one, simulate_crowd(plan(one)))
+
+
+def values(one: Dumbbell, run: CrowdRun) -> Values:
+    """The crowd's figures; whom the controller took for the hot spot, what the others lost from the onset on, what of
+    the responses was measured, and CPU time of the controller's steps."""
+    alarmed = [one for one in run.decisions if one.detection.alarm]
+    named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
+    others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= one.onset_s]
+    steps = [step.cpu_s for step in run.steps if step.decides and step.time_s > one.onset_s]
+    flows = [decision.measurement.flows for decision in run.decisions if decision.time_s > one.onset_s]
+    return {
+        **simulated.values(recorded(one, run)),
+        "clients": clients(one),
+        "requests": len(run.outcomes),
+        "named": len(named),
+        "named_right": sum(hot_spot == int(TARGET_ADDRESS) for hot_spot in named),
+        "named_after_s": next(
+            (
+                decision.time_s - alarmed[0].time_s
+                for decision in alarmed
+                if decision.hot_spot is not None and IPv4Address(decision.hot_spot) == TARGET_ADDRESS
+            ),
+            None,
+        ),
+        "others_refused": sum(count for name, count in run.refused.items() if name != TARGET) / max(1, len(others)),
+        "flows": statistics.fmean(flows) if flows else None,
+        "measured_share": 1 - run.unmeasured,
+        "decide_ms": 1000 * statistics.median(steps) if steps else None,
+        "longest_ms": 1000 * max(step.cpu_s for step in run.steps),
+        "of_a_core": sum(step.cpu_s for step in run.steps) / one.end_s,
+    }
+
+
+Place = tuple[str, float, int]
+"""Variant, size, other destinations."""
+
+
+def _place(one: Record) -> Place:
+    return one.parameters["variant"], one.parameters["size"], one.parameters["others"]
+
+
+def _mean(runs: Sequence[Record], name: str, scale: float = 1.0) -> Mean:
+    return mean_of([scale * value for one in runs if (value := one.result[name]) is not None])
+
+
+def _kept(runs: Sequence[Record]) -> Mean:
+    """AR in the crowd, in parts of what it was before; of the runs that have both."""
+    parts = [(one.result["crowd"]["ar_kbps"], one.result["quiet"]["ar_kbps"]) for one in runs]
+    return mean_of([crowd / quiet for crowd, quiet in parts if crowd is not None and quiet])
+
+
+def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
+    variant, size, others = place
+    named, right = (sum(one.result[name] for one in runs) for name in ("named", "named_right"))
+    return [
+        variant,
+        f"{size:g}",
+        f"{others + 1}",
+        f"{runs[0].result['clients']:,}",
+        simulated.detection(runs),
+        f"{sum(one.result['crowd']['false_alarms'] for one in runs) / len(runs):.1f}",
+        f"{right} of {named}",
+        f"{_mean(runs, 'others_refused', 100).text(2)} %",
+        _kept(runs).text(2),
+        simulated.percent(runs, "response_loss", 1),
+        simulated.percent(runs, "bottleneck_used"),
+    ]
+
+
+def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
+    variant, size, others = place
+    return [
+        variant,
+        f"{size:g}",
+        f"{others + 1}",
+        _mean(runs, "requests").text(0),
+        _mean(runs, "flows").text(0),
+        f"{_mean(runs, 'measured_share', 100).text(0)} %",
+        _mean(runs, "decide_ms").text(1),
+        _mean(runs, "longest_ms").text(1),
+        f"{_mean(runs, 'of_a_core', 100).text(2)} %",
+    ]
+
+
+def _everywhere(
+    text: str, rows: dict[Place, list[Record]], holds: Callable[[Record], bool], seen: Callable[[Place], str]
+) -> Goal:
+    """A goal of every run; where it is missed, it says in which places."""
+    missed = [place for place, runs in rows.items() if not all(map(holds, runs))]
+    said = "; ".join(f"{_named(place)}: {seen(place)}" for place in missed)
+    return Goal(text, not missed if rows else None, said or ("everywhere" if rows else "-"))
+
+
+def _named(place: Place) -> str:
+    variant, size, others = place
+    return f"{variant}, size {size:g}, {others + 1} destinations"
+
+
+def _goals(rows: dict[Place, list[Record]]) -> list[Goal]:
+    def named(one: Record) -> bool:
+        return 0 < one.result["named"] == one.result["named_right"]
+
+    def cheap(one: Record) -> bool:
+        return one.result["of_a_core"] < OF_A_CORE
+
+    def in_time(one: Record) -> bool:
+        return simulated.detections_s([one])[0] <= one.result["period_s"]
+
+    def harmless(one: Record) -> bool:
+        return one.result["others_refused"] == 0
+
+    return [
+        _everywhere(
+            "the alarm comes within an interval of the paper's 60 s",
+            rows,
+            in_time,
+            lambda at: simulated.detection(rows[at]),
+        ),
+        _everywhere(
+            "whoever is named the hot spot is the target", rows, named, lambda at: _decision_row(at, rows[at])[6]
+        ),
+        _everywhere(
+            "no request to another destination is refused",
+            rows,
+            harmless,
+            lambda at: f"{_mean(rows[at], 'others_refused', 100).text(2)} %",
+        ),
+        _everywhere(
+            f"the controller takes less than {OF_A_CORE:.0%} of a core",
+            rows,
+            cheap,
+            lambda at: f"{_mean(rows[at], 'of_a_core', 100).text(2)} %",
+        ),
+    ]
+
+
+def _by_size(rows: dict[Place, list[Record]]) -> str:
+    """Say what size changes: how well AR is kept, and how much of the responses has a place in the registers."""
+    said: list[str] = []
+    for variant in VARIANTS:
+        known = {size: runs for (name, size, others), runs in rows.items() if name == variant and others == OTHERS[0]}
+        if len(known) < 2:
+            continue
+        kept = ", ".join(f"{_kept(runs).text(2)} at {size:g}" for size, runs in known.items())
+        part = ", ".join(f"{_mean(runs, 'measured_share', 100).text(0)} %" for runs in known.values())
+        said.append(f"{variant} keeps of AR {kept}, and measures {part} of the responses' packets")
+    if not said:
+        return ""
+    return (
+        f"By size, {'; '.join(said)}. The registers have {RATE_FLOWS:,} places for responses: what is on its way "
+        "beyond that shares a place with another and is not measured, and the fastest tenth is then of a sample."
+    )
+
+
+def _by_cost(rows: dict[Place, list[Record]]) -> str:
+    """Say between what the cost of a decision lies, and what it grows with."""
+    if len(rows) < 2:
+        return ""
+    cost = {place: _mean(runs, "decide_ms").value for place, runs in rows.items()}
+    low, high = min(cost, key=lambda place: cost[place]), max(cost, key=lambda place: cost[place])
+    return (
+        f"A decision takes {cost[low]:.1f} ms of CPU time ({_named(low)}) to {cost[high]:.1f} ms ({_named(high)}). It "
+        "is the controller's own step over registers in memory, all its services' balancing included, without a switch "
+        "to read from and write to: `controller-cost` measures that. Paper mode decides each 60 s, production mode "
+        "each second; both read the flows in between."
+    )
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Decisions, then their cost, a row each place."""
+    rows = simulated.grouped(records, _place)
+    first = ["mode", "size", "destinations"]
+    decisions = [
+        *first,
+        "clients",
+        "alarm after (s)",
+        "false alarms a run",
+        "hot spot right",
+        "others' requests refused",
+        "AR, of before",
+        "loss",
+        "link used",
+    ]
+    cost = [
+        *first,
+        "requests",
+        "flows a decision",
+        "packets measured",
+        "CPU to decide (ms)",
+        "longest step (ms)",
+        "of a core",
+    ]
+    return Report(
+        tables=[
+            Table(decisions, [_decision_row(place, runs) for place, runs in rows.items()]),
+            Table(cost, [_cost_row(place, runs) for place, runs in rows.items()]),
+        ],
+        goals=_goals(rows),
+        text=[
+            f"{repeated(max(map(len, rows.values()), default=0))}. Size 1 is the paper's: 1,000 clients, 35 and then "
+            "210 requests/s, a link of 4 Mbit/s; a size multiplies clients, requests, link and queue. The destinations "
+            "beside the target are services of their own and have 35 requests/s together, times the size, before and "
+            "in the crowd. Hot spot right: of the decisions that named one while the alarm was set. Others' requests "
+            "refused: SYNs, in parts of their requests from the onset on. Flows a decision: responses whose "
+            "rates it was made from; packets measured: of all responses' packets, those of a response that had a place "
+            "in the registers.",
+            _by_size(rows),
+            _by_cost(rows),
+        ],
+        summary={one.key: {k: v for k, v in one.result.items() if k not in ("rows", "bulk")} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """AR kept and packets measured against size; CPU to decide against flows."""
+    left, right = figure.subplots(1, 2)
+    rows = simulated.grouped(records, _place)
+    for number, variant in enumerate(VARIANTS):
+        of_size = sorted(
+            (size, runs) for (name, size, others), runs in rows.items() if (name, others) == (variant, OTHERS[0])
+        )
+        sizes, colour = [size for size, _ in of_size], f"C{number}"
+        left.plot(
+            sizes, [_kept(runs).value for _, runs in of_size], "o-", color=colour, label=f"AR, of before, {variant}"
+        )
+        shares = [_mean(runs, "measured_share").value for _, runs in of_size]
+        left.plot(sizes, shares, "s:", color=colour, label=f"packets measured, {variant}")
+        for (name, _, others), runs in rows.items():
+            if name == variant:
+                place = _mean(runs, "flows").value, _mean(runs, "decide_ms").value
+                right.plot(*place, "o" if others == OTHERS[0] else "^", color=colour)
+                right.annotate(f"{others + 1}", place, fontsize="xx-small")
+    left.set_xscale("log")
+    left.set_xlabel("size (1: 1,000 clients)")
+    left.set_ylim(0, None)
+    left.legend(fontsize="x-small")
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlabel("flows a decision (at a point: destinations)")
+    right.set_ylabel("CPU to decide, ms")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+
+
+EXPERIMENT = Experiment(
+    name="news-scale",
+    title="NEWS at scale, simulated",
+    source="Asked for by this project: decision quality and controller cost against size",
+    about="The simulation of Table I with hot-spot identification, in both modes, at a quarter to sixteen times the "
+    "paper's clients, requests and link, and with up to 250 destinations beside the target; T = 60 s, the crowd from "
+    "160 s to 460 s.",
+    points=points,
+    compute=measure,
+    report=report,
+    draw=draw,
+)
