@@ -73,15 +73,19 @@ class Driver:
         return min(ends) <= self.due + _SLACK_S
 
     def step(self, now_s: float) -> list[Event]:
-        """Do what is due; what was decided, in order. Raises ValueError before anything is."""
+        """Do what is due; what was decided, in order. Raises ValueError before anything is.
+
+        Ratios before flash-crowd control, which is started after them and reads more before it decides: whether it
+        freezes them is known at their next decision.
+        """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
         made: list[Event] = []
-        if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
-            made += self._control(now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id] - _SLACK_S:
                 made += self._decide(service, now_s)
+        if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
+            made += self._control(now_s)
         return made
 
     def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:

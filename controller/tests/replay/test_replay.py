@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from configs import web
+from numpy.typing import NDArray
 from sluice.balance import Balancer, Counts, Member
 from sluice.cli import main
+from sluice.configload import load as load_config
 from sluice.configload import parse
+from sluice.loops.balancing import balance
+from sluice.loops.link import Link
+from sluice.loops.news import control
+from sluice.loops.newstrace import NewsTrace
+from sluice.loops.trace import Trace
+from sluice.loops.world import World
 from sluice.names import Register
 from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
 from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
 from sluice.replay.driver import Balanced, Controlled
 from sluice.replay.measured import MeasuredSwitch
+from sluice.replay.memory import Memory
 from sluice.replay.replay import Replay
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads
+from sluice.switch.targets.units import MICROSECONDS
+from virtual import in_virtual_time
 
 VIP = IPv4Address("10.0.0.100")
 S1, S2 = IPv4Address("10.0.2.2"), IPv4Address("10.0.3.2")
@@ -152,6 +167,146 @@ def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
     # 20 connections a second, and 4 of them answered by nobody; each answer is one packet of 1,040 bytes.
     assert crowds[0][1].offered == crowds[0][1].admitted == 20.0
     assert crowds[0][1].ar == pytest.approx(1040 * 8 / 0.918, rel=0.15)
+
+
+START_S = 999.99
+"""When the live controller reads first, since the epoch."""
+
+
+class Counting:
+    """The switch of a live controller: it counts the packets of a capture as they pass, and takes every write."""
+
+    def __init__(self, world: World, now: Callable[[], float]) -> None:
+        self.switch, self.units, self._now = MeasuredSwitch(world), MICROSECONDS, now
+        self.registers = self
+
+    async def apply(self, *_: object) -> int:
+        return 1
+
+    def _memory(self) -> Memory:
+        self.switch.settle(self._now())
+        return self.switch.memory
+
+    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        return await self._memory().read(register, indices)
+
+    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        return await self._memory().columns(registers, indices)
+
+    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        return await self._memory().arrays(registers)
+
+
+def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Run the controller's own tasks in virtual time while a capture's packets pass; return what they write down, of R
+    and of flash-crowd control."""
+    traces = config.with_name("r.jsonl"), config.with_name("news.csv")
+    world = World.of(load_config(config))
+    (service,), view = world.plan.services, world.news
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        def now() -> float:
+            return START_S + loop.time()
+
+        monkeypatch.setattr(time, "time", now)
+        counting = Counting(world, now)
+        link, files = cast(Link, counting), (Trace(traces[0]), NewsTrace(traces[1]))
+        tasks = [asyncio.create_task(balance(world, link, service, files[0]))]
+        if view is not None:
+            tasks.append(asyncio.create_task(control(world, link, view, files[1])))
+        for segment in read_capture(capture):
+            await asyncio.sleep(max(0.0, segment.time_s - now()))
+            counting.switch.take(segment, 0.0 if view is None else view.wanted().sample_share)
+        for task in tasks:
+            if task.done():
+                task.result()
+            task.cancel()
+        for file in files:
+            file.close()
+
+    with monkeypatch.context():
+        in_virtual_time(run())
+    return traces
+
+
+@pytest.mark.parametrize("mode", ["paper", "production"])
+def test_replay_decides_as_the_controllers_own_tasks_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    """The second server loses SYNs, then answers nothing, then everything."""
+    packets: list[Packet] = []
+    for second in range(30):
+        lost = 4 if second < 10 else 10 if second < 16 else 0
+        packets += [(one[0] + second, *one[1:]) for one in load(1, lost)]
+    packets = [renumbered(one, 10_000 + 20 * int(one[0] - 1000)) for one in packets]
+    file, config = write(tmp_path / "c.pcap", packets), tmp_path / "sluice.yaml"
+    config.write_text(web(mode=mode, period_s=1, window_s=5))
+    trace, _ = live(config, file, monkeypatch)
+    decided = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert len(decided) == 29 and decided[-1]["weight_changes"] > 5
+    assert any(one["servers"]["s2"]["ejected"] for one in decided) is (mode == "production")
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
+    assert "the same decisions; 29 compared, 0 without a reading" in capsys.readouterr().out
+    config.write_text(web(mode="fixed", period_s=1, window_s=5))
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
+
+
+def renumbered(packet: Packet, port: int) -> Packet:
+    """The same packet of another connection: the client's port moves."""
+    time_s, source, source_port, destination, destination_port, flags, payload = packet
+    if source == CLIENT:
+        return time_s, source, source_port - 10_000 + port, destination, destination_port, flags, payload
+    return time_s, source, source_port, destination, destination_port - 10_000 + port, flags, payload
+
+
+def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
+    """20 connections a second, then 100 whose answers are a tenth as fast."""
+    begun = [(0.05 * n, 0.01) for n in range(20 * quiet_s)]
+    begun += [(quiet_s + 0.01 * n, 0.1) for n in range(100 * crowd_s)]
+    packets: list[Packet] = []
+    for n, (begin, gap) in enumerate(begun):
+        server, port = (S1, S2)[n % 2], 10_000 + n
+        *opened, finished = connection(1000.0 + begin, port, server)
+        packets += opened
+        for piece in range(1, 5):
+            at = 1000.0 + begin + 0.003 + piece * gap
+            packets += [
+                (at, server, 80, CLIENT, port, ACK, 1000),
+                (at + 0.0001, VIP, 80, CLIENT, port, ACK, 1000),
+            ]
+        packets.append((finished[0] + 5 * gap, *finished[1:]))
+    return sorted(packets, key=lambda one: one[0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("paper", "{mode: paper, period_s: 4, rate_window_s: 0.25}"),
+        (
+            "production",
+            "{mode: production, rate_window_s: 0.25, production: {detection_s: 1, window_s: 4, baseline_s: 16}}",
+        ),
+    ],
+)
+def test_replay_limits_as_the_controllers_own_task_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, options: str
+) -> None:
+    file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
+    config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
+    ratios, trace = live(config, file, monkeypatch)
+    found = intervals(trace.read_text())
+    assert any(one.alarm and one.limit_per_s > 0 for one in found) and not found[0].alarm
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
+    out = capsys.readouterr().out
+    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered" in out
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(ratios)]) == 0
+    changed = options.replace("period_s: 4", "period_s: 4, tolerance: 0.9")
+    changed = changed.replace("mode: production", "mode: production, tolerance: 0.9")
+    config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {changed}"))
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
 
 
 def configured(tmp_path: Path) -> str:

@@ -1,0 +1,137 @@
+"""A simulated crowd's packets, handshakes included, replayed: production mode and identification decide the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+import zlib
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sluice.names import PROTOCOL_TCP
+from sluice.news import Decision
+from sluice.replay.againstnews import compare_news
+from sluice.replay.capture import ACK, SYN, Segment
+from sluice.replay.driver import Controlled
+from sluice.replay.ratecells import SLOTS
+from sluice.replay.replay import Replay
+from sluice.switch.plan import Service
+
+from sim import crowd
+from sim.crowd import simulate
+from sim.crowdswitch import CrowdSwitch, Flow
+from sim.lab import lab_plan
+from topo.news.plan import PORT, TARGET, TARGET_ADDRESS
+from topo.news.scenarios import HOT_SPOT, NETWORK, PRODUCTION, Variant
+from topo.news.settings import Settings
+
+CLIENT, PORTS = 0x0A640001, 50_000
+Place = tuple[int, int]
+"""Address and port."""
+
+
+def numbered(number: int) -> Place:
+    """A client's address and port of their own for every number."""
+    return CLIENT + number // PORTS, 1024 + number % PORTS
+
+
+class Response(Flow):
+    """Has the slot that the switch computes from the response's addresses and ports."""
+
+    __slots__ = ("client",)
+
+    def __init__(self, number: int) -> None:
+        self.client = numbered(number)
+        address, port = self.client
+        key = zlib.crc32(struct.pack("!IHHIB", int(TARGET_ADDRESS), PORT, port, address, PROTOCOL_TCP))
+        self.slot, self.fingerprint = key % SLOTS, key // SLOTS
+
+
+class Tap:
+    """What passes the simulated switch, as a capture of all its ports would have it.
+
+    Every SYN has a connection of its own here, and handshakes go on in the order in which SYNs passed: all that is
+    counted of them are their numbers.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.segments: list[Segment] = []
+        self._syns = 0
+        self._asked: dict[int, deque[Place]] = defaultdict(deque)
+        self._answered: dict[int, deque[Place]] = defaultdict(deque)
+        self._last: dict[int, Place] = {}
+        syn, synack, completed, response = (
+            getattr(CrowdSwitch, name) for name in ("syn", "synack", "completed", "response")
+        )
+
+        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: bool) -> bool:
+            passes = syn(switch, service, client, pinned=pinned)
+            self._syns += 1
+            place = numbered((1 << 20) + self._syns)
+            self._add(switch, place, (int(service.config.address), service.config.port), SYN)
+            if passes:
+                self._add(switch, place, _server(service), SYN)
+                self._asked[service.id].append(place)
+            return passes
+
+        def tapped_synack(switch: CrowdSwitch, service: Service, *, again: bool = False) -> None:
+            synack(switch, service, again=again)
+            if not again:
+                self._last[service.id] = self._asked[service.id].popleft()
+                self._answered[service.id].append(self._last[service.id])
+            self._add(switch, _server(service), self._last[service.id], SYN | ACK)
+
+        def tapped_completed(switch: CrowdSwitch, service: Service) -> None:
+            completed(switch, service)
+            self._add(switch, self._answered[service.id].popleft(), _server(service), ACK)
+
+        def tapped_response(switch: CrowdSwitch, flow: Response, size: int) -> None:
+            response(switch, flow, size)
+            self._add(switch, _server(switch.service(TARGET)), flow.client, ACK, size - 40)
+
+        patch: Callable[[object, str, Any], None] = monkeypatch.setattr
+        patch(crowd, "Flow", Response)
+        patch(CrowdSwitch, "syn", tapped_syn)
+        patch(CrowdSwitch, "synack", tapped_synack)
+        patch(CrowdSwitch, "completed", tapped_completed)
+        patch(CrowdSwitch, "response", tapped_response)
+
+    def _add(self, switch: CrowdSwitch, source: Place, destination: Place, flags: int, payload: int = 0) -> None:
+        self.segments.append(
+            Segment(switch.now, *source, *destination, flags, self._syns, payload, payload + 40, hop_limit=64)
+        )
+
+
+def _server(service: Service) -> Place:
+    return int(service.servers[0].address), service.servers[0].port
+
+
+def as_trace(decisions: list[Decision]) -> str:
+    """The file that a live controller would have written."""
+    file = io.StringIO()
+    rows = [{"unix_s": one.time_s, **one.row()} for one in decisions]
+    out = csv.DictWriter(file, list(rows[0]))
+    out.writeheader()
+    out.writerows(rows)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("variant", [HOT_SPOT, PRODUCTION], ids=lambda one: one.name)
+def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
+    plan = lab_plan(NETWORK, variant, NETWORK.settle(replace(Settings(), before=3, after=2)))
+    with monkeypatch.context() as patched:
+        tap = Tap(patched)
+        lived = simulate(plan).decisions
+    moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
+    assert plan.config.news is not None
+    found = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
+    assert found.same and found.missing == 0, found.sentence
+    assert (found.ar_apart, found.offered_apart, found.admitted_apart) == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    limits = {round(one.limit.rate) for one in lived if one.limit}
+    assert limits and (variant is HOT_SPOT or len(limits) > 5), "there was something to decide"
+    replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
+    assert {one.hot_spot for one in replayed} == {one.hot_spot for one in lived} == {None, int(TARGET_ADDRESS)}
