@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,14 @@ SIZES = (0.25, 1.0, 4.0, 16.0)
 OTHERS = (16, 64, 250)
 """Destinations beside the target; the program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
+NEVER_S, OFTEN_S = 3600.0, 10.0
+"""T of the other services' balancing: not in a run, so that NEWS alone is measured, and in one place the default."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 ONSET_S, END_S = 160.0, 460.0
 """The phase of the onset in its interval is the paper's; fewer intervals before and after it."""
+SECONDS_PER_PAIR = 1.5e-5
+"""Of services: each decision on one looks at all, about, for the estimate of the time left."""
 OF_A_CORE = 0.02
 """What the controller is to stay below at the paper's periods."""
 
@@ -35,24 +39,36 @@ OF_A_CORE = 0.02
 def points(quick: bool) -> Sequence[Point]:
     """Every size with the fewest destinations, every number of destinations at the paper's size, in both modes."""
     if quick:
-        return [_point(QUICK_SIZE, OTHERS[0], variant, 1) for variant in VARIANTS]
-    places = [*((size, OTHERS[0]) for size in SIZES), *((1.0, others) for others in OTHERS[1:])]
-    return [_point(*place, variant, seed) for seed in SEEDS for place in places for variant in VARIANTS]
+        return [_point(QUICK_SIZE, OTHERS[0], NEVER_S, variant, 1) for variant in VARIANTS]
+    places = [
+        *((size, OTHERS[0], NEVER_S) for size in SIZES),
+        *((1.0, others, NEVER_S) for others in OTHERS[1:]),
+        (1.0, OTHERS[-1], OFTEN_S),
+    ]
+    return [
+        _point(*place, variant, seed)
+        for seed in SEEDS
+        for place in places
+        for variant in VARIANTS
+        if place[2] == NEVER_S or variant == VARIANTS[0]
+    ]
 
 
-def _point(size: float, others: int, variant: str, seed: int) -> Point:
+def _point(size: float, others: int, period_s: float, variant: str, seed: int) -> Point:
     parameters: dict[str, Any] = {
         "variant": variant,
         "size": size,
         "others": others,
+        "others_period_s": period_s,
         "onset_s": ONSET_S,
         "end_s": END_S,
         "seed": seed,
     }
     one = simulated.dumbbell(parameters)
     rates = one.quiet_per_s * ONSET_S + one.crowd_per_s * (END_S - ONSET_S) + one.others_per_s * END_S
-    seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST
-    return Point(f"size {size:g}, {others} others, {variant} #{seed}", parameters, seconds)
+    seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST + (END_S / period_s) * others**2 * SECONDS_PER_PAIR
+    balanced = "" if period_s == NEVER_S else f", balanced each {period_s:g} s"
+    return Point(f"size {size:g}, {others} others{balanced}, {variant} #{seed}", parameters, seconds)
 
 
 def measure(point: Point) -> Values:
@@ -92,12 +108,20 @@ def values(one: Dumbbell, run: CrowdRun) -> Values:
     }
 
 
-Place = tuple[str, float, int]
-"""Variant, size, other destinations."""
+Place = tuple[str, float, int, float]
+"""Variant, size, other destinations, and how often their balancing decides."""
+Rows = Mapping[Place, Sequence[Record]]
 
 
 def _place(one: Record) -> Place:
-    return one.parameters["variant"], one.parameters["size"], one.parameters["others"]
+    parameters = one.parameters
+    return parameters["variant"], parameters["size"], parameters["others"], parameters["others_period_s"]
+
+
+def _first(place: Place) -> list[str]:
+    """The cells that name a place."""
+    variant, size, others, period_s = place
+    return [variant, f"{size:g}", f"{others + 1}{'' if period_s == NEVER_S else f', balanced each {period_s:g} s'}"]
 
 
 def _mean(runs: Sequence[Record], name: str, scale: float = 1.0) -> Mean:
@@ -111,12 +135,9 @@ def _kept(runs: Sequence[Record]) -> Mean:
 
 
 def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
-    variant, size, others = place
     named, right = (sum(one.result[name] for one in runs) for name in ("named", "named_right"))
     return [
-        variant,
-        f"{size:g}",
-        f"{others + 1}",
+        *_first(place),
         f"{runs[0].result['clients']:,}",
         simulated.detection(runs),
         f"{sum(one.result['crowd']['false_alarms'] for one in runs) / len(runs):.1f}",
@@ -129,11 +150,8 @@ def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 
 def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
-    variant, size, others = place
     return [
-        variant,
-        f"{size:g}",
-        f"{others + 1}",
+        *_first(place),
         _mean(runs, "requests").text(0),
         _mean(runs, "flows").text(0),
         f"{_mean(runs, 'measured_share', 100).text(0)} %",
@@ -143,9 +161,7 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
     ]
 
 
-def _everywhere(
-    text: str, rows: dict[Place, list[Record]], holds: Callable[[Record], bool], seen: Callable[[Place], str]
-) -> Goal:
+def _everywhere(text: str, rows: Rows, holds: Callable[[Record], bool], seen: Callable[[Place], str]) -> Goal:
     """A goal of every run; where it is missed, it says in which places."""
     missed = [place for place, runs in rows.items() if not all(map(holds, runs))]
     said = "; ".join(f"{_named(place)}: {seen(place)}" for place in missed)
@@ -153,11 +169,11 @@ def _everywhere(
 
 
 def _named(place: Place) -> str:
-    variant, size, others = place
-    return f"{variant}, size {size:g}, {others + 1} destinations"
+    variant, size, destinations = _first(place)
+    return f"{variant}, size {size}, destinations {destinations}"
 
 
-def _goals(rows: dict[Place, list[Record]]) -> list[Goal]:
+def _goals(rows: Rows) -> list[Goal]:
     def named(one: Record) -> bool:
         return 0 < one.result["named"] == one.result["named_right"]
 
@@ -195,11 +211,13 @@ def _goals(rows: dict[Place, list[Record]]) -> list[Goal]:
     ]
 
 
-def _by_size(rows: dict[Place, list[Record]]) -> str:
+def _by_size(rows: Rows) -> str:
     """Say what size changes: how well AR is kept, and how much of the responses has a place in the registers."""
     said: list[str] = []
     for variant in VARIANTS:
-        known = {size: runs for (name, size, others), runs in rows.items() if name == variant and others == OTHERS[0]}
+        known = {
+            size: runs for (name, size, others, _), runs in rows.items() if name == variant and others == OTHERS[0]
+        }
         if len(known) < 2:
             continue
         kept = ", ".join(f"{_kept(runs).text(2)} at {size:g}" for size, runs in known.items())
@@ -213,7 +231,7 @@ def _by_size(rows: dict[Place, list[Record]]) -> str:
     )
 
 
-def _by_cost(rows: dict[Place, list[Record]]) -> str:
+def _by_cost(rows: Rows) -> str:
     """Say between what the cost of a decision lies, and what it grows with."""
     if len(rows) < 2:
         return ""
@@ -221,9 +239,25 @@ def _by_cost(rows: dict[Place, list[Record]]) -> str:
     low, high = min(cost, key=lambda place: cost[place]), max(cost, key=lambda place: cost[place])
     return (
         f"A decision takes {cost[low]:.1f} ms of CPU time ({_named(low)}) to {cost[high]:.1f} ms ({_named(high)}). It "
-        "is the controller's own step over registers in memory, all its services' balancing included, without a switch "
-        "to read from and write to: `controller-cost` measures that. Paper mode decides each 60 s, production mode "
-        "each second; both read the flows in between."
+        "is the controller's own step over registers in memory, without a switch to read from and write to: "
+        "`controller-cost` measures that. Paper mode decides each 60 s, production mode each second; both read the "
+        "flows in between."
+    )
+
+
+def _balanced(rows: Rows) -> str:
+    """Say what it costs to decide on the other services' ratios, too."""
+    said: list[str] = []
+    for (variant, size, others, period_s), runs in rows.items():
+        alone = rows.get((variant, size, others, NEVER_S))
+        if period_s != NEVER_S and alone is not None:
+            shares = [_mean(of, "of_a_core", 100).text(2) for of in (alone, runs)]
+            said.append(f"{shares[1]} % of a core rather than {shares[0]} % with {others + 1} each {period_s:g} s")
+    if not said:
+        return ""
+    return (
+        "The other services' ratios are not decided on in the other rows, so that the cost is NEWS's. Decided on, they "
+        f"take {'; '.join(said)}: each decision on one service goes through the weights of all."
     )
 
 
@@ -267,6 +301,7 @@ def report(records: Sequence[Record]) -> Report:
             "in the registers.",
             _by_size(rows),
             _by_cost(rows),
+            _balanced(rows),
         ],
         summary={one.key: {k: v for k, v in one.result.items() if k not in ("rows", "bulk")} for one in records},
     )
@@ -278,7 +313,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     rows = simulated.grouped(records, _place)
     for number, variant in enumerate(VARIANTS):
         of_size = sorted(
-            (size, runs) for (name, size, others), runs in rows.items() if (name, others) == (variant, OTHERS[0])
+            (size, runs) for (name, size, others, _), runs in rows.items() if (name, others) == (variant, OTHERS[0])
         )
         sizes, colour = [size for size, _ in of_size], f"C{number}"
         left.plot(
@@ -286,7 +321,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
         )
         shares = [_mean(runs, "measured_share").value for _, runs in of_size]
         left.plot(sizes, shares, "s:", color=colour, label=f"packets measured, {variant}")
-        for (name, _, others), runs in rows.items():
+        for (name, _, others, _), runs in rows.items():
             if name == variant:
                 place = _mean(runs, "flows").value, _mean(runs, "decide_ms").value
                 right.plot(*place, "o" if others == OTHERS[0] else "^", color=colour)

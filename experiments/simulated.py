@@ -13,6 +13,7 @@ from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
 from topo.load.outcomes import Ending
 from topo.news.measures import Records, figures
+from topo.news.plan import TARGET_ADDRESS
 from topo.news.scenarios import VARIANTS
 from topo.news.trace import measured
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key", bound=Hashable)
 
-AR, OFFERED, ADMITTED = 1, 2, 3
+AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
 """Columns of a run's rows, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
@@ -69,6 +70,7 @@ def values(records: Records) -> Values:
         "quiet": asdict(figures(records, records.quiet())),
         "onset_s": records.onset_s,
         "period_s": records.period_s,
+        "hot_spot": _hot_spot(records),
         "finished_share": sum(one.ending is Ending.FINISHED for one in due) / max(1, len(due)),
         "rows": [
             [one.time_s, one.ar_bps, one.offered_per_s, one.admitted_per_s, one.limit_per_s, int(one.alarm)]
@@ -76,6 +78,12 @@ def values(records: Records) -> Values:
         ],
         "bulk": bulk if records.bulk else [],
     }
+
+
+def _hot_spot(records: Records) -> dict[str, int]:
+    """Return how many decisions behind the onset named a hot spot while the alarm was set, and how many the target."""
+    named = [one.hot_spot for one in records.rows if one.time_s >= records.onset_s and one.alarm and one.hot_spot]
+    return {"named": len(named), "right": named.count(str(int(TARGET_ADDRESS)))}
 
 
 def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
@@ -132,6 +140,21 @@ def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float],
     """Return the times of a run's intervals, and what stands in a column of its rows."""
     rows = record.result["rows"]
     return [row[0] for row in rows], [number(row[index]) * scale for row in rows]
+
+
+def first_limit(record: Record) -> float:
+    """Return the limit that a run's first alarm after the onset began with, per second; NaN without."""
+    alarmed = [row for row in record.result["rows"] if row[0] >= record.result["onset_s"] and row[ALARM]]
+    return next((row[LIMIT] for row in alarmed if row[LIMIT] is not None), math.nan)
+
+
+def alarm_stays(records: Sequence[Record]) -> float:
+    """Return in what part of the decisions behind the first alarm after the onset it was set; NaN without any."""
+    said: list[int] = []
+    for one in records:
+        after = [row[ALARM] for row in one.result["rows"] if row[0] >= one.result["onset_s"]]
+        said += after[after.index(1) :] if 1 in after else []
+    return mean_of(said).value
 
 
 def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple[Axes, Axes]:

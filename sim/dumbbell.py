@@ -76,6 +76,8 @@ class Dumbbell:
     """Destinations beside the target, each a service with a server of its own."""
     others_per_s: float = 35.0
     """Requests that they have together, as even as chance makes them; times `size`."""
+    others_period_s: float = 3600.0
+    """How often the controller decides on the others' ratios: with a server each there is nothing to decide."""
     seed: int = 1
 
     @property
@@ -127,7 +129,14 @@ def _others(one: Dumbbell) -> Iterator[Request]:
 def plan(one: Dumbbell) -> CrowdPlan:
     """What is to be simulated."""
     where = places(one.seed, clients(one))
-    config = configuration(NETWORK, one.variant, one.settings, one.static_per_s, others=one.others)
+    config = configuration(
+        NETWORK,
+        one.variant,
+        one.settings,
+        one.static_per_s,
+        others=one.others,
+        others_period_s=one.others_period_s,
+    )
     assert config.news is not None
     news = replace(
         config.news,

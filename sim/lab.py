@@ -48,9 +48,15 @@ def other(number: int) -> Other:
 
 
 def configuration(
-    scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None, others: int = 0
+    scenario: Scenario,
+    variant: Variant,
+    settings: Settings,
+    static_per_s: float | None,
+    *,
+    others: int = 0,
+    others_period_s: float = 10.0,
 ) -> Config:
-    """The controller's configuration of a run in the lab, with so many other destinations."""
+    """The controller's configuration of a run in the lab, with so many other destinations, decided on so often."""
     content = controller_config(
         scenario.server,
         control_socket=Path("/run/sluice.sock"),
@@ -62,19 +68,18 @@ def configuration(
     news, services, routes = content["news"], content["services"], content["routes"]
     assert isinstance(news, dict) and isinstance(services, list) and isinstance(routes, list)
     news.pop("trace_file")
-    content["services"] = [*services, *(_service(other(number)) for number in range(others))]
+    content["services"] = [*services, *(_service(other(number), others_period_s) for number in range(others))]
     content["routes"] = [*routes, *([{"to": str(_OTHERS_SERVERS), "via": str(OTHER.address)}] if others else [])]
     return parse(yaml.safe_dump(content))
 
 
-def _service(one: Other) -> dict[str, object]:
-    server = {"name": f"{one.name}-server", "address": str(one.server), "port": PORT}
+def _service(one: Other, period_s: float) -> dict[str, object]:
     return {
         "name": one.name,
         "address": str(one.address),
         "port": PORT,
-        "balance": {"mode": "fixed"},
-        "servers": [server],
+        "balance": {"mode": "fixed", "period_s": period_s, "window_s": period_s},
+        "servers": [{"name": f"{one.name}-server", "address": str(one.server), "port": PORT}],
     }
 
 
