@@ -37,9 +37,13 @@ def chance(first: Mean, second: Mean) -> str:
     return ", no more apart than chance" if by_chance(first, second) else ""
 
 
-def repeated(runs: int) -> str:
-    """Say how often each run was made, at the beginning of a sentence."""
-    return f"Means over {runs} runs, with 95 % intervals" if runs > 1 else "One run each"
+def repeated(runs: int, least: int | None = None) -> str:
+    """Say how often each run was made, or `least` to `runs` times, at the beginning of a sentence."""
+    if runs <= 1:
+        return "One run each"
+    fewer = least is not None and least < runs
+    where = " where there are several" if fewer and least == 1 else ""
+    return f"Means over {f'{least} to {runs}' if fewer else runs} runs, with 95 % intervals{where}"
 
 
 def mean_of(values: Sequence[float]) -> Mean:

@@ -289,6 +289,7 @@ def _shared(pools: Pools) -> str:
 def report(records: Sequence[Record]) -> Report:
     """A row for each pool; repeated runs are one."""
     pools = grouped(records, _place)
+    counts = [len(runs) for runs in pools.values()] or [0]
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
         largest = max(deciding)
@@ -313,7 +314,7 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
             f"half and of the requests that were answered; what was given up after {GIVEN_UP_S:g} s is in a column of "
-            f"its own and not in them. {repeated(max(map(len, pools.values()), default=0))}. "
+            f"its own and not in them. {repeated(max(counts), min(counts))}. "
             "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
             "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
             _settling(pools),

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from experiments import syntimers
-from experiments.intervals import mean_of
+from experiments.intervals import chance, mean_of, repeated
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
 from topo.handshakes import ConnectTimes, Handshakes, Segment
@@ -44,6 +44,19 @@ def test_means_have_intervals() -> None:
     assert mean.value == 12.0 and mean.half == pytest.approx(4.303 * 2 / math.sqrt(3))
     assert mean.text() == "12.0 ± 5.0"
     assert mean_of([3.0]).text() == "3.0" and mean_of([]).text() == "-"
+
+
+def test_how_often_runs_were_made_is_said() -> None:
+    assert repeated(1) == "One run each" == repeated(0)
+    assert repeated(3) == repeated(3, 3) == "Means over 3 runs, with 95 % intervals"
+    assert repeated(5, 3) == "Means over 3 to 5 runs, with 95 % intervals"
+    assert repeated(3, 1) == "Means over 1 to 3 runs, with 95 % intervals where there are several"
+
+
+def test_means_that_differ_by_no_more_than_chance_say_so() -> None:
+    first, near, far = (mean_of([middle - 1, middle, middle + 1]) for middle in (10.0, 12.0, 20.0))
+    assert chance(first, near) == ", no more apart than chance" and chance(first, far) == ""
+    assert chance(mean_of([10.0]), mean_of([10.1])) == "", "one run each tells nothing"
 
 
 def test_who_gave_up_counts_with_the_time_it_took() -> None:

@@ -578,6 +578,36 @@ def demo_record(lab: dict[str, float], simulated: dict[str, float], sliced: dict
     return Record("demo #0", {"run": 0}, sides, 0.0, 1.0, 0.0)
 
 
+def test_unlike_goals_say_what_may_be_chance_and_explain_only_what_is_not() -> None:
+    def runs(variant: str, means: Sequence[float], case: str = sim_unlike.SMALL) -> list[Record]:
+        parameters = {"case": case, "variant": variant}
+        made: list[Record] = []
+        for number, ms in enumerate(means):
+            times = {"mean_ms": ms, "p99_ms": 3 * ms, "given_up": 0, "begun": 100}
+            result = {"connect": times, "transfer": times, "ratios": [0.1] * 10, "weight_changes": 3}
+            made.append(Record(f"{case}, {variant} #{number}", parameters, result, 0.0, 1.0, 0.0))
+        return made
+
+    proxy = runs(sim_unlike.LEAST, (78.0, 79.0, 80.0))
+    scattered = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (120.0, 190.0, 290.0)), *proxy])
+    goal = scattered.goals[0]
+    assert goal.reached is False and goal.seen == (
+        "200 ± 212 ms against 79 ± 2 ms of least connections of all, as a proxy, no more apart than chance"
+    )
+    assert scattered.text[2] == "", "chance needs no reason"
+    apart = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (199.0, 200.0, 201.0)), *proxy])
+    assert apart.goals[0].reached is False and "chance" not in apart.goals[0].seen
+    assert apart.text[2].startswith("Why a proxy's least connections are ahead with small servers")
+    better = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (69.0, 70.0, 71.0)), *proxy])
+    assert better.goals[0].reached and better.text[2] == ""
+    equal = runs("equal split", (200.0, 210.0, 220.0), sim_unlike.COST)
+    worse, alike = (
+        sim_unlike.report([*equal, *runs("R, paper mode", means, sim_unlike.COST)]).text[1]
+        for means in ((410.0, 420.0, 430.0), (180.0, 420.0, 660.0))
+    )
+    assert "without the second look it does worse than an equal split" in worse and alike == ""
+
+
 def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
     apart = demo_record({"r_ms": 52.0, "loaded_ratio": 0.102}, {"loaded_ratio": 0.037}, {"r_ms": 29.0})
     equal, by_r, ratio = sim_lab.report([apart]).goals
