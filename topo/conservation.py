@@ -27,6 +27,8 @@ class PacketCounts:
     """Verdict: dropped, any reason."""
     punted: int
     """To the controller only.  These have the verdict of a forwarded packet; what is dropped and punted is dropped."""
+    injected: int = 0
+    """By the controller: they have a verdict, and no interface received them."""
 
     def since(self, earlier: PacketCounts) -> PacketCounts:
         """Return what was counted since an earlier moment."""
@@ -36,26 +38,28 @@ class PacketCounts:
             self.forwarded - earlier.forwarded,
             self.dropped - earlier.dropped,
             self.punted - earlier.punted,
+            self.injected - earlier.injected,
         )
 
     def lost_before(self) -> int:
         """Return how many packets came in and have no verdict."""
-        return self.received - self.forwarded - self.dropped
+        return self.received + self.injected - self.forwarded - self.dropped
 
     def lost_after(self) -> int:
         """Return how many packets were forwarded and did not go out."""
         return self.forwarded - self.punted - self.sent
 
     def conserved(self) -> bool:
-        """Say whether every packet is accounted for.
-
-        A packet of the controller's would show as a negative loss: it has a verdict and was never received.
-        """
+        """Say whether every packet is accounted for."""
         return self.lost_before() == 0 and self.lost_after() == 0
 
 
 def counted(
-    interfaces: Mapping[str, tuple[int, int, int]], forwarded: int, drops: Mapping[str, int], punts: Mapping[str, int]
+    interfaces: Mapping[str, tuple[int, int, int]],
+    forwarded: int,
+    drops: Mapping[str, int],
+    punts: Mapping[str, int],
+    injected: int,
 ) -> PacketCounts:
     """Put together what interfaces have counted (name -> received, sent, dropped) and the pipeline's verdicts."""
     ports = [packets for name, packets in interfaces.items() if name != "lo"]
@@ -65,4 +69,5 @@ def counted(
         forwarded=forwarded,
         dropped=sum(drops.values()),
         punted=punts.get(PuntReason.ARP.name.lower(), 0),
+        injected=injected,
     )

@@ -118,6 +118,7 @@ def read_status(status: Mapping[str, Any], now: float) -> Observation:
         drops=packets["drops"],
         forwarded=packets["forwarded"],
         punts=packets["punts"],
+        injected=packets["injected"],
     )
 
 

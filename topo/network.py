@@ -144,7 +144,8 @@ class Lab(Ground):
 
     def _packet_counts(self) -> PacketCounts:
         verdicts = self.observe()
-        return counted(interface_packets(self.pid(SWITCH_NAME)), verdicts.forwarded, verdicts.drops, verdicts.punts)
+        interfaces = interface_packets(self.pid(SWITCH_NAME))
+        return counted(interfaces, verdicts.forwarded, verdicts.drops, verdicts.punts, verdicts.injected)
 
     def build(self) -> None:
         """Network, servers, controller; the hosts know each other at the end."""

@@ -44,6 +44,8 @@ class Observation:
     drops: Mapping[str, int]
     forwarded: int
     punts: Mapping[str, int]
+    injected: int
+    """Packets that the controller had sent."""
 
 
 def pool_r(counts: Mapping[str, Counts]) -> float | None:

@@ -48,6 +48,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "punts": {reason: count for reason, count in traffic.punts.items() if count},
         "punts_limited": {reason: count for reason, count in traffic.punts_limited.items() if count},
         "not_read": link.session.dropped_packets,
+        "injected": link.session.sent_packets,
     }
     if pinned is not None:
         head["connections"] = {state.name.lower(): count for state, count in sorted(pinned.by_state.items())}

@@ -98,7 +98,7 @@ class NewsLab(Ground):
     def _packet_counts(self) -> PacketCounts:
         packets = self.controller.ask(command="status")["packets"]
         interfaces = interface_packets(self.pid(SWITCH_NAME))
-        return counted(interfaces, packets["forwarded"], packets["drops"], packets["punts"])
+        return counted(interfaces, packets["forwarded"], packets["drops"], packets["punts"], packets["injected"])
 
     def link(self) -> LinkCounts:
         """Read the bottleneck's counts."""

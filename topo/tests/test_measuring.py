@@ -233,6 +233,8 @@ def test_every_packet_is_accounted_for_or_lost_on_one_side() -> None:
     before = PacketCounts(received=10, sent=8, forwarded=9, dropped=1, punted=1)
     whole = PacketCounts(received=110, sent=104, forwarded=106, dropped=4, punted=2)
     assert whole.since(before).conserved()
+    resolved = PacketCounts(received=110, sent=105, forwarded=107, dropped=4, punted=2, injected=1).since(before)
+    assert resolved.conserved(), "the controller's own packet was never received"
     overrun = PacketCounts(received=115, sent=104, forwarded=106, dropped=4, punted=2).since(before)
     assert (overrun.lost_before(), overrun.lost_after(), overrun.conserved()) == (5, 0, False)
     full = PacketCounts(received=110, sent=101, forwarded=106, dropped=4, punted=2).since(before)

@@ -25,7 +25,7 @@ from topo.summary import Results, checks, summary, table
 def observation(time: float, ratios: Mapping[str, float], syn: int, lost: int) -> Observation:
     counts = {name: Counts(syn, syn, 0, syn, 0) for name in SERVER_NAMES}
     counts["s3"] = Counts(syn + lost, syn, lost // 50, syn, 0)
-    return Observation(time, ratios, dict.fromkeys(SERVER_NAMES, 0.0), counts, {}, 0, {})
+    return Observation(time, ratios, dict.fromkeys(SERVER_NAMES, 0.0), counts, {}, 0, {}, 0)
 
 
 def phase(name: str, start: float, last_ratio: float, seconds: list[float]) -> Phase:

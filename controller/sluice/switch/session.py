@@ -62,6 +62,7 @@ class Session:
         self.target: Profile = pipeline.target
         """Which registers may turn out to be another's (see open_registers)."""
         self.dropped_packets = 0
+        self.sent_packets = 0
         self._election_id = election_id if election_id is not None else standby_election_id()
         self._client = P4Client(address, wait_for_ready=False)
         self._role: asyncio.Future[Role] | None = None
@@ -212,6 +213,7 @@ class Session:
         try:
             # gRPC ends a stream whose writer is cancelled: with it would go the lead.
             await asyncio.shield(self._client.send(packet.encode_update(self.pipeline.schema)))
+            self.sent_packets += 1
         except P4ClientError as error:
             raise translated(error, self.address, "send a packet") from error
         except grpc.aio.UsageError as error:
