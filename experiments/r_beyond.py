@@ -38,6 +38,8 @@ STARVED = FAIR / 2
 """A ratio below which a server counts as starved."""
 FLOOR = FAIR * ProductionOptions().probe_floor
 """Where production mode puts a server that does not answer."""
+RESOLUTION = 1e-6
+"""The controller says ratios to so much."""
 EJECTED_S = 2 * PERIOD_S + SAMPLE_S
 """The interval in which it dies may hold an answer of it, the next one holds none; ratios are read once a second."""
 
@@ -109,7 +111,7 @@ def _at_end(record: Record) -> float:
 def floor_s(record: Record) -> float:
     """Return the seconds from the death of the last server until its ratio is at the probe floor; infinite if never."""
     (at,) = record.result.get("happened_s") or [record.result["at_s"]]
-    times = [row[0] for row in record.result["ratios"] if row[0] >= at and row[-1] <= FLOOR * (1 + 1e-6)]
+    times = [row[0] for row in record.result["ratios"] if row[0] >= at and row[-1] <= FLOOR + RESOLUTION]
     return min(times) - at if times else math.inf
 
 

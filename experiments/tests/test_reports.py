@@ -366,7 +366,7 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
     def run(mode: str, floor_after_s: int | None, happened_s: float = 20.4) -> Record:
         def ratio(second: int) -> float:
             at_floor = floor_after_s is not None and second >= 20 + floor_after_s
-            return r_beyond.FLOOR if at_floor else 0.33
+            return round(r_beyond.FLOOR, 6) if at_floor else 0.33
 
         ratios = [[float(second), 0.3, 0.3, ratio(second)] for second in range(60)]
         parameters = {"case": r_beyond.KILLED, "mode": mode, "seconds": 60.0}
