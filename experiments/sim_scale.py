@@ -59,6 +59,8 @@ LARGE, LARGE_SEEDS = 300, (1, 2, 3)
 DECIDED_MS = 100.0
 STILL = 0.95
 """A share that is more than so much of another one is not clearly below it."""
+SWINGS = 0.05
+"""A share whose standard deviation over the last third is above this goes to and fro."""
 OF_THE_WAY = 0.1
 """The loaded servers' share has settled within this part of the way from an equal split to where it ends."""
 
@@ -120,15 +122,18 @@ def values(run: PoolRun) -> Values:
         ]
         for decisions in zip(*run.decisions, strict=True)
     ]
+    moments, parts = ([one[column] for one in shares] for column in (0, 1))
+    seen = course(moments, parts)
     return {
         "connections": len(run.connections),
         "mean_ms": 1000 * statistics.fmean(answered),
         "p99_ms": 1000 * answered[int(0.99 * (len(answered) - 1))],
         "failed": sum(one.done_s is None for one in late if one.begun_s < run.plan.end_s - GIVEN_UP_S)
         / max(1, sum(one.begun_s < run.plan.end_s - GIVEN_UP_S for one in late)),
-        "loaded_left": shares[-1][1],
+        "loaded_left": seen.level,
         "loaded_fair": fair,
-        "settled_s": settled_s(*zip(*shares, strict=True)),
+        "settled_s": settled_s(moments, parts),
+        "swing": seen.swing,
         "weight_changes": run.weight_changes,
         "decide_ms": 1000 * statistics.median(run.decide_s),
         "shares": shares[::5],
@@ -162,13 +167,14 @@ def _row(runs: Sequence[Record]) -> list[str]:
             ("p99_ms", 0, 1),
             ("failed", 2, 100),
             ("loaded_left", 2, 1),
+            ("swing", 2, 1),
             ("decide_ms", 2, 1),
         )
     }
     figures["failed"] += " %"
     settled = "-" if variant == FIXED else _settled(runs)
-    decide = figures.pop("decide_ms")
-    return [f"{servers:,}", str(switches), VARIANTS[variant].title, *figures.values(), settled, decide]
+    swing, decide = figures.pop("swing"), figures.pop("decide_ms")
+    return [f"{servers:,}", str(switches), VARIANTS[variant].title, *figures.values(), settled, swing, decide]
 
 
 def _settled(runs: Sequence[Record]) -> str:
@@ -184,7 +190,7 @@ Pools = Mapping[Place, Sequence[Record]]
 
 
 def _left(pools: Pools, place: Place) -> float:
-    """The loaded servers' share at the end, in parts of what an equal split gives them; NaN where it was not run."""
+    """The loaded servers' share in the last third, in parts of an equal split's; NaN where it was not run."""
     return mean_of([one.result["loaded_left"] for one in pools.get(place, [])]).value
 
 
@@ -209,8 +215,8 @@ def _settling(pools: Pools) -> str:
         {servers for (servers, _, variant), runs in pools.items() if variant != FIXED and any(map(_still_falls, runs))}
     )
     return (
-        "In parts of what an equal split gives them the loaded servers' share at the end, by the size of the pool, and "
-        "from which second on it stays where it is in the mean of the last third, to a tenth of the way there: "
+        "In parts of what an equal split gives them the loaded servers' share in the last third, by the size of the "
+        "pool, and from which second on it stays at that, to a tenth of the way there: "
         f"{'; '.join(said)}. One server a period gives up part of its ratio: the more loaded servers, the more periods "
         "it takes, however clear the counts are; the algorithm's authors had three servers. "
         + (
@@ -222,9 +228,28 @@ def _settling(pools: Pools) -> str:
 
 
 def _still_falls(one: Record) -> bool:
-    """Say whether the loaded servers' share fell clearly in the last quarter of a run."""
-    shares = [share for _, share in one.result["shares"]]
-    return shares[-1] < STILL * shares[len(shares) * 3 // 4]
+    """Say whether the loaded servers' share fell clearly in the last quarter of a run, and did not rise in it."""
+    quarter = [share for _, share in one.result["shares"]][len(one.result["shares"]) * 3 // 4 :]
+    return quarter[-1] < STILL * quarter[0] and quarter == sorted(quarter, reverse=True)
+
+
+def _to_and_fro(pools: Pools) -> str:
+    """Say where the loaded servers' share neither settles nor falls."""
+    said = [
+        f"{swing.text(2)} ({VARIANTS[variant].title}, {servers:,} servers)"
+        for (servers, switches, variant), runs in pools.items()
+        if switches == 1
+        and variant in (FIRST, PRODUCTION)
+        and (swing := mean_of([one.result["swing"] for one in runs])).value > SWINGS
+        and not any(map(_still_falls, runs))
+    ]
+    if not said:
+        return ""
+    return (
+        "Where the share does not settle it goes to and fro, by a standard deviation over the last third of "
+        f"{', '.join(said)}: production mode gives ratio back while the pool is quiet, and takes it again when it "
+        "is not."
+    )
 
 
 def _evidence(pools: Pools) -> str:
@@ -282,7 +307,7 @@ def _shared(pools: Pools) -> str:
         return ""
     return (
         "Switches that share a pool count only what passes through them, so that each has its part of the evidence; "
-        f"they need not know of one another. Of the loaded servers' equal share {'; '.join(said)}."
+        f"they need not know of one another. Of the loaded servers' equal share in the last third {'; '.join(said)}."
     )
 
 
@@ -304,8 +329,9 @@ def report(records: Sequence[Record]) -> Report:
         "connect, mean (ms)",
         "p99 (ms)",
         "given up",
-        "loaded servers' share, of an equal split",
+        "loaded servers' share in the last third, of an equal split",
         "settled (s)",
+        "its swing then",
         "CPU to decide (ms)",
     ]
     return Report(
@@ -318,6 +344,7 @@ def report(records: Sequence[Record]) -> Report:
             "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
             "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
             _settling(pools),
+            _to_and_fro(pools),
             _evidence(pools),
             _second_look(pools),
             _shared(pools),
@@ -344,7 +371,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
             label=None if servers in labelled else f"{servers:,}",
         )
         labelled.add(servers)
-    left.set_xlabel("s (T = 1 s); : paper, -- without the second look, - production")
+    left.set_xlabel("s (T = 1 s)")
+    left.set_title(": paper, -- without the second look, - production", fontsize="small")
     left.set_ylabel("loaded servers' share, in parts of an equal split")
     if labelled:
         left.legend(title="servers", fontsize="x-small")

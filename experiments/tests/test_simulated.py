@@ -406,7 +406,7 @@ def test_a_share_has_settled_when_it_stays_to_a_tenth_of_its_way() -> None:
 
 
 def pool_run(
-    servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: float | None
+    servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: Any
 ) -> Record:
     """A run at scale whose figures are known."""
     shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
@@ -418,6 +418,7 @@ def pool_run(
         "loaded_left": share,
         "loaded_fair": 0.1,
         "settled_s": None if falling else 40.0,
+        "swing": 0.0,
         "decide_ms": 5.0,
         "shares": shares,
         **changes,
@@ -439,13 +440,13 @@ def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
         pool_run(300, "paper", 0.6, falling=True, failed=0.02),
     ]
     report = sim_scale.report(runs)
-    settling, evidence, look, shared = report.text[1:]
+    settling, swings, evidence, look, shared = report.text[1:]
     assert "paper leaves 0.20 of 3 (settled: 40), 0.60 of 300 (settled: not in 180 s); production leaves" in settling
     assert settling.endswith("The share still falls at the end in pools of 300.")
-    assert evidence.startswith("In the pool of 3 production takes less") and look == shared == ""
-    assert report.tables[0].rows[2][6:9] == ["2.00 %", "0.60", "not in 180 s"]
+    assert evidence.startswith("In the pool of 3 production takes less") and swings == look == shared == ""
+    assert report.tables[0].rows[2][6:10] == ["2.00 %", "0.60", "not in 180 s", "0.00"]
     even = [pool_run(3, "paper", 0.2), pool_run(3, "production", 0.2)]
-    settling, evidence, *_ = sim_scale.report(even).text[1:]
+    settling, _, evidence, *_ = sim_scale.report(even).text[1:]
     assert settling.endswith("had three servers.") and evidence == ""
     mixed = [pool_run(3, "paper", 0.2), pool_run(3, "paper", 0.2, settled_s=None)]
     assert "(settled: 40, not in 180 s in 1 of 2)" in sim_scale.report(mixed).text[1]
@@ -453,7 +454,20 @@ def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
 
 def test_the_simulation_at_scale_says_what_the_second_look_adds() -> None:
     runs = [pool_run(3, "production-first", 0.8, mean_ms=32.0, failed=0.05), pool_run(3, "production", 0.8)]
-    assert "go from 32.0 to 1.0 ms and 5.00 to 0.00 % (pool of 3)." in sim_scale.report(runs).text[3]
+    assert "go from 32.0 to 1.0 ms and 5.00 to 0.00 % (pool of 3)." in sim_scale.report(runs).text[4]
+
+
+def test_the_simulation_at_scale_says_where_a_share_goes_to_and_fro() -> None:
+    runs = [
+        pool_run(3, "production", 0.4, swing=0.2),
+        pool_run(30, "paper", 0.3),
+        pool_run(3, "paper", 0.2, swing=0.01),
+    ]
+    text = sim_scale.report(runs).text[2]
+    assert "over the last third of 0.20 (production, 3 servers): production mode gives ratio back" in text
+    assert sim_scale.report([pool_run(3, "paper", 0.5, falling=True, swing=0.2)]).text[2] == "", "it falls"
+    shares = [[float(second), (0.3, 0.6)[second % 2]] for second in range(20)]
+    assert "still falls" not in sim_scale.report([pool_run(3, "production", 0.3, shares=shares)]).text[1]
 
 
 def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
@@ -462,7 +476,7 @@ def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
             pool_run(30, "paper", share, switches=number, settled_s=40.0 * number)
             for number, share in zip((1, 2, 4), shares, strict=True)
         ]
-        return sim_scale.report(runs).text[4]
+        return sim_scale.report(runs).text[5]
 
     grows = text((0.3, 0.4, 0.5))
     assert (
