@@ -37,7 +37,7 @@ endif
 news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes up to 10
 	@$(BIN)/python -m topo.news $(if $(QUICK),--quick)
 
-news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 10 min
+news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12 min
 	@$(BIN)/python -m topo.news.overhead
 
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
