@@ -24,6 +24,10 @@ class Pool:
     options: BalanceOptions = field(default_factory=BalanceOptions)
     """The thresholds by which its ledger is judged."""
 
+    def of(self, ledger: Mapping[int, Counts]) -> Mapping[int, Counts]:
+        """Its part of the ledger, in the order of the servers' numbers; a server that was not read is not in it."""
+        return ledger if self.servers is None else {i: ledger[i] for i in sorted(self.servers & ledger.keys())}
+
     def crowded(self, crowds: Collection[int | None]) -> bool:
         """Whether one of the crowds, by the addresses they are after, is at this pool; one of unknown aim may be."""
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
@@ -38,7 +42,7 @@ def judge_each(
     """
     return {
         number: judge(
-            {i: counts for i, counts in ledger.items() if pool.servers is None or i in pool.servers},
+            pool.of(ledger),
             pool.options,
             crowd=pool.crowded(crowds),
             slower=slower,
