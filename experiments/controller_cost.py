@@ -231,7 +231,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
         ejected = balancer.ejected
         with balance.measured():
             balancer.observe(now, await read_ledger(registers, servers))
-            written += warm and await link.apply(world.state(), touched(ejected, balancer.ejected)) > 0
+            written += warm and await link.apply(world.part(service), touched(ejected, balancer.ejected)) > 0
     whole = [sum(parts) for parts in zip(polled.wall, decided.wall, r.wall, strict=True)]
     return {
         "r": r.values(),

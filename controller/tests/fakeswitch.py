@@ -359,5 +359,9 @@ class Memory:
     async def write(self, register: Register, index: int, value: int) -> None:
         self.cells[register][index] = value
 
+    def count(self, register: Register, index: int, more: int) -> None:
+        """Let a cumulative 32-bit cell count."""
+        self.cells[register][index] = (self.cells[register].get(index, 0) + more) % (1 << 32)
+
     async def close(self) -> None:
         return

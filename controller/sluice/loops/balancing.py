@@ -42,7 +42,8 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
         hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(loop.time(), readings, hold=hold, open_now=open_now)
         if decision is not None:
-            wrote = await link.apply(world.state(), touched(ejected, view.balancer.ejected)) > 0
+            state = world.part(service) if link.apart else world.state()
+            wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
             if decision.weights != before:
                 view.weight_changes += 1
             view.decision = decision

@@ -21,6 +21,12 @@ class Link:
         self._found = found
         self._turn = asyncio.Lock()
 
+    @property
+    def apart(self) -> bool:
+        """Whether a service's groups can be written without the others'. Where members have no weights all groups share
+        one room, and what fits of each depends on how many there are."""
+        return self.session.target.weights
+
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates."""
         # Whoever waits may be cancelled; the write goes on, or nobody would know what the switch has of it.

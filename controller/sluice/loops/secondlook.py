@@ -25,7 +25,7 @@ async def keep_loads(world: World, link: Link) -> None:
 
 async def correct_loads(world: World, link: Link) -> None:
     """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
-    looking = world.state().second_look
+    looking = world.second_look(world.plan.services)
     servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
     if not servers:
         return

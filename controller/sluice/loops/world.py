@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_ratios
@@ -80,12 +80,28 @@ class World:
         return State(
             plan=self.plan,
             weights={number: view.balancer.weights() for number, view in self.views.items()},
-            second_look=frozenset(s.id for s in self.plan.services if s.second_look(self.options(s).mode)),
+            second_look=self.second_look(self.plan.services),
             ejected=frozenset[int]().union(*(view.balancer.ejected for view in self.views.values())),
             draining=frozenset(self.drained),
             neighbours=self.neighbours.known,
             crowd=self.news.wanted() if self.news else Crowd(),
         )
+
+    def part(self, service: Service) -> State:
+        """What of it a decision on one service can change."""
+        view = self.views[service.id]
+        return State(
+            plan=replace(self.plan, services=(service,), retired=()),
+            weights={service.id: view.balancer.weights()},
+            second_look=self.second_look((service,)),
+            ejected=view.balancer.ejected,
+            draining=frozenset(self.drained),
+            whole=False,
+        )
+
+    def second_look(self, services: Iterable[Service]) -> frozenset[int]:
+        """Those among the services, by number, whose new connections take a second look."""
+        return frozenset(s.id for s in services if s.second_look(self.options(s).mode))
 
     # -- changes
 

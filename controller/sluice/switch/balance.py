@@ -89,6 +89,17 @@ def choose_stable(state: State) -> Iterator[P4TableEntry]:
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
 
 
+def decided(service: Service) -> dict[Table, list[int]]:
+    """What a decision on a service changes: the tables, and the numbers by which they can have entries of its own,
+    whatever its weights."""
+    servers = [server.id for server in service.servers]
+    return {
+        Table.CHOOSE: [service.id],
+        Table.CHOOSE_OTHER: [*servers, SERVERS + service.id],
+        Table.SERVERS: servers,
+    }
+
+
 def _group(table: Table, match: P4TableMatch, members: Sequence[tuple[int, P4TableAction]]) -> P4TableEntry:
     if not members or min(weight for weight, _ in members) < 1:
         raise SwitchError(f"{table}, {match}: a group needs members with weights of at least 1: {members}")

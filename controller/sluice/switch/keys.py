@@ -7,6 +7,11 @@ from finsy.proto import p4r
 Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
 
 
+def exactly(table: int, number: int) -> Key:
+    """The key of the entry that matches a number, in a table (by its id) whose one field is matched exactly."""
+    return (table, False, ((1, number.to_bytes(4, "big").lstrip(b"\0"), -1),))
+
+
 def key_of(entry: p4r.TableEntry) -> Key:
     """Table, whether it is the default, and the match without leading zeros."""
     fields = [

@@ -27,7 +27,7 @@ from . import (
 )
 from .bucket import Bucket
 from .groups import Groups
-from .keys import Key, key_of
+from .keys import Key, exactly, key_of
 from .plan import Endpoint, Numbers, Retired
 from .errors import SwitchError
 from .session import Session
@@ -127,16 +127,17 @@ async def reconcile(
 ) -> int:
     """Write what differs between ``found`` and ``state``; returns the number of updates. Raises SwitchError.
 
-    With ``tables`` only those and ``meters`` are looked at. ``found`` is brought up to date, so that the next call
-    writes only what has changed since; after an error it is not, and the switch is to be read again.
+    With ``tables`` only those and ``meters`` are looked at; a state that is not whole needs ``tables`` that a decision
+    changes, and a target whose groups do not share room. ``found`` is brought up to date, so that the next call writes
+    only what has changed since; after an error it is not, and the switch is to be read again.
     """
     schema, target = session.pipeline.schema, session.target
+    assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
         raise SwitchError(f"switch {session.address}: {reason}")
     state = replace(state, units=target.units)
     wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
-    numbers = {schema.tables[table].id for table in tables or Table}
-    have = {key: entry for key, entry in found.entries.items() if key[0] in numbers}
+    have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
     buckets = {
         meter: {index: target.bucket(bucket) for index, bucket in wanted(state).items()}
@@ -150,10 +151,30 @@ async def reconcile(
     ]
     for step in [updates] if found.groups is None else found.groups.steps(updates):
         await session.write(step)
-    found.entries = {key: e for key, e in found.entries.items() if key[0] not in numbers} | wanted
+    for key in have:
+        del found.entries[key]
+    found.entries |= wanted
     found.meters = {**found.meters, **buckets}
     found.rounded = found.rounded and tables is not None
     return len(updates)
+
+
+def _compared(
+    found: Found, schema: P4Schema, state: State, tables: Collection[Table]
+) -> dict[Key, p4r.TableEntry]:
+    """What the switch has that may differ: all of the tables or, of some services, only what can be theirs."""
+    numbers = {table: schema.tables[table].id for table in tables}
+    if state.whole:
+        looked_at = set(numbers.values())
+        return {key: entry for key, entry in found.entries.items() if key[0] in looked_at}
+    keys = [
+        exactly(numbers[table], number)
+        for service in state.plan.services
+        for table, matched in balance.decided(service).items()
+        if table in numbers
+        for number in matched
+    ]
+    return {key: found.entries[key] for key in keys if key in found.entries}
 
 
 def difference(

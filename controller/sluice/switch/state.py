@@ -36,11 +36,11 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The switch's whole desired state."""
+    """The switch's desired state."""
 
     plan: Plan
     weights: Mapping[int, Mapping[int, int]]
-    """Of every service, by its number: selector weights by server number."""
+    """Of every service of the plan, by its number: selector weights by server number."""
     second_look: frozenset[int] = frozenset()
     """Services whose new connections go to the one of two servers that has less to do."""
     ejected: frozenset[int] = frozenset()
@@ -48,5 +48,7 @@ class State:
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
     neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
+    whole: bool = True
+    """Else the plan has some of the services only, and of them this is what a decision changes."""
     units: Units = MICROSECONDS
     """The switch's clocks; known once it is."""

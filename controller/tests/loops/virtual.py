@@ -119,6 +119,7 @@ PINS = {
 class Switch:
     """The stages that flash-crowd control reads and sets, one tick at a time; it is the controller's link too."""
 
+    apart = True
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     crowd: Crowd = field(default_factory=Crowd)
@@ -163,17 +164,13 @@ class Switch:
         keys, pinned, states = (self.registers.cells[register] for register in PINS)
         return [(key, pinned[slot], states[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
 
-    def count(self, register: Register, index: int, more: int) -> None:
-        cells = self.registers.cells[register]
-        cells[index] = (cells.get(index, 0) + more) % (1 << 32)
-
     def requests(self, destination: str, many: int) -> int:
         """SYNs arrive; the number that passes."""
         number = self.crowd.numbers.get(IPv4Address(destination), 0)
         admitted = self.anybody[number].admit(many) if number in self.anybody else many
-        self.count(Register.REQUESTS_OFFERED, number, many)
-        self.count(Register.REQUESTS_ADMITTED, number, admitted)
-        self.count(Register.REQUESTS_REFUSED, number, many - admitted)
+        self.registers.count(Register.REQUESTS_OFFERED, number, many)
+        self.registers.count(Register.REQUESTS_ADMITTED, number, admitted)
+        self.registers.count(Register.REQUESTS_REFUSED, number, many - admitted)
         for _ in range(self.random.binomial(many + 5 * admitted, self.crowd.sample_share)):
             cells = self.registers.cells
             end = cells[Register.SAMPLE_NEXT].get(0, 0)
@@ -186,9 +183,9 @@ class Switch:
         parts = self.random.multinomial(many, [1 / len(lost)] * len(lost))
         for (server, unanswered), syns in zip(lost.items(), parts, strict=True):
             answered = int(self.random.binomial(syns, 1 - unanswered))
-            self.count(Register.LEDGER_SYN, server, int(syns))
-            self.count(Register.LEDGER_SYNACK, server, answered)
-            self.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
+            self.registers.count(Register.LEDGER_SYN, server, int(syns))
+            self.registers.count(Register.LEDGER_SYNACK, server, answered)
+            self.registers.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
         """Responses of about this rate had packets."""
