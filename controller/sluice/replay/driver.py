@@ -98,7 +98,7 @@ class Driver:
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         looking = service.second_look(view.balancer.options.mode)
         open_now = self._run(read_loads(self._registers, servers)) if looking else None
-        hold = world.news is not None and world.news.freeze
+        hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(now_s, readings, hold=hold, open_now=open_now)
         self._balance[service.id] = _next(self._balance[service.id], view.balancer.options.period_s, now_s)
         if decision is None:

@@ -29,7 +29,7 @@ from sluice.names import Register
 from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
 from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
-from sluice.replay.driver import Balanced, Controlled
+from sluice.replay.driver import Balanced, Controlled, Driver
 from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.memory import Memory
 from sluice.replay.replay import Replay
@@ -309,6 +309,27 @@ def test_replay_limits_as_the_controllers_own_task_did(
     changed = changed.replace("mode: production", "mode: production, tolerance: 0.9")
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {changed}"))
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
+
+
+FLOOD_BESIDE_A_LOADED_SERVER = [(100, 100), (60, 60), (100, 2), (90, 2)]
+"""SYN-ACKs and completed handshakes of 100 SYNs to each of the four servers, the flooded service's last."""
+
+
+def test_flash_crowd_control_holds_the_weights_of_the_flooded_service_only() -> None:
+    other = "- {name: w, address: 10.0.0.101, port: 80, balance: {mode: paper, period_s: 1, window_s: 4}, servers: ["
+    other += "{name: a, address: 10.0.2.3, port: 80}, {name: b, address: 10.0.3.3, port: 80}]}"
+    world, memory = World.of(parse(web(period_s=1, window_s=4, more=f"{other}\nnews: {{mode: production}}"))), Memory()
+    driver, reasons = Driver(world, memory, 0.0), dict[str, str]()
+    for _ in range(20):
+        for server, (answered, completed) in zip(world.plan.servers, FLOOD_BESIDE_A_LOADED_SERVER, strict=True):
+            memory.of(Register.LEDGER_SYN)[server.id] += 100
+            memory.of(Register.LEDGER_SYNACK)[server.id] += answered
+            memory.of(Register.LEDGER_COMPLETED)[server.id] += completed
+        for event in driver.step(driver.due):
+            if isinstance(event, Balanced):
+                reasons[event.service.name] = event.decision.reason
+    driver.close()
+    assert reasons == {"web": "moved 0.1 of server 2", "w": "held: no server is the cause"}
 
 
 def configured(tmp_path: Path) -> str:
