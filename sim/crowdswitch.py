@@ -19,7 +19,7 @@ from sluice.replay.ratecells import SLOTS, RateCells
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
 from sluice.switch.rates import step_time
-from sluice.switch.state import Crowd, State
+from sluice.switch.state import Crowd
 
 from .admission import Admission, TokenBucket
 from .clock import Clock
@@ -57,8 +57,9 @@ class CrowdSwitch:
         self._clock, self._source, self._decided = clock, source, decided
         self._world = World.of(config)
         self._memory = Memory()
-        options = config.news
-        assert options is not None, "a simulated flash crowd needs news: in its configuration"
+        news = self._world.news
+        assert news is not None, "a simulated flash crowd needs news: in its configuration"
+        options = news.config
         self._rates = RateCells(self._memory, step_time(options.rate_window_s))
         self._remember_s = options.remember_s
         self._admission: dict[int, Admission] = {}
@@ -73,7 +74,7 @@ class CrowdSwitch:
         """Packets of responses; those of a response whose place another has are not measured."""
         self._places = self._memory.of(Register.RATE_FLOW)
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
-        self._apply(self._world.state())
+        self._apply(news.wanted())
         clock.after(0.0, self._step)
 
     def close(self) -> None:
@@ -149,9 +150,8 @@ class CrowdSwitch:
             self._decided(decision)
         self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
 
-    def _apply(self, state: State) -> None:
-        crowd, now = state.crowd, self._clock.now
-        self._crowd = crowd
+    def _apply(self, crowd: Crowd) -> None:
+        self._crowd, now = crowd, self._clock.now
         for number in {0, *crowd.numbers.values(), *crowd.anybody}:
             admission = self._admission.setdefault(number, Admission(self._remember_s))
             admission.set(now, _pair(crowd.anybody.get(number)), _pair(crowd.returning.get(number)))

@@ -149,7 +149,7 @@ class NewsView:
     @property
     def sampling(self) -> bool:
         """The switch samples packets at present."""
-        return self.decision is not None and self.decision.sample_share > 0
+        return self.sample_share > 0
 
     @property
     def freeze(self) -> bool:
@@ -213,9 +213,19 @@ class NewsView:
 
     # -- what the switch is to hold
 
+    @property
+    def numbers(self) -> Mapping[IPv4Address, int]:
+        """The destinations that are counted apart."""
+        return self._table.numbers
+
+    @property
+    def sample_share(self) -> float:
+        """The part of the packets towards servers to be sampled."""
+        return 0.0 if self.decision is None else self.decision.sample_share
+
     def wanted(self) -> Crowd:
         """For State."""
-        numbers = self._table.numbers
+        numbers = self.numbers
         anybody = {
             numbers[host.address]: Bucket(host.limit.rate_per_s, host.limit.burst)
             for host in self.config.hosts
@@ -235,5 +245,4 @@ class NewsView:
                 anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
                 returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)
-        share = self.decision.sample_share if self.decision is not None else 0.0
-        return Crowd(dict(numbers), limits, anybody, returning, share)
+        return Crowd(dict(numbers), limits, anybody, returning, self.sample_share)

@@ -14,7 +14,7 @@ from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
 from sluice.switch.registers import Registers
 from sluice.switch.secondlook import read_loads
-from sluice.switch.state import State
+from sluice.switch.state import Crowd
 
 _T = TypeVar("_T")
 _SLACK_S = 1e-9
@@ -42,29 +42,25 @@ Event = Balanced | Controlled
 class Driver:
     """Steps through ``loops.balancing`` and ``loops.news``, which wait on a clock of their own, without waiting.
 
-    Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets the state that a switch is to hold after
-    each decision.
+    Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
+    after each of its decisions; the ratios are in what ``step`` returns.
     """
 
     def __init__(
-        self, world: World, registers: Registers, start_s: float, apply: Callable[[State], None] = lambda _: None
+        self, world: World, registers: Registers, start_s: float, apply: Callable[[Crowd], None] = lambda _: None
     ) -> None:
         self._world, self._registers, self._apply = world, registers, apply
         self._loop = asyncio.new_event_loop()
         self._balance = {service.id: start_s for service in world.plan.services}
         self._reading = self._observation = start_s
+        self.due = start_s
+        """When the next step is to be."""
         if world.news is not None:
             world.news.rebase()
 
     def close(self) -> None:
         """To be called at the end."""
         self._loop.close()
-
-    @property
-    def due(self) -> float:
-        """When the next step is to be."""
-        crowd = [] if self._world.news is None else [self._reading, self._observation]
-        return min([*self._balance.values(), *crowd])
 
     @property
     def decides(self) -> bool:
@@ -86,6 +82,8 @@ class Driver:
                 made += self._decide(service, now_s)
         if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
             made += self._control(now_s)
+        crowd = [] if self._world.news is None else [self._reading, self._observation]
+        self.due = min([*self._balance.values(), *crowd])
         return made
 
     def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:
@@ -94,8 +92,8 @@ class Driver:
     def _decide(self, service: Service, now_s: float) -> list[Event]:
         """A step of ``loops.balancing.balance``."""
         world, view = self._world, self._world.views[service.id]
-        readings = self._run(read_ledger(self._registers, [server.id for server in service.servers]))
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
+        readings = self._run(read_ledger(self._registers, servers))
         looking = service.second_look(view.balancer.options.mode)
         open_now = self._run(read_loads(self._registers, servers)) if looking else None
         hold = world.news is not None and world.news.freezes(service.id)
@@ -105,7 +103,6 @@ class Driver:
             return []
         view.decision = decision
         view.weight_changes += decision.weights != before
-        self._apply(world.state())
         return [Balanced(service, decision)]
 
     def _control(self, now_s: float) -> list[Event]:
@@ -127,7 +124,7 @@ class Driver:
         self._reading = _next(self._reading, poll_s, now_s)
         if decision is None:
             return []
-        self._apply(world.state())
+        self._apply(view.wanted())
         return [Controlled(decision)]
 
 

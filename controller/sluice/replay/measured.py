@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections import OrderedDict
 from enum import Enum
+from ipaddress import IPv4Address
 
 from sluice.loops.world import World
 from sluice.names import PROTOCOL_TCP, SAMPLES, Register
@@ -134,8 +135,7 @@ class MeasuredSwitch:
         news = self._world.news
         if news is None:
             return
-        number = next((n for a, n in news.wanted().numbers.items() if int(a) == destination), 0)
-        self._count(register, number)
+        self._count(register, news.numbers.get(IPv4Address(destination), 0))
 
     # -- from servers
 

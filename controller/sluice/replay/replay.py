@@ -64,7 +64,7 @@ class Replay:
 
     @property
     def _share(self) -> float:
-        return 0.0 if self.world.news is None else self.world.news.wanted().sample_share
+        return 0.0 if self.world.news is None else self.world.news.sample_share
 
     def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
         # Asked for every packet: `due` first, than which no step is earlier.
