@@ -66,7 +66,7 @@ def _service(
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
     counts, mode = traffic.services[service.id], balancer.options.mode
-    names = controller.world.names(service)
+    names, ratios, weights = controller.world.names(service), balancer.ratios, balancer.weights()
     return {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
@@ -81,7 +81,10 @@ def _service(
         "unpinned_new": counts.unpinned_new,
         "unpinned_mid": counts.unpinned_mid,
         "unpinned_share": counts.unpinned_share,
-        "servers": [_server(server, balancer, ledger[server.id], windows, pins) for server in service.servers],
+        "servers": [
+            _server(one, balancer, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
+            for one in service.servers
+        ],
     }
 
 
@@ -91,6 +94,9 @@ def _server(
     ledger: Counts,
     windows: Mapping[int, Counts],
     pins: Pins | None,
+    *,
+    ratio: float,
+    weight: int,
 ) -> dict[str, Any]:
     window = windows.get(server.id, Counts())
     minimum = balancer.options.min_syn
@@ -98,8 +104,8 @@ def _server(
         "name": server.name,
         "id": server.id,
         "address": f"{server.address}:{server.port}",
-        "ratio": round(balancer.ratios[server.id], 6),
-        "weight": balancer.weights().get(server.id, 0),
+        "ratio": round(ratio, 6),
+        "weight": weight,
         "r": number(ratio_of_unanswered(window, minimum)),
         "r_every_synack": number(ratio_with_every_synack(window, minimum)),
         "state": _state(server, balancer),

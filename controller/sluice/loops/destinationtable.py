@@ -35,12 +35,14 @@ class DestinationTable:
         wanted = list(dict.fromkeys(addresses))
         common = [address for address in wanted if shared and address not in apart]
         kept = dict.fromkeys(common, SHARED)
+        taken = set(kept.values())
         for address in wanted:
             number = None if address in kept else self._numbers.get(address)
             # Numbers that were shared are told apart again: the first keeps it.
-            if number is not None and number not in kept.values():
+            if number is not None and number not in taken:
                 kept[address] = number
-        free = iter(sorted(set(range(1, self._capacity)) - set(kept.values())))
+                taken.add(number)
+        free = iter(sorted(set(range(1, self._capacity)) - taken))
         fresh = [address for address in wanted if address not in kept]
         kept.update(zip(fresh, free, strict=False))
         self._numbers = kept

@@ -32,8 +32,9 @@ def entries(state: State) -> Iterator[P4TableEntry]:
     options = state.plan.config.news
     if options is None:
         return
+    limited = {host.address for host in options.hosts if host.limit}
     for address, number in state.crowd.numbers.items():
-        own = any(host.address == address and host.limit for host in options.hosts)
+        own = address in limited
         limit = state.crowd.limits.get(number)
         yield P4TableEntry(
             Table.DESTINATIONS,
