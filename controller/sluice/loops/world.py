@@ -95,7 +95,7 @@ class World:
             weights={service.id: view.balancer.weights()},
             second_look=self.second_look((service,)),
             ejected=view.balancer.ejected,
-            draining=frozenset(self.drained),
+            draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
             whole=False,
         )
 
