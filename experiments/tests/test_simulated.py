@@ -561,7 +561,7 @@ def test_news_at_scale_says_where_its_goals_are_missed_and_what_size_changes() -
 def test_news_at_scale_says_what_balancing_the_other_services_costs() -> None:
     runs = [scaled(1.0, 250), scaled(1.0, 250, period_s=10.0, of_a_core=0.3)]
     report = news_scale.report(runs)
-    assert "take 30.00 % of a core rather than 0.50 % with 251 each 10 s: each decision" in report.text[3]
+    assert report.text[3].endswith("take 30.00 % of a core rather than 0.50 % with 251 each 10 s.")
     assert report.goals[3].seen == "news-hsi, size 1, destinations 251, balanced each 10 s: 30.00 %"
     assert [row[2] for row in report.tables[1].rows] == ["251", "251, balanced each 10 s"]
     periods = [one.parameters["others_period_s"] for one in news_scale.points(False)]
