@@ -46,17 +46,6 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
-// What is left in a response's window when a packet comes, by the steps that have passed since the last one.
-enum bit<8> RateOp {
-    start           = 0, // the packet only: a new response
-    keep            = 1, // 0: all
-    seven_eighths   = 2, // 1
-    three_quarters  = 3, // 2 and 3
-    nine_sixteenths = 4, // 4 to 7
-    three_eighths   = 5, // 8 to 15
-    quarter         = 6  // 16 to 31
-}
-
 // The packet's tuple; of an ICMP error, the reversed tuple of the packet inside.
 struct flow_t {
     ipv4_t    src;
@@ -133,7 +122,7 @@ struct metadata_t {
     bit<16>      payload;         // bytes behind the TCP header; measure
 
     service_id_t service;         // classify
-    connection_t connection;      // classify; of a routed response, rates
+    connection_t connection;      // classify
     server_id_t  server;          // that this packet comes from; classify. Or goes to; connections
     ipv4_t       endpoint;        // address and port to put in place of the packet's: from a server
     l4_port_t    endpoint_port;   // its service's; classify. To a service, its server's; translate

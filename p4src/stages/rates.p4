@@ -1,7 +1,7 @@
 // Rates: how fast each response goes from inside to its client, for a share of all responses.
 //
-//   reads  path, event, payload, clock; of a routed packet, flow
-//   writes connection (of a routed packet); the cells of rate_flow and rate_bytes
+//   reads  path, inside, event, payload, clock; connection, or of a routed packet flow
+//   writes the cells of rate_flow and rate_bytes
 //   keys   rate_settings: none; step and share are parameters of its default action
 //
 // A response is a connection's data from inside; SYN, SYN-ACK and bare ACKs are left out (Chen & Heidemann, section 6.1), and bytes
@@ -20,7 +20,7 @@
 #ifndef SLUICE_STAGES_RATES_P4
 #define SLUICE_STAGES_RATES_P4
 
-control Rates(in headers_t hdr, inout metadata_t meta) {
+control Rates(in headers_t hdr, in metadata_t meta) {
     RateHash() rate_hash;
     RateFlow() flow;
     RateBytes() bytes;
@@ -30,17 +30,9 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
     rate_slot_t slot;
     rate_fingerprint_t fingerprint;
     rate_fingerprint_t in_sample;
-    rate_time_t last;
     rate_time_t whole;
-    rate_time_t slot_time;
-    rate_time_t oldest;
-    rate_time_t now_whole;
-    rate_time_t last_whole;
-    rate_time_t passed;
-    rate_time_t two;
-    rate_time_t four;
-    rate_time_t eight;
-    rate_time_t sixteen;
+    rate_time_t eight_steps;
+    rate_left_t left;
 
     // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off.
     // Only responses are measured whose fingerprint has zeros under the mask.
@@ -61,77 +53,19 @@ control Rates(in headers_t hdr, inout metadata_t meta) {
     action sample() {
         in_sample = fingerprint & mask;
         whole = -step;
-        slot_time = step << 5;
-    }
-
-    @hidden
-    action age() {
-        oldest = meta.clock - slot_time;
-    }
-
-    // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
-    @hidden
-    action cut() {
-        now_whole = meta.clock & whole;
-        last_whole = last & whole;
-        two = whole << 1;
-        four = whole << 2;
-        eight = whole << 3;
-        sixteen = whole << 4;
-    }
-
-    @hidden
-    action pass() {
-        passed = now_whole - last_whole;
-    }
-
-    @hidden
-    action count_steps() {
-        two = two & passed;
-        four = four & passed;
-        eight = eight & passed;
-        sixteen = sixteen & passed;
+        eight_steps = step << 3;
     }
 
     apply {
-        if (meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
+        if ((meta.path == Path.from_server || (meta.path == Path.routed && meta.inside == 1))
+                && meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
             rate_settings.apply();
             if (step != 0) {
-                if (meta.path == Path.routed) {
-                    meta.connection.client = meta.flow.dst;
-                    meta.connection.service = meta.flow.src;
-                    meta.connection.client_port = meta.flow.dst_port;
-                    meta.connection.service_port = meta.flow.src_port;
-                    meta.connection.protocol = meta.flow.protocol;
-                }
-                rate_hash.apply(meta.connection, slot, fingerprint);
+                rate_hash.apply(meta, slot, fingerprint);
                 sample();
                 if (in_sample == 0) {
-                    bit<1> hit;
-                    bit<1> claimed;
-                    age();
-                    flow.apply(slot, fingerprint, oldest, meta.clock, hit, claimed, last);
-
-                    cut();
-                    pass();
-                    count_steps();
-                    RateOp op = RateOp.keep;
-                    if (claimed == 1) {
-                        op = RateOp.start;
-                    } else if (sixteen != 0) {
-                        op = RateOp.quarter;
-                    } else if (eight != 0) {
-                        op = RateOp.three_eighths;
-                    } else if (four != 0) {
-                        op = RateOp.nine_sixteenths;
-                    } else if (two != 0) {
-                        op = RateOp.three_quarters;
-                    } else if (passed != 0) {
-                        op = RateOp.seven_eighths;
-                    }
-                    if (hit == 1 || claimed == 1) {
-                        bytes.apply(slot, op, hdr.ipv4.total_length);
-                    }
+                    flow.apply(slot, fingerprint, meta.clock, whole, eight_steps, left);
+                    bytes.apply(slot, left, hdr.ipv4.total_length);
                 }
             }
         }

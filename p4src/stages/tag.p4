@@ -31,17 +31,35 @@ control Tag(inout headers_t hdr, in metadata_t meta) {
         size = PORTS;
     }
 
+    @hidden
+    action push() {
+        hdr.vlan.setValid();
+        hdr.vlan.priority = 0;
+        hdr.vlan.drop_eligible = 0;
+        hdr.vlan.id = vlan;
+        hdr.vlan.type = ETHERTYPE_IPV4;
+        hdr.ethernet.type = ETHERTYPE_VLAN;
+    }
+
+    @hidden
+    action rewrite() {
+        hdr.vlan.id = vlan;
+    }
+
+    @hidden
+    table write_tag {
+        key = { hdr.vlan.isValid() : exact @name("tagged"); }
+        actions = { push; rewrite; }
+        const default_action = push();
+        const entries = {
+            true : rewrite();
+        }
+    }
+
     apply {
         egress_vlan.apply();
         if (vlan != 0) {
-            if (!hdr.vlan.isValid()) {
-                hdr.vlan.setValid();
-                hdr.vlan.priority = 0;
-                hdr.vlan.drop_eligible = 0;
-                hdr.vlan.type = ETHERTYPE_IPV4;
-                hdr.ethernet.type = ETHERTYPE_VLAN;
-            }
-            hdr.vlan.id = vlan;
+            write_tag.apply();
         }
     }
 }

@@ -187,7 +187,6 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
                      in egress_intrinsic_metadata_from_parser_t from_parser,
                      inout egress_intrinsic_metadata_for_deparser_t for_deparser,
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
-    Unbridge() unbridge;
     // A controller is to find them by the names that they have on every target.
     @name(".SluiceIngress.tag")
     Tag() tag;
@@ -197,12 +196,9 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
     Rates() rates;
 
     apply {
-        unbridge.apply(all.bridge, intrinsic, all.sluice);
         tag.apply(hdr, all.sluice);
         ledger.apply(all.sluice);
-        if (all.sluice.path == Path.from_server || (all.sluice.path == Path.routed && all.sluice.inside == 1)) {
-            rates.apply(hdr, all.sluice);
-        }
+        rates.apply(hdr, all.sluice);
     }
 }
 

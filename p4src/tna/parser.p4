@@ -186,12 +186,26 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 }
 
-// Behind the bridge, the packet as far as the length in its IPv4 header.
+// What ingress has handed over, put where the stages look for it; then the packet, as far as the length in its IPv4 header.
 parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta,
                           out egress_intrinsic_metadata_t intrinsic) {
     state start {
         packet.extract(intrinsic);
+        meta.sluice.verdict.egress_port[8:0] = intrinsic.egress_port;
         packet.extract(meta.bridge);
+        meta.sluice.path = (Path)meta.bridge.path;
+        meta.sluice.event = (Event)meta.bridge.event;
+        meta.sluice.state = (PinState)meta.bridge.state;
+        meta.sluice.pinned = meta.bridge.pinned;
+        meta.sluice.inside = meta.bridge.inside;
+        meta.sluice.server = meta.bridge.server;
+        meta.sluice.payload = meta.bridge.payload;
+        meta.sluice.clock = meta.bridge.clock;
+        meta.sluice.connection.client = meta.bridge.client;
+        meta.sluice.connection.service = meta.bridge.service;
+        meta.sluice.connection.client_port = meta.bridge.client_port;
+        meta.sluice.connection.service_port = meta.bridge.service_port;
+        meta.sluice.connection.protocol = meta.bridge.protocol;
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;

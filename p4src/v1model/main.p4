@@ -137,9 +137,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             if (meta.path != Path.done) {
                 tag.apply(hdr, meta);
                 ledger.apply(meta);
+                rates.apply(hdr, meta);
             }
-            if (meta.path == Path.from_server
-                || (meta.path == Path.routed && meta.inside == 1))              rates.apply(hdr, meta);
 
             verdict.apply(hdr, meta, intrinsic);
         }

@@ -7,72 +7,94 @@
 typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
 typedef bit<20> rate_fingerprint_t;
 
+// What is known of a packet when it comes to the bytes: what two stateful units have said.
+struct rate_left_t {
+    compared_t owner;         // of rate_flow: the slot is this response's; it is free
+    compared_t steps;         // of rate_last: no step has passed since the last packet; eight have
+}
+
 // CRC-32 in two orders of fields that no other hash has. (One, cut in two, would leave the fingerprint across bytes, and a stateful
-// unit is given whole ones.) The sample is taken by the fingerprint, so that all slots are used whatever the share.
-control RateHash(in connection_t connection, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
+// unit is given whole ones.) The sample is taken by the fingerprint, so that all slots are used whatever the share. A table takes
+// 32 bits of hashes in whole bytes: each has its own.
+control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
     Hash<rate_slot_t>(HashAlgorithm_t.CRC32) hash_slot;
     Hash<rate_fingerprint_t>(HashAlgorithm_t.CRC32) hash_fingerprint;
 
+    @hidden
+    action find_slot() {
+        slot = hash_slot.get({ meta.connection.service, meta.connection.service_port, meta.connection.client_port,
+                               meta.connection.client, meta.connection.protocol });
+    }
+
+    @hidden
+    action find_fingerprint() {
+        fingerprint = hash_fingerprint.get({ meta.connection.client_port, meta.connection.service, meta.connection.protocol,
+                                             meta.connection.client, meta.connection.service_port });
+    }
+
     apply {
-        slot = hash_slot.get({ connection.service, connection.service_port, connection.client_port, connection.client,
-                               connection.protocol });
-        fingerprint = hash_fingerprint.get({ connection.client_port, connection.service, connection.protocol,
-                                             connection.client, connection.service_port });
+        find_slot();
+        find_fingerprint();
     }
 }
 
-// Whose slot it is, and the time of its last packet. A slot is free when that is 32 steps before `now`, as `oldest` is. (Of a pair,
-// Stratum reads the half that is named f1.)
+// Whose slot it is, and the time of its last packet. A slot is free when that is 32 steps before `now`: a constant of the register.
+// (Of a pair, Stratum reads the half that is named f1.) Behind it, the step of the last packet.
 struct rate_flow_t {
     bit<32> fingerprint;
     bit<32> f1;
 }
 
-control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t oldest, in rate_time_t now,
-                 out bit<1> hit, out bit<1> claimed, out rate_time_t last) {
-    compared_t result;
+control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t now, in rate_time_t whole,
+                 in rate_time_t eight_steps, out rate_left_t left) {
+    rate_time_t now_whole;
+    rate_time_t eight_ago;
 
     @id(0x28)
     Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
     RegisterParam<bit<32>>(RATE_SLOT_TICKS) rate_slot_time;
-    RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) look = {
+    RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
             bit<32> time = rate_slot_time.read();
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
-            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(cell.f1 - oldest) < 0) {
+            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(now - cell.f1) > (int<32>)time);
+            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(now - cell.f1) > (int<32>)time) {
                 cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = oldest + time;
+                cell.f1 = now;
             }
         }
     };
 
     @id(0x2c)
     Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_last;
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_last) swap = {
-        void apply(inout bit<32> cell, out bit<32> before) {
-            before = cell;
-            cell = now;
+    RegisterAction<bit<32>, rate_slot_t, compared_t>(rate_last) pass = {
+        void apply(inout bit<32> cell, out compared_t compared) {
+            compared = this.predicate(cell == now_whole, (int<32>)(cell - eight_ago) <= 0);
+            cell = now_whole;
         }
     };
 
+    @hidden
+    action do_take() {
+        left.owner = take.execute(slot);
+        now_whole = now & whole;
+        eight_ago = now - eight_steps;
+    }
+
+    @hidden
+    action do_pass() {
+        left.steps = pass.execute(slot);
+    }
+
     apply {
-        hit = 0;
-        claimed = 0;
-        last = now;
-        result = look.execute(slot);
-        if (result == ONLY_SECOND || result == BOTH) {
-            claimed = 1;
-        } else if (result == ONLY_FIRST) {
-            hit = 1;
-        }
-        if (hit == 1 || claimed == 1) {
-            last = swap.execute(slot);
+        do_take();
+        if (left.owner == ONLY_FIRST || left.owner == ONLY_SECOND || left.owner == BOTH) {
+            do_pass();
         }
     }
 }
 
 // The bytes in a response's window.
-control RateBytes(in rate_slot_t slot, in RateOp op, in bit<16> size) {
+control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
     @id(0x29)
     Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
@@ -109,16 +131,23 @@ control RateBytes(in rate_slot_t slot, in RateOp op, in bit<16> size) {
     }
 
     @hidden
+    action leave() { }
+
+    @hidden
     table operation {
-        key = { op : exact @name("op"); }
-        actions = { do_start; do_keep; do_fade; }
-        const entries = {
-            RateOp.keep            : do_keep();
-            RateOp.seven_eighths   : do_fade();
-            RateOp.three_quarters  : do_fade();
-            RateOp.nine_sixteenths : do_fade();
+        key = {
+            left.owner : ternary @name("owner");
+            left.steps : ternary @name("steps");
         }
-        const default_action = do_start();
+        actions = { do_start; do_keep; do_fade; leave; }
+        const entries = {
+            (ONLY_FIRST, ONLY_FIRST)  : do_keep();
+            (ONLY_FIRST, ONLY_SECOND) : do_start();
+            (ONLY_FIRST, _)           : do_fade();
+            (ONLY_SECOND, _)          : do_start();
+            (BOTH, _)                 : do_start();
+        }
+        const default_action = leave();
     }
 
     apply {

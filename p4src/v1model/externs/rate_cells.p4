@@ -5,37 +5,71 @@
 typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
 typedef bit<20> rate_fingerprint_t;
 
+// What is left in a response's window when a packet comes, by the steps that have passed since the last one.
+enum bit<8> RateOp {
+    none            = 0, // the slot is another response's: nothing is counted
+    start           = 1, // the packet only: a new response
+    keep            = 2, // 0: all
+    seven_eighths   = 3, // 1
+    three_quarters  = 4, // 2 and 3
+    nine_sixteenths = 5, // 4 to 7
+    three_eighths   = 6, // 8 to 15
+    quarter         = 7  // 16 to 31
+}
+typedef RateOp rate_left_t;
+
 // One CRC-32, in an order of fields that no other hash has: the low bits are the slot, the rest the fingerprint. The sample is
 // taken by the fingerprint, so that all slots are used whatever the share.
-control RateHash(in connection_t connection, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
+control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
     apply {
         bit<32> key;
-        hash(key, HashAlgorithm.crc32, 32w0,
-             { connection.service, connection.service_port, connection.client_port, connection.client, connection.protocol },
-             64w0x100000000);
+        if (meta.path == Path.routed) {
+            hash(key, HashAlgorithm.crc32, 32w0,
+                 { meta.flow.src, meta.flow.src_port, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
+                 64w0x100000000);
+        } else {
+            hash(key, HashAlgorithm.crc32, 32w0,
+                 { meta.connection.service, meta.connection.service_port, meta.connection.client_port, meta.connection.client,
+                   meta.connection.protocol },
+                 64w0x100000000);
+        }
         slot = key[11:0];
         fingerprint = key[31:12];
     }
 }
 
-// Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is before `oldest`.
-control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t oldest, in rate_time_t now,
-                 out bit<1> hit, out bit<1> claimed, out rate_time_t last) {
+// Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is 32 steps before `now`. `whole`: the
+// bits of a time that count whole steps.
+control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t now, in rate_time_t whole,
+                 in rate_time_t eight_steps, out rate_left_t left) {
     @id(0x16000028)
     register<bit<52>>(RATE_FLOWS) rate_flow;
 
     apply {
         bit<52> cell;
         rate_flow.read(cell, (bit<32>)slot);
-        last = cell[31:0];
-        hit = 0;
-        claimed = 0;
-        if (later(oldest, last)) {
-            claimed = 1;
+        rate_time_t last = cell[31:0];
+        // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
+        rate_time_t passed = (now & whole) - (last & whole);
+        left = RateOp.none;
+        if (later(now - (eight_steps << 2), last)) {
+            left = RateOp.start;
         } else if (cell[51:32] == fingerprint) {
-            hit = 1;
+            if (passed & (whole << 4) != 0) {
+                left = RateOp.quarter;
+            } else if (passed & (whole << 3) != 0) {
+                left = RateOp.three_eighths;
+            } else if (passed & (whole << 2) != 0) {
+                left = RateOp.nine_sixteenths;
+            } else if (passed & (whole << 1) != 0) {
+                left = RateOp.three_quarters;
+            } else if (passed != 0) {
+                left = RateOp.seven_eighths;
+            } else {
+                left = RateOp.keep;
+            }
         }
-        if (hit == 1 || claimed == 1) {
+        if (left != RateOp.none) {
             cell = fingerprint ++ now;
         }
         rate_flow.write((bit<32>)slot, cell);
@@ -43,30 +77,32 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
 }
 
 // The bytes in a response's window.
-control RateBytes(in rate_slot_t slot, in RateOp op, in bit<16> size) {
+control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
     @id(0x16000029)
     register<bit<32>>(RATE_FLOWS) rate_bytes;
 
     apply {
-        bit<32> cell;
-        rate_bytes.read(cell, (bit<32>)slot);
-        bit<32> both = cell |+| (bit<32>)size;
-        if (op == RateOp.start) {
-            cell = (bit<32>)size;
-        } else if (op == RateOp.seven_eighths) {
-            cell = both - (cell >> 3);
-        } else if (op == RateOp.three_quarters) {
-            cell = both - (both >> 2);
-        } else if (op == RateOp.nine_sixteenths) {
-            cell = (both >> 1) + (both >> 4);
-        } else if (op == RateOp.three_eighths) {
-            cell = (both >> 2) + (both >> 3);
-        } else if (op == RateOp.quarter) {
-            cell = both >> 2;
-        } else {
-            cell = both;
+        if (left != RateOp.none) {
+            bit<32> cell;
+            rate_bytes.read(cell, (bit<32>)slot);
+            bit<32> both = cell |+| (bit<32>)size;
+            if (left == RateOp.start) {
+                cell = (bit<32>)size;
+            } else if (left == RateOp.seven_eighths) {
+                cell = both - (cell >> 3);
+            } else if (left == RateOp.three_quarters) {
+                cell = both - (both >> 2);
+            } else if (left == RateOp.nine_sixteenths) {
+                cell = (both >> 1) + (both >> 4);
+            } else if (left == RateOp.three_eighths) {
+                cell = (both >> 2) + (both >> 3);
+            } else if (left == RateOp.quarter) {
+                cell = both >> 2;
+            } else {
+                cell = both;
+            }
+            rate_bytes.write((bit<32>)slot, cell);
         }
-        rate_bytes.write((bit<32>)slot, cell);
     }
 }
 
