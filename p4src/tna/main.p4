@@ -195,7 +195,14 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
     @name(".SluiceIngress.rates")
     Rates() rates;
 
+    // By the hash units, as in ingress (intake).
+    @hidden
+    action widen_port() {
+        @in_hash { all.sluice.verdict.egress_port = 7w0 ++ intrinsic.egress_port; }
+    }
+
     apply {
+        widen_port();
         tag.apply(hdr, all.sluice);
         ledger.apply(all.sluice);
         rates.apply(hdr, all.sluice);

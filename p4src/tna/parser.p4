@@ -191,7 +191,6 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
                           out egress_intrinsic_metadata_t intrinsic) {
     state start {
         packet.extract(intrinsic);
-        meta.sluice.verdict.egress_port[8:0] = intrinsic.egress_port;
         packet.extract(meta.bridge);
         meta.sluice.path = (Path)meta.bridge.path;
         meta.sluice.event = (Event)meta.bridge.event;
