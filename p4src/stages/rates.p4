@@ -57,15 +57,16 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     }
 
     apply {
-        if ((meta.path == Path.from_server || (meta.path == Path.routed && meta.inside == 1))
-                && meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
-            rate_settings.apply();
-            if (step != 0) {
-                rate_hash.apply(meta, slot, fingerprint);
-                sample();
-                if (in_sample == 0) {
-                    flow.apply(slot, fingerprint, meta.clock, whole, eight_steps, left);
-                    bytes.apply(slot, left, hdr.ipv4.total_length);
+        if (meta.payload != 0 && (meta.event == Event.payload || meta.event == Event.fin)) {
+            if (meta.path == Path.from_server || (meta.path == Path.routed && meta.inside == 1)) {
+                rate_settings.apply();
+                if (step != 0) {
+                    rate_hash.apply(meta, slot, fingerprint);
+                    sample();
+                    if (in_sample == 0) {
+                        flow.apply(slot, fingerprint, meta.clock, whole, eight_steps, left);
+                        bytes.apply(slot, left, hdr.ipv4.total_length);
+                    }
                 }
             }
         }

@@ -20,7 +20,6 @@ control Bridge(in metadata_t meta, inout bridge_h bridge) {
         bridge.clock = meta.clock;
         bridge.client = meta.flow.dst;
         bridge.client_port = meta.flow.dst_port;
-        bridge.protocol = meta.flow.protocol;
     }
 
     @hidden

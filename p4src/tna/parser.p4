@@ -204,7 +204,6 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.connection.service = meta.bridge.service;
         meta.sluice.connection.client_port = meta.bridge.client_port;
         meta.sluice.connection.service_port = meta.bridge.service_port;
-        meta.sluice.connection.protocol = meta.bridge.protocol;
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;

@@ -43,7 +43,6 @@ header bridge_h {
     ipv4_t      service;
     l4_port_t   client_port;
     l4_port_t   service_port;
-    bit<8>      protocol;
 }
 
 // The words that a transport checksum changes by, complements of the old and the new ones; the deparser adds them up.

@@ -4,7 +4,8 @@
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
-typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
+typedef bit<32> rate_slot_t;         // the low bits are the slot, RATE_FLOWS in sizes.p4; the whole is who has it
+typedef bit<12> rate_cell_t;
 typedef bit<20> rate_fingerprint_t;
 
 // What is known of a packet when it comes to the bytes: what two stateful units have said.
@@ -13,9 +14,9 @@ struct rate_left_t {
     compared_t steps;         // of rate_last: no step has passed since the last packet; eight have
 }
 
-// CRC-32 in two orders of fields that no other hash has. (One, cut in two, would leave the fingerprint across bytes, and a stateful
-// unit is given whole ones.) The sample is taken by the fingerprint, so that all slots are used whatever the share. A table takes
-// 32 bits of hashes in whole bytes: each has its own.
+// CRC-32 in two orders of fields that no other hash has; the protocol is TCP. One is the slot and who has it: a stateful unit is given
+// whole bytes, and part of one would bring what else is in its container. The other one is for the sample, so that all slots are
+// used whatever the share. A table takes 32 bits of hashes: each has its own.
 control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
     Hash<rate_slot_t>(HashAlgorithm_t.CRC32) hash_slot;
     Hash<rate_fingerprint_t>(HashAlgorithm_t.CRC32) hash_fingerprint;
@@ -23,13 +24,13 @@ control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_
     @hidden
     action find_slot() {
         slot = hash_slot.get({ meta.connection.service, meta.connection.service_port, meta.connection.client_port,
-                               meta.connection.client, meta.connection.protocol });
+                               meta.connection.client });
     }
 
     @hidden
     action find_fingerprint() {
-        fingerprint = hash_fingerprint.get({ meta.connection.client_port, meta.connection.service, meta.connection.protocol,
-                                             meta.connection.client, meta.connection.service_port });
+        fingerprint = hash_fingerprint.get({ meta.connection.client_port, meta.connection.service, meta.connection.client,
+                                             meta.connection.service_port });
     }
 
     apply {
@@ -51,22 +52,22 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
     rate_time_t eight_ago;
 
     @id(0x28)
-    Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
+    Register<rate_flow_t, rate_cell_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
     RegisterParam<bit<32>>(RATE_SLOT_TICKS) rate_slot_time;
-    RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
+    RegisterAction<rate_flow_t, rate_cell_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
             bit<32> time = rate_slot_time.read();
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(now - cell.f1) > (int<32>)time);
-            if (cell.fingerprint == (bit<32>)fingerprint || (int<32>)(now - cell.f1) > (int<32>)time) {
-                cell.fingerprint = (bit<32>)fingerprint;
+            compared = this.predicate(cell.fingerprint == slot, (int<32>)(now - cell.f1) > (int<32>)time);
+            if (cell.fingerprint == slot || (int<32>)(now - cell.f1) > (int<32>)time) {
+                cell.fingerprint = slot;
                 cell.f1 = now;
             }
         }
     };
 
     @id(0x2c)
-    Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_last;
-    RegisterAction<bit<32>, rate_slot_t, compared_t>(rate_last) pass = {
+    Register<bit<32>, rate_cell_t>(RATE_FLOWS, 0) rate_last;
+    RegisterAction<bit<32>, rate_cell_t, compared_t>(rate_last) pass = {
         void apply(inout bit<32> cell, out compared_t compared) {
             compared = this.predicate(cell == now_whole, (int<32>)(cell - eight_ago) <= 0);
             cell = now_whole;
@@ -75,14 +76,14 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
 
     @hidden
     action do_take() {
-        left.owner = take.execute(slot);
+        left.owner = take.execute((rate_cell_t)slot);
         now_whole = now & whole;
         eight_ago = now - eight_steps;
     }
 
     @hidden
     action do_pass() {
-        left.steps = pass.execute(slot);
+        left.steps = pass.execute((rate_cell_t)slot);
     }
 
     apply {
@@ -96,20 +97,20 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
 // The bytes in a response's window.
 control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
     @id(0x29)
-    Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_bytes;
+    Register<bit<32>, rate_cell_t>(RATE_FLOWS, 0) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
 
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) start = {
+    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) start = {
         void apply(inout bit<32> cell) {
             cell = (bit<32>)size;
         }
     };
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) keep = {
+    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) keep = {
         void apply(inout bit<32> cell) {
             cell = cell |+| (bit<32>)size;
         }
     };
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) fade = {
+    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) fade = {
         void apply(inout bit<32> cell) {
             cell = three_quarters.execute(cell) + (bit<32>)size;
         }
@@ -117,17 +118,17 @@ control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
 
     @hidden
     action do_start() {
-        start.execute(slot);
+        start.execute((rate_cell_t)slot);
     }
 
     @hidden
     action do_keep() {
-        keep.execute(slot);
+        keep.execute((rate_cell_t)slot);
     }
 
     @hidden
     action do_fade() {
-        fade.execute(slot);
+        fade.execute((rate_cell_t)slot);
     }
 
     @hidden
