@@ -26,10 +26,9 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     RateBytes() bytes;
 
     rate_time_t step;
-    rate_fingerprint_t mask;
-    rate_slot_t slot;
-    rate_fingerprint_t fingerprint;
-    rate_fingerprint_t in_sample;
+    rate_key_t mask;
+    rate_key_t flow_key;
+    rate_key_t in_sample;
     rate_time_t whole;
     rate_time_t eight_steps;
     rate_left_t left;
@@ -39,7 +38,7 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     @id(0x01000018)
     action set_rates(rate_time_t step_time, rate_fingerprint_t flow_mask) {
         step = step_time;
-        mask = flow_mask;
+        mask = flow_mask ++ (rate_slot_t)0;
     }
 
     @id(0x0200000d)
@@ -51,7 +50,7 @@ control Rates(in headers_t hdr, in metadata_t meta) {
 
     @hidden
     action sample() {
-        in_sample = fingerprint & mask;
+        in_sample = flow_key & mask;
         whole = -step;
         eight_steps = step << 3;
     }
@@ -61,11 +60,11 @@ control Rates(in headers_t hdr, in metadata_t meta) {
             if (meta.path == Path.from_server || (meta.path == Path.routed && meta.inside == 1)) {
                 rate_settings.apply();
                 if (step != 0) {
-                    rate_hash.apply(meta, slot, fingerprint);
+                    rate_hash.apply(meta, flow_key);
                     sample();
                     if (in_sample == 0) {
-                        flow.apply(slot, fingerprint, meta.clock, whole, eight_steps, left);
-                        bytes.apply(slot, left, hdr.ipv4.total_length);
+                        flow.apply(flow_key, meta.clock, whole, eight_steps, left);
+                        bytes.apply(flow_key, left, hdr.ipv4.total_length);
                     }
                 }
             }

@@ -4,9 +4,9 @@
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
-typedef bit<32> rate_slot_t;         // the low bits are the slot, RATE_FLOWS in sizes.p4; the whole is who has it
-typedef bit<12> rate_cell_t;
+typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
 typedef bit<20> rate_fingerprint_t;
+typedef bit<32> rate_key_t;          // fingerprint above, slot below
 
 // What is known of a packet when it comes to the bytes: what two stateful units have said.
 struct rate_left_t {
@@ -14,28 +14,14 @@ struct rate_left_t {
     compared_t steps;         // of rate_last: no step has passed since the last packet; eight have
 }
 
-// CRC-32 in two orders of fields that no other hash has; the protocol is TCP. One is the slot and who has it: a stateful unit is given
-// whole bytes, and part of one would bring what else is in its container. The other one is for the sample, so that all slots are
-// used whatever the share. A table takes 32 bits of hashes: each has its own.
-control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
-    Hash<rate_slot_t>(HashAlgorithm_t.CRC32) hash_slot;
-    Hash<rate_fingerprint_t>(HashAlgorithm_t.CRC32) hash_fingerprint;
-
-    @hidden
-    action find_slot() {
-        slot = hash_slot.get({ meta.connection.service, meta.connection.service_port, meta.connection.client_port,
-                               meta.connection.client });
-    }
-
-    @hidden
-    action find_fingerprint() {
-        fingerprint = hash_fingerprint.get({ meta.connection.client_port, meta.connection.service, meta.connection.client,
-                                             meta.connection.service_port });
-    }
+// One CRC-32, in an order of fields that no other hash has; the protocol is TCP. The low bits are the slot; the whole says who has it, for
+// a stateful unit is given whole bytes. The sample is taken by the fingerprint, so that all slots are used whatever the share.
+control RateHash(in metadata_t meta, out rate_key_t flow_key) {
+    Hash<rate_key_t>(HashAlgorithm_t.CRC32) hash_key;
 
     apply {
-        find_slot();
-        find_fingerprint();
+        flow_key = hash_key.get({ meta.connection.service, meta.connection.service_port, meta.connection.client_port,
+                             meta.connection.client });
     }
 }
 
@@ -46,28 +32,27 @@ struct rate_flow_t {
     bit<32> f1;
 }
 
-control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t now, in rate_time_t whole,
-                 in rate_time_t eight_steps, out rate_left_t left) {
+control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
     rate_time_t now_whole;
     rate_time_t eight_ago;
 
     @id(0x28)
-    Register<rate_flow_t, rate_cell_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
+    Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
     RegisterParam<bit<32>>(RATE_SLOT_TICKS) rate_slot_time;
-    RegisterAction<rate_flow_t, rate_cell_t, compared_t>(rate_flow) take = {
+    RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
             bit<32> time = rate_slot_time.read();
-            compared = this.predicate(cell.fingerprint == slot, (int<32>)(now - cell.f1) > (int<32>)time);
-            if (cell.fingerprint == slot || (int<32>)(now - cell.f1) > (int<32>)time) {
-                cell.fingerprint = slot;
+            compared = this.predicate(cell.fingerprint == flow_key, (int<32>)(now - cell.f1) > (int<32>)time);
+            if (cell.fingerprint == flow_key || (int<32>)(now - cell.f1) > (int<32>)time) {
+                cell.fingerprint = flow_key;
                 cell.f1 = now;
             }
         }
     };
 
     @id(0x2c)
-    Register<bit<32>, rate_cell_t>(RATE_FLOWS, 0) rate_last;
-    RegisterAction<bit<32>, rate_cell_t, compared_t>(rate_last) pass = {
+    Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_last;
+    RegisterAction<bit<32>, rate_slot_t, compared_t>(rate_last) pass = {
         void apply(inout bit<32> cell, out compared_t compared) {
             compared = this.predicate(cell == now_whole, (int<32>)(cell - eight_ago) <= 0);
             cell = now_whole;
@@ -76,14 +61,14 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
 
     @hidden
     action do_take() {
-        left.owner = take.execute((rate_cell_t)slot);
+        left.owner = take.execute((rate_slot_t)flow_key);
         now_whole = now & whole;
         eight_ago = now - eight_steps;
     }
 
     @hidden
     action do_pass() {
-        left.steps = pass.execute((rate_cell_t)slot);
+        left.steps = pass.execute((rate_slot_t)flow_key);
     }
 
     apply {
@@ -95,22 +80,22 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
 }
 
 // The bytes in a response's window.
-control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
+control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
     @id(0x29)
-    Register<bit<32>, rate_cell_t>(RATE_FLOWS, 0) rate_bytes;
+    Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
 
-    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) start = {
+    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) start = {
         void apply(inout bit<32> cell) {
             cell = (bit<32>)size;
         }
     };
-    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) keep = {
+    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) keep = {
         void apply(inout bit<32> cell) {
             cell = cell |+| (bit<32>)size;
         }
     };
-    RegisterAction<bit<32>, rate_cell_t, bit<32>>(rate_bytes) fade = {
+    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) fade = {
         void apply(inout bit<32> cell) {
             cell = three_quarters.execute(cell) + (bit<32>)size;
         }
@@ -118,17 +103,17 @@ control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
 
     @hidden
     action do_start() {
-        start.execute((rate_cell_t)slot);
+        start.execute((rate_slot_t)flow_key);
     }
 
     @hidden
     action do_keep() {
-        keep.execute((rate_cell_t)slot);
+        keep.execute((rate_slot_t)flow_key);
     }
 
     @hidden
     action do_fade() {
-        fade.execute((rate_cell_t)slot);
+        fade.execute((rate_slot_t)flow_key);
     }
 
     @hidden

@@ -4,6 +4,7 @@
 
 typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
 typedef bit<20> rate_fingerprint_t;
+typedef bit<32> rate_key_t;          // fingerprint above, slot below
 
 // What is left in a response's window when a packet comes, by the steps that have passed since the last one.
 enum bit<8> RateOp {
@@ -20,41 +21,37 @@ typedef RateOp rate_left_t;
 
 // One CRC-32, in an order of fields that no other hash has: the low bits are the slot, the rest the fingerprint. The sample is
 // taken by the fingerprint, so that all slots are used whatever the share.
-control RateHash(in metadata_t meta, out rate_slot_t slot, out rate_fingerprint_t fingerprint) {
+control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     apply {
-        bit<32> key;
         if (meta.path == Path.routed) {
-            hash(key, HashAlgorithm.crc32, 32w0,
+            hash(flow_key, HashAlgorithm.crc32, 32w0,
                  { meta.flow.src, meta.flow.src_port, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                  64w0x100000000);
         } else {
-            hash(key, HashAlgorithm.crc32, 32w0,
+            hash(flow_key, HashAlgorithm.crc32, 32w0,
                  { meta.connection.service, meta.connection.service_port, meta.connection.client_port, meta.connection.client,
                    meta.connection.protocol },
                  64w0x100000000);
         }
-        slot = key[11:0];
-        fingerprint = key[31:12];
     }
 }
 
 // Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is 32 steps before `now`. `whole`: the
 // bits of a time that count whole steps.
-control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate_time_t now, in rate_time_t whole,
-                 in rate_time_t eight_steps, out rate_left_t left) {
+control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
     @id(0x16000028)
     register<bit<52>>(RATE_FLOWS) rate_flow;
 
     apply {
         bit<52> cell;
-        rate_flow.read(cell, (bit<32>)slot);
+        rate_flow.read(cell, (bit<32>)flow_key[11:0]);
         rate_time_t last = cell[31:0];
         // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
         rate_time_t passed = (now & whole) - (last & whole);
         left = RateOp.none;
         if (later(now - (eight_steps << 2), last)) {
             left = RateOp.start;
-        } else if (cell[51:32] == fingerprint) {
+        } else if (cell[51:32] == flow_key[31:12]) {
             if (passed & (whole << 4) != 0) {
                 left = RateOp.quarter;
             } else if (passed & (whole << 3) != 0) {
@@ -70,21 +67,21 @@ control RateFlow(in rate_slot_t slot, in rate_fingerprint_t fingerprint, in rate
             }
         }
         if (left != RateOp.none) {
-            cell = fingerprint ++ now;
+            cell = flow_key[31:12] ++ now;
         }
-        rate_flow.write((bit<32>)slot, cell);
+        rate_flow.write((bit<32>)flow_key[11:0], cell);
     }
 }
 
 // The bytes in a response's window.
-control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
+control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
     @id(0x16000029)
     register<bit<32>>(RATE_FLOWS) rate_bytes;
 
     apply {
         if (left != RateOp.none) {
             bit<32> cell;
-            rate_bytes.read(cell, (bit<32>)slot);
+            rate_bytes.read(cell, (bit<32>)flow_key[11:0]);
             bit<32> both = cell |+| (bit<32>)size;
             if (left == RateOp.start) {
                 cell = (bit<32>)size;
@@ -101,7 +98,7 @@ control RateBytes(in rate_slot_t slot, in rate_left_t left, in bit<16> size) {
             } else {
                 cell = both;
             }
-            rate_bytes.write((bit<32>)slot, cell);
+            rate_bytes.write((bit<32>)flow_key[11:0], cell);
         }
     }
 }
