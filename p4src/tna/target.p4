@@ -12,7 +12,7 @@ const bit<32> TNA_CONNECTION_SLOTS = 65536;
 // Times that are compared in a stateful unit together with two others: parameters of the register (BF Runtime), not of the stage's
 // table (P4Runtime), whose own must agree with them.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
-const bit<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
+const int<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
 
 const bit<8> RED = 3;                  // of a meter
 

@@ -38,12 +38,10 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
 
     @id(0x28)
     Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
-    RegisterParam<bit<32>>(RATE_SLOT_TICKS) rate_slot_time;
     RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
-            bit<32> time = rate_slot_time.read();
-            compared = this.predicate(cell.fingerprint == flow_key, (int<32>)(now - cell.f1) > (int<32>)time);
-            if (cell.fingerprint == flow_key || (int<32>)(now - cell.f1) > (int<32>)time) {
+            compared = this.predicate(cell.fingerprint == flow_key, (int<32>)(now - cell.f1) > RATE_SLOT_TICKS);
+            if (cell.fingerprint == flow_key || (int<32>)(now - cell.f1) > RATE_SLOT_TICKS) {
                 cell.fingerprint = flow_key;
                 cell.f1 = now;
             }
@@ -79,25 +77,33 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
     }
 }
 
-// The bytes in a response's window.
+// The bytes in a response's window. What comes of the math unit can be added to a cell, not to an input: the first packet of a later
+// step waits in the other half, for the next step that follows.
+struct rate_bytes_t {
+    bit<32> f1;
+    bit<32> first;
+}
+
 control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
     @id(0x29)
-    Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_bytes;
+    Register<rate_bytes_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
 
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) start = {
-        void apply(inout bit<32> cell) {
-            cell = (bit<32>)size;
+    RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) start = {
+        void apply(inout rate_bytes_t cell) {
+            cell.f1 = (bit<32>)size;
+            cell.first = 0;
         }
     };
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) keep = {
-        void apply(inout bit<32> cell) {
-            cell = cell |+| (bit<32>)size;
+    RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) keep = {
+        void apply(inout rate_bytes_t cell) {
+            cell.f1 = cell.f1 |+| (bit<32>)size;
         }
     };
-    RegisterAction<bit<32>, rate_slot_t, bit<32>>(rate_bytes) fade = {
-        void apply(inout bit<32> cell) {
-            cell = three_quarters.execute(cell) + (bit<32>)size;
+    RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) fade = {
+        void apply(inout rate_bytes_t cell) {
+            cell.f1 = three_quarters.execute(cell.f1) + cell.first;
+            cell.first = (bit<32>)size;
         }
     };
 
