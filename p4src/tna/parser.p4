@@ -186,7 +186,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 }
 
-// What ingress has handed over, put where the stages look for it; then the packet, as far as the length in its IPv4 header.
+// What ingress has handed over, put where the stages look for it; then the packet. Of a response the connection is what its client
+// sees: addresses and ports as the packet leaves. (Behind IPv4 options no ports are looked for: they would take containers.)
 parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta,
                           out egress_intrinsic_metadata_t intrinsic) {
     state start {
@@ -200,10 +201,6 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.server = meta.bridge.server;
         meta.sluice.payload = meta.bridge.payload;
         meta.sluice.clock = meta.bridge.clock;
-        meta.sluice.connection.client = meta.bridge.client;
-        meta.sluice.connection.service = meta.bridge.service;
-        meta.sluice.connection.client_port = meta.bridge.client_port;
-        meta.sluice.connection.service_port = meta.bridge.service_port;
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
@@ -218,6 +215,18 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
 
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
+        meta.sluice.connection.service = hdr.ipv4.src;
+        meta.sluice.connection.client = hdr.ipv4.dst;
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
+            (4, 5)  : look_at_ports;
+            default : accept;
+        }
+    }
+
+    state look_at_ports {
+        bit<32> ports = packet.lookahead<bit<32>>();
+        meta.sluice.connection.service_port = ports[31:16];
+        meta.sluice.connection.client_port = ports[15:0];
         transition accept;
     }
 }

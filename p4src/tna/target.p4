@@ -28,7 +28,7 @@ header resubmitted_h {
     bit<16>          unused;
 }
 
-// What egress needs to count a forwarded packet. The connection of a routed response is the one it would be from a server.
+// What egress needs to count a forwarded packet, and cannot see from it.
 header bridge_h {
     bit<8>      path;
     bit<8>      event;
@@ -39,10 +39,6 @@ header bridge_h {
     server_id_t server;
     bit<16>     payload;
     rate_time_t clock;
-    ipv4_t      client;
-    ipv4_t      service;
-    l4_port_t   client_port;
-    l4_port_t   service_port;
 }
 
 // The words that a transport checksum changes by, complements of the old and the new ones; the deparser adds them up.
