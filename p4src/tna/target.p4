@@ -9,8 +9,8 @@ const PortId_t TNA_CPU_PORT = 192;
 // 64-bit cells, 2^16 take 33 of them, and 2^17 would take 65.
 const bit<32> TNA_CONNECTION_SLOTS = 65536;
 
-// Times that are compared in a stateful unit together with two others: parameters of the register (BF Runtime), not of the stage's
-// table (P4Runtime), whose own must agree with them.
+// Times that a stateful unit has besides two others: not of the stage's table (P4Runtime), whose own must agree with them. The first
+// is a parameter of its registers (BF Runtime).
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
 const int<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
 
