@@ -30,9 +30,12 @@ OWN_IDS = {"register", "counter", "meter", "action profile"}
 """Kinds whose @id p4c's Tofino back end passes over (1.2.5.16): their ids are its own, and are looked up by name."""
 
 OTHER_SIZE = {
-    ("register", f"pin_{what}_{way}"): "2^17 cells of 64 bits take 65 map RAMs, and a stage of Tofino has 48"
-    for what in ("key", "server", "state")
-    for way in (1, 2)
+    **{
+        ("register", f"pin_{what}_{way}"): "the keys of both ways lie in one stage of Tofino, with its 48 map RAMs"
+        for what in ("key", "server", "state")
+        for way in (1, 2)
+    },
+    ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """What has another size on Tofino, with the reason."""
 

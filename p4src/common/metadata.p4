@@ -12,7 +12,8 @@ enum bit<8> Path {
     ipv4       = 2,  // not classified yet
     to_service = 3,  // client to a service: TCP, UDP, or an ICMP error about an answer
     from_server = 4, // a server's answer, or an ICMP error about a request
-    routed     = 5   // everything else
+    routed     = 5,  // everything else
+    local      = 6   // to the router itself
 }
 
 // What a packet of a connection does to it.
@@ -69,16 +70,17 @@ struct lengths_t {
     bit<16> body;                 // bytes behind the IPv4 header
     bit<16> header_missing;
     bit<16> frame_missing;
-    bit<16> tcp_missing;
-    bit<16> udp_missing;
+    bit<16> transport_missing;    // all of it where the transport header gives no possible length
 }
 
 // What is looked at of a new connection's two servers.
 struct loads_t {
-    bit<1>      look;             // whether at all
-    server_id_t other;
-    bit<32>     load;
+    bit<1>      look;             // whether at all; second_look
+    server_id_t other;            // than choice: balance
+    bit<32>     load;             // connections of both; second_look
     bit<32>     other_load;
+    bit<32>     stale;            // of them, those that ended unseen; stale
+    bit<32>     other_stale;
 }
 
 // What happens to the packet. Applied once, by the target's verdict.
@@ -93,8 +95,8 @@ struct verdict_t {
 struct decided_t {
     bit<1>           request;     // it is one, and to be counted; destinations
     destination_id_t destination; // that it is counted and limited under; destinations
-    bit<1>           refused;     // above a rate: may keep a pin, never claims one; admission, destinations
-    bit<1>           returning;   // above the rate, admitted because its client was before; destinations
+    bit<8>           refused;     // REFUSED of the target: above a rate, may keep a pin, never claims one; admission, destinations
+    bit<1>           returning;   // above the rate; if it is not refused, then because its client was admitted before; destinations
     bit<1>           answer_reset; // refused, it is to be answered; destinations
     bit<1>           looks;       // claims nothing in this pass; the target
     bit<1>           undecided;   // nor is it for good: without a pin it passes once more; the target
@@ -110,13 +112,15 @@ struct metadata_t {
     ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake, in the first pass
     rate_time_t  clock;           // finer, for the response rates; the target's intake
     bit<1>       icmp_error;      // the packet inside is TCP or UDP and parsed; parser
+    bit<1>       ours;            // an address of the router's is asked for, or sent to; local
     bit<1>       martian;         // one of the IPv4 addresses is 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3; the target's parser or intake
 
     mac_t        router_mac;      // of the ingress port; ports
     bit<1>       inside;          // servers or protected hosts are behind the ingress port; ports
+    bit<1>       known;           // the ingress port is; ports
     Path         path;            // every stage that decides
-    verdict_t    verdict;         // every stage that decides
     flow_t       flow;            // classify
+    bit<1>       inward;          // towards inside: to a service, or routed from outside; the target's main or judge
     Event        event;           // events
     lengths_t    lengths;         // measure
     bit<16>      payload;         // bytes behind the TCP header; measure
@@ -129,25 +133,29 @@ struct metadata_t {
 
     server_id_t  choice;          // by R's weights; balance
     weight_t     choice_weight;   // of that; balance
-    server_id_t  other;           // drawn beside it, for the second look; balance
+    server_id_t  other;           // drawn beside it, for the second look, or 0; balance
     weight_t     other_weight;    // of that; balance
     @field_list(1)
     server_id_t  preferred;       // the one with less to do, for the second pass; second_look
     server_id_t  stable_choice;   // by capacity; balance
 
-    bit<1>       pinned;          // a slot holds this connection, and this server for it; connections
+    bit<1>       held;            // a slot holds this connection; connections
+    bit<1>       pinned;          // and this server for it; connections
     bit<1>       claimed;         // the slot was taken by this very packet; connections
     PinState     state;           // of the pin before this packet; connections
     server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections
     bit<8>       vacant;          // the way that a SYN may claim in its second pass, 1 or 2; connections (Tofino)
 
-    loads_t      loads;           // second_look
+    bit<1>       itself;          // an ICMP error of the server that it is about; the target's judge (Tofino)
+    bit<1>       ejected;         // the server that the packet goes to; translate
+    loads_t      loads;
     bit<1>       choose_again;    // this SYN takes one more pass; connections (undecided), translate (its server is ejected)
     @field_list(1)
     bit<1>       second_pass;     // this is that pass; the target
 
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums
+    bit<1>       reset;           // the packet has become the reset of a refused SYN; refusal
 }
 
 #endif

@@ -15,7 +15,6 @@ typedef bit<16> weight_t;      // of a server in its service
 typedef bit<16> destination_id_t; // 0: any that has no entry
 
 // Connection table.
-typedef bit<31> fingerprint_t; // 31 + 32 bits share one 63-bit cell: Thrift carries signed 64-bit values
 typedef bit<32> ticks_t;       // time in ticks of TICK_US microseconds, see constants.p4
 
 // Response rates.

@@ -1,6 +1,6 @@
 // Balance: the server that a new connection would get, and the one for packets without a pin.
 //
-//   reads  service, connection, second_pass, preferred
+//   reads  service, flow, event, second_pass, preferred
 //   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
 //          other, other_weight: drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
@@ -16,16 +16,20 @@ control Balance(inout metadata_t meta) {
     StableChoice() by_capacity;
 
     apply {
-        if (meta.event == Event.syn) {
-            others_id_t others;
-            by_ratio.apply(meta.service, meta.connection, meta.second_pass, meta.choice, meta.choice_weight, others);
-            if (meta.preferred != 0) {
-                meta.choice = meta.preferred;
-            } else if (others != 0 && meta.second_pass == 0) {
-                other.apply(others, meta.connection, meta.other, meta.other_weight);
-            }
+        others_id_t others = 0;
+        bool asked = meta.event == Event.syn;
+        by_ratio.apply(meta.service, meta.flow, meta.second_pass, asked, meta.choice, meta.choice_weight, others);
+        if (meta.preferred != 0) {
+            meta.choice = meta.preferred;
+        } else if (others != 0 && meta.second_pass == 0) {
+            other.apply(others, meta.flow, meta.other, meta.other_weight);
         }
-        by_capacity.apply(meta.service, meta.connection, meta.stable_choice);
+        if (meta.other == 0) {
+            meta.loads.other = meta.choice;
+        } else {
+            meta.loads.other = meta.other;
+        }
+        by_capacity.apply(meta.service, meta.flow, meta.stable_choice);
     }
 }
 

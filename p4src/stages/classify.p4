@@ -1,7 +1,7 @@
 // Classify: is it for a service, from a server, or neither?
 //
-//   reads  ipv4, the transport header, the packet inside an ICMP error
-//   writes flow, service, connection, server, endpoint (from a server), path
+//   reads  flow
+//   writes service, connection, server, endpoint (from a server), path
 //   keys   services: destination address, protocol, port -> service; or a server's own endpoint
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint
 //   drops  direct_to_server
@@ -11,7 +11,7 @@
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4
 
-control Classify(in headers_t hdr, inout metadata_t meta) {
+control Classify(inout metadata_t meta, inout DropReason drop) {
     @id(0x01000003)
     action to_service(service_id_t service) {
         meta.service = service;
@@ -25,8 +25,7 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
 
     @id(0x01000004)
     action deny_direct() {
-        meta.verdict.drop = DropReason.direct_to_server;
-        meta.path = Path.done;
+        drop = DropReason.direct_to_server;
     }
 
     @id(0x01000005)
@@ -71,26 +70,6 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.icmp_error == 1) {
-            meta.flow.src = hdr.inner_ipv4.dst;
-            meta.flow.dst = hdr.inner_ipv4.src;
-            meta.flow.protocol = hdr.inner_ipv4.protocol;
-        } else {
-            meta.flow.src = hdr.ipv4.src;
-            meta.flow.dst = hdr.ipv4.dst;
-            meta.flow.protocol = hdr.ipv4.protocol;
-        }
-        if (hdr.tcp.isValid()) {
-            meta.flow.src_port = hdr.tcp.src_port;
-            meta.flow.dst_port = hdr.tcp.dst_port;
-        } else if (hdr.udp.isValid()) {
-            meta.flow.src_port = hdr.udp.src_port;
-            meta.flow.dst_port = hdr.udp.dst_port;
-        } else if (meta.icmp_error == 1) {
-            meta.flow.src_port = hdr.inner_transport.dst_port;
-            meta.flow.dst_port = hdr.inner_transport.src_port;
-        }
-
         if (!services.apply().hit) {
             origins.apply();
         }

@@ -8,38 +8,30 @@
 //     +-------------------+           +-------------------+
 //
 //   reads  the place, event, decided, choice, stable_choice; server (of an answer)
-//   writes pinned, claimed, state, evicted, server (of a request), choose_again
+//   writes held, pinned, claimed, state, evicted, server (of a request), choose_again
 //   drops  admission_refused, no_server
 //
 // Each register is touched once in a pass; in which order, and how the two ways share the work, is the target's (externs/ways).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
-control Connections(inout metadata_t meta, in place_t place, in decided_t decided) {
+control Connections(inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
     @name(".SluiceIngress.connections")
     Pins() pins;                  // a controller is to find its registers by this stage's name
     ConnectionCounters() counters;
 
     apply {
-        server_id_t pin = meta.choice;
-        pins.apply(meta, place, decided.way, pin);
-
-        if (meta.path == Path.to_service) {
-            if (meta.pinned == 1) {
-                meta.server = pin;
-            } else if (meta.event == Event.syn && decided.refused == 1) {
-                meta.verdict.drop = DropReason.admission_refused;
-                meta.path = Path.done;
+        pins.apply(meta, place, decided);
+        if (meta.path == Path.to_service && meta.held == 0) {
+            if (meta.event == Event.syn && decided.refused == REFUSED) {
+                drop = DropReason.admission_refused;
             } else if (meta.event == Event.syn && decided.undecided == 1) {
-                meta.server = meta.choice;
                 meta.choose_again = 1;
-                meta.path = Path.done;
             } else if (meta.stable_choice == 0) {
-                meta.verdict.drop = DropReason.no_server;
-                meta.path = Path.done;
-            } else {
-                meta.server = meta.stable_choice;
+                drop = DropReason.no_server;
             }
+        }
+        if (meta.path == Path.to_service) {
             counters.apply(meta, decided);
         }
     }

@@ -1,7 +1,7 @@
 // Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
 // service, one server, or a host that is no service at all.
 //
-//   reads  event, service, inside, flow, refused, second_pass
+//   reads  event, inward, flow, refused, second_pass
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
 //
@@ -24,7 +24,8 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
     AdmittedClients() clients;
     ReturningMeter() known_clients;
 
-    ticks_t remember;
+    bit<1> listed = 0;
+    ticks_t remember = 0;
     ticks_t oldest;
 
     // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
@@ -33,13 +34,12 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
         decided.destination = id;
         decided.answer_reset = answer_reset;
         remember = remember_time;
+        listed = 1;
     }
 
     @defaultonly
     @id(0x01000017)
-    action unlisted() {
-        remember = 0;
-    }
+    action unlisted() { }
 
     @id(0x0200000c)
     table destinations {
@@ -54,23 +54,25 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
         oldest = meta.now - remember;
     }
 
+    // One step after the other, each with its own condition: a block would hold back, on hardware, what stands behind it.
     apply {
-        if (meta.event == Event.syn && meta.second_pass == 0 && (meta.service != 0 || meta.inside == 0)) {
+        bit<1> remembers = 0;       // its service's admission has let it pass, and who is let in is remembered
+        if (meta.inward == 1 && meta.event == Event.syn && meta.second_pass == 0) {
             decided.request = 1;
-            if (destinations.apply().hit) {
-                if (decided.refused == 0) {
-                    anybody.apply(decided.destination, decided.refused);
-                    if (remember != 0) {
-                        bit<1> known;
-                        age();
-                        clients.apply(meta.flow.src, meta.flow.dst, decided.refused, oldest, meta.now, known);
-                        if (known == 1) {
-                            known_clients.apply(decided.destination, decided.refused);
-                            decided.returning = ~decided.refused;
-                        }
-                    }
-                }
+            destinations.apply();
+        }
+        age();
+        if (listed == 1 && decided.refused != REFUSED) {
+            anybody.apply(decided.destination, decided.refused);
+            if (remember != 0) {
+                remembers = 1;
             }
+        }
+        bit<1> known = 0;
+        clients.apply(meta.flow.src, meta.flow.dst, remembers, decided.refused, oldest, meta.now, known);
+        if (known == 1) {
+            known_clients.apply(decided.destination, decided.refused);
+            decided.returning = 1;
         }
     }
 }

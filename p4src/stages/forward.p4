@@ -9,22 +9,21 @@
 #ifndef SLUICE_STAGES_FORWARD_P4
 #define SLUICE_STAGES_FORWARD_P4
 
-control Forward(inout headers_t hdr, inout metadata_t meta) {
+control Forward(inout headers_t hdr, inout verdict_t verdict) {
     @id(0x0100000c)
     action connected() {
-        meta.verdict.next_hop = hdr.ipv4.dst;
+        verdict.next_hop = hdr.ipv4.dst;
     }
 
     @id(0x0100000d)
     action via(ipv4_t next_hop) {
-        meta.verdict.next_hop = next_hop;
+        verdict.next_hop = next_hop;
     }
 
     @defaultonly
     @id(0x0100000e)
     action unroutable() {
-        meta.verdict.drop = DropReason.no_route;
-        meta.path = Path.done;
+        verdict.drop = DropReason.no_route;
     }
 
     @id(0x02000007)
@@ -39,20 +38,19 @@ control Forward(inout headers_t hdr, inout metadata_t meta) {
     action set_neighbour(port_t port, mac_t src, mac_t dst) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
-        meta.verdict.egress_port = port;
+        verdict.egress_port = port;
     }
 
     @defaultonly
     @id(0x01000010)
     action unresolved() {
-        meta.verdict.drop = DropReason.neighbour_unresolved;
-        meta.verdict.punt = PuntReason.neighbour;
-        meta.path = Path.done;
+        verdict.drop = DropReason.neighbour_unresolved;
+        verdict.punt = PuntReason.neighbour;
     }
 
     @id(0x02000008)
     table neighbours {
-        key = { meta.verdict.next_hop : exact @name("next_hop"); }
+        key = { verdict.next_hop : exact @name("next_hop"); }
         actions = { set_neighbour; unresolved; }
         const default_action = unresolved;
         size = NEIGHBOURS;

@@ -6,14 +6,13 @@
 #ifndef SLUICE_STAGES_HOP_LIMIT_P4
 #define SLUICE_STAGES_HOP_LIMIT_P4
 
-control HopLimit(inout headers_t hdr, inout metadata_t meta) {
+control HopLimit(inout headers_t hdr, inout verdict_t verdict) {
     apply {
         if (hdr.ipv4.ttl > 1) {
             hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         } else {
-            meta.verdict.drop = DropReason.ttl_exceeded;
-            meta.verdict.punt = PuntReason.ttl;
-            meta.path = Path.done;
+            verdict.drop = DropReason.ttl_exceeded;
+            verdict.punt = PuntReason.ttl;
         }
     }
 }

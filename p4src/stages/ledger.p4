@@ -12,36 +12,12 @@
 control Ledger(in metadata_t meta) {
     LedgerCells() cells;
 
+    LedgerEntries() entries;
+
     LedgerEntry entry;
 
-    @hidden
-    action note(LedgerEntry what) {
-        entry = what;
-    }
-
-    @hidden
-    table entries {
-        key = {
-            meta.path   : ternary @name("path");
-            meta.event  : ternary @name("event");
-            meta.pinned : ternary @name("pinned");
-            meta.state  : ternary @name("state");
-        }
-        actions = { note; }
-        const default_action = note(LedgerEntry.none);
-        const entries = {
-            (Path.to_service,  Event.syn,     _, _)                 : note(LedgerEntry.syn);
-            (Path.to_service,  Event.ack,     1, PinState.answered) : note(LedgerEntry.completed);
-            (Path.to_service,  Event.payload, 1, PinState.answered) : note(LedgerEntry.completed);
-            (Path.from_server, Event.syn_ack, 0, _)                 : note(LedgerEntry.syn_ack);
-            (Path.from_server, Event.syn_ack, 1, PinState.pending)  : note(LedgerEntry.syn_ack);
-            (Path.from_server, Event.syn_ack, 1, _)                 : note(LedgerEntry.syn_ack_again);
-            (Path.from_server, Event.reset,   _, _)                 : note(LedgerEntry.reset);
-        }
-    }
-
     apply {
-        entries.apply();
+        entries.apply(meta, entry);
         cells.apply(meta.server, entry);
     }
 }

@@ -10,14 +10,11 @@
 control Measure(in headers_t hdr, inout metadata_t meta) {
     Bytes() of_header;
     Bytes() of_tcp_header;
+    FrameMissing() frame;
+    TransportMissing() transport;
 
     bit<16> header_length;
     bit<16> tcp_length;
-
-    @hidden
-    action measure() {
-        meta.lengths.frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
-    }
 
     @hidden
     action open_packet() {
@@ -25,26 +22,12 @@ control Measure(in headers_t hdr, inout metadata_t meta) {
         meta.lengths.body = hdr.ipv4.total_length - header_length;
     }
 
-    @hidden
-    action open_body() {
-        meta.lengths.tcp_missing = tcp_length |-| meta.lengths.body;
-        meta.lengths.udp_missing = hdr.udp.length |-| meta.lengths.body;
-    }
-
-    @hidden
-    action open_segment() {
-        meta.payload = meta.lengths.body - tcp_length;
-    }
-
     apply {
         of_header.apply(hdr.ipv4.ihl, header_length);
         of_tcp_header.apply(hdr.tcp.data_offset, tcp_length);
-        measure();
+        frame.apply(hdr, meta);
         open_packet();
-        open_body();
-        if (hdr.tcp.isValid()) {
-            open_segment();
-        }
+        transport.apply(hdr, tcp_length, meta);
     }
 }
 

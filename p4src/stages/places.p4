@@ -16,6 +16,7 @@ struct place_t {
     fingerprint_t fingerprint;
     ticks_t       oldest;         // of a slot that is not free
     ticks_t       stamp;          // that this packet leaves
+    ticks_t       time;           // the one of both that a key is compared with (Tofino: a stateful unit has no room for a third)
     KeyOp         op;             // what it does to a key
     PinState      expected;       // from that, and only from there,
     PinState      next;           // the state steps to this;
@@ -25,10 +26,14 @@ struct place_t {
 control Places(in metadata_t meta, in decided_t decided, out place_t place) {
     PinHash() pin_hash;
 
+    Steps() steps;
+
     ticks_t idle;
-    ticks_t pending;
+    ticks_t pending;              // how old what it stamps is already: idle less the time that is meant
     ticks_t answered;
     ticks_t linger;
+    ticks_t age;
+    ticks_t time_age;
 
     // In ticks. Each at most idle, and idle below TICK_BASE.
     @id(0x01000009)
@@ -49,65 +54,42 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
 
     // One step an action, so that a stateful unit is given fields, not sums.
     @hidden
-    action stamp_now() {
+    action ages() {
+        pending = idle - pending;
+        answered = idle - answered;
+        linger = idle - linger;
+    }
+
+    @hidden
+    action stamps() {
         place.oldest = meta.now - idle;
-        place.stamp = meta.now;
-    }
-
-    @hidden
-    action stamp_pending() {
-        place.stamp = place.oldest + pending;
-    }
-
-    @hidden
-    action stamp_answered() {
-        place.stamp = place.oldest + answered;
-    }
-
-    @hidden
-    action stamp_linger() {
-        place.stamp = place.oldest + linger;
+        place.stamp = meta.now - age;
+        place.time = meta.now - time_age;
     }
 
     apply {
         timers.apply();
-        pin_hash.apply(meta.connection, place.slot_1, place.slot_2, place.fingerprint);
-        stamp_now();
-        place.op = KeyOp.look;
-        place.expected = PinState.closing;
-        place.next = PinState.closing;
-        place.force = 0;
+        ages();
         if (meta.event == Event.syn) {
-            stamp_pending();
-            place.next = PinState.pending;
-            if (decided.refused == 1 || decided.looks == 1) {
-                place.op = KeyOp.look_live;
-            } else if (meta.second_pass == 1 && meta.preferred == 0) {
-                place.op = KeyOp.renew;
+            age = pending;
+            if (meta.second_pass == 1 && meta.preferred == 0) {
+                time_age = pending;
             } else {
-                place.op = KeyOp.claim;
+                time_age = idle;
             }
+        } else if (meta.event == Event.syn_ack) {
+            age = answered;
+            time_age = answered;
         } else if (meta.event == Event.fin || meta.event == Event.reset) {
-            stamp_linger();
-            place.op = KeyOp.close;
-            place.force = 1;
+            age = linger;
+            time_age = linger;
         } else {
-            if (meta.event == Event.syn_ack) {
-                stamp_answered();
-                place.op = KeyOp.touch;
-            } else if (meta.event == Event.payload) {
-                place.op = KeyOp.touch;
-            }
-            if (meta.server == 0) {     // from a client
-                if (meta.event != Event.none) {
-                    place.expected = PinState.answered;
-                    place.next = PinState.established;
-                }
-            } else if (meta.event == Event.syn_ack) {
-                place.expected = PinState.pending;
-                place.next = PinState.answered;
-            }
+            age = 0;
+            time_age = 0;
         }
+        stamps();
+        pin_hash.apply(meta, place.slot_1, place.slot_2, place.fingerprint);
+        steps.apply(meta, decided, place.op, place.expected, place.next, place.force);
     }
 }
 

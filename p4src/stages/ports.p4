@@ -1,17 +1,18 @@
 // Ports: is this frame for the router, and which protocol is it?
 //
 //   reads  ethernet, which of arp and ipv4 is valid, ingress_port
-//   writes router_mac, inside; path, of what is dropped
+//   writes router_mac, inside
 //   keys   ports: ingress port -> the router's MAC address there, and whether servers or protected hosts are behind it
 //   drops  port_unknown, not_for_us, unsupported
 #ifndef SLUICE_STAGES_PORTS_P4
 #define SLUICE_STAGES_PORTS_P4
 
-control Ports(in headers_t hdr, inout metadata_t meta) {
+control Ports(inout metadata_t meta) {
     @id(0x01000001)
     action set_port(mac_t mac, bit<1> inside) {
         meta.router_mac = mac;
         meta.inside = inside;
+        meta.known = 1;
     }
 
     @defaultonly
@@ -26,28 +27,27 @@ control Ports(in headers_t hdr, inout metadata_t meta) {
         size = PORTS;
     }
 
-    @hidden
-    action not_for_us() {
-        meta.verdict.drop = DropReason.not_for_us;
-        meta.path = Path.done;
+    apply {
+        ports.apply();
     }
+}
 
+// Whether it is for the router, and of a protocol that the router knows.
+control Addressed(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
     // One comparison a condition: hardware has room for 44 bits.
     apply {
-        if (!ports.apply().hit) {
-            meta.verdict.drop = DropReason.port_unknown;
-            meta.path = Path.done;
+        if (meta.known == 0) {
+            drop = DropReason.port_unknown;
         } else if (hdr.arp.isValid() && hdr.ethernet.dst[47:16] == 0xffffffff) {
             if (hdr.ethernet.dst[15:0] != 0xffff) {
-                not_for_us();
+                drop = DropReason.not_for_us;
             }
         } else if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
-            not_for_us();
+            drop = DropReason.not_for_us;
         } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
-            not_for_us();
+            drop = DropReason.not_for_us;
         } else if (!hdr.arp.isValid() && !hdr.ipv4.isValid()) {
-            meta.verdict.drop = DropReason.unsupported;
-            meta.path = Path.done;
+            drop = DropReason.unsupported;
         }
     }
 }

@@ -9,19 +9,8 @@
 #ifndef SLUICE_STAGES_REFUSAL_P4
 #define SLUICE_STAGES_REFUSAL_P4
 
-control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided) {
-    @hidden
-    action reflect() {
-        hdr.ethernet.dst = hdr.ethernet.src;
-        hdr.ethernet.src = meta.router_mac;
-        hdr.ipv4_options.setInvalid();
-        hdr.ipv4.ihl = 5;
-        hdr.ipv4.total_length = 40;
-        hdr.ipv4.ttl = RESET_TTL;
-        hdr.ipv4.src = meta.flow.dst;
-        hdr.ipv4.dst = meta.flow.src;
-    }
-
+// The number that a reset of this SYN would acknowledge.
+control Acknowledged(in headers_t hdr, in metadata_t meta, out bit<32> number) {
     Widened() widened;
 
     bit<32> length;
@@ -29,20 +18,37 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
     // A SYN takes one number itself. (Of three numbers a sum is two steps, and an action does one.)
     @hidden
     action count_syn() {
-        hdr.tcp.acknowledgement = hdr.tcp.sequence + 1;
+        number = hdr.tcp.sequence + 1;
     }
 
     @hidden
     action count_payload() {
-        hdr.tcp.acknowledgement = hdr.tcp.acknowledgement + length;
+        number = number + length;
     }
 
-    // Its checksum is computed anew by the target: nothing of it is as it was.
+    apply {
+        widened.apply(meta.payload, length);
+        count_syn();
+        count_payload();
+    }
+}
+
+control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided, in bit<32> acknowledged,
+                inout verdict_t verdict) {
     @hidden
-    action reset() {
+    action refuse() {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        hdr.ipv4.ihl = 5;
+        hdr.ipv4.total_length = 40;
+        hdr.ipv4.ttl = RESET_TTL;
+        hdr.ipv4.src = meta.flow.dst;
+        hdr.ipv4.dst = meta.flow.src;
+        // Its checksum is computed anew by the target: nothing of it is as it was.
         hdr.tcp.src_port = meta.flow.dst_port;
         hdr.tcp.dst_port = meta.flow.src_port;
         hdr.tcp.sequence = 0;
+        hdr.tcp.acknowledgement = acknowledged;
         hdr.tcp.data_offset = 5;
         hdr.tcp.reserved = 0;
         hdr.tcp.cwr = 0;
@@ -54,17 +60,18 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
         hdr.tcp.syn = 0;
         hdr.tcp.window = 0;
         hdr.tcp.urgent = 0;
+        verdict.egress_port = meta.ingress_port;
+        verdict.drop = DropReason.admission_reset;
+        meta.reset = 1;
     }
 
+    // A target that cannot take a header's options off drops such a SYN silently.
     apply {
-        if (decided.answer_reset == 1 && hdr.ipv4.more_fragments == 0) {
-            reflect();
-            widened.apply(meta.payload, length);
-            count_syn();
-            count_payload();
-            reset();
-            meta.verdict.egress_port = meta.ingress_port;
-            meta.verdict.drop = DropReason.admission_reset;
+        if (decided.answer_reset == 1 && hdr.ipv4.more_fragments == 0 && (TAKES_OPTIONS_OFF || !hdr.ipv4_options.isValid())) {
+            refuse();
+            if (TAKES_OPTIONS_OFF) {
+                hdr.ipv4_options.setInvalid();
+            }
         }
     }
 }

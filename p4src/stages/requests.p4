@@ -11,11 +11,10 @@
 //
 //   reads  refused
 //   drops  admission_refused
-control RefuseRouted(inout metadata_t meta, in decided_t decided) {
+control RefuseRouted(in decided_t decided, inout DropReason drop) {
     apply {
-        if (decided.refused == 1) {
-            meta.verdict.drop = DropReason.admission_refused;
-            meta.path = Path.done;
+        if (decided.refused == REFUSED) {
+            drop = DropReason.admission_refused;
         }
     }
 }
@@ -24,11 +23,7 @@ control Requests(in metadata_t meta, in decided_t decided) {
     RequestCells() cells;
 
     apply {
-        bit<1> refused = 0;
-        if (decided.refused == 1 && meta.pinned == 0) {
-            refused = 1;
-        }
-        cells.apply(decided.destination, refused, decided.returning);
+        cells.apply(meta, decided);
     }
 }
 

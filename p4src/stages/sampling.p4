@@ -1,6 +1,6 @@
 // Sampling: which destinations the packets towards inside have, for the search of a hot spot.
 //
-//   reads  service, inside, flow, second_pass
+//   reads  inward, flow, second_pass
 //   writes the ring of sampled destinations
 //   keys   sampling: none; the share is a parameter of its default action
 //
@@ -36,16 +36,13 @@ control Sampling(in metadata_t meta) {
     }
 
     apply {
-        if (meta.second_pass == 0 && (meta.service != 0 || meta.inside == 0)) {
+        share = 0;
+        if (meta.inward == 1 && meta.second_pass == 0) {
             sampling.apply();
-            if (share != 0) {
-                draw.apply(drawn);
-                weigh();
-                if (below != 0) {
-                    ring.apply(meta.flow.dst);
-                }
-            }
         }
+        draw.apply(share, drawn);
+        weigh();
+        ring.apply(below, meta.flow.dst);
     }
 }
 

@@ -1,12 +1,12 @@
 // Tag: the VLAN tag that a forwarded packet leaves with.
 //
-//   reads  verdict.egress_port
+//   reads  the egress port
 //   writes ethernet.type, vlan
 //   keys   egress_vlan: egress port -> what happens to the tag
 #ifndef SLUICE_STAGES_TAG_P4
 #define SLUICE_STAGES_TAG_P4
 
-control Tag(inout headers_t hdr, in metadata_t meta) {
+control Tag(inout headers_t hdr, in port_t egress_port) {
     vlan_id_t vlan = 0;
 
     @id(0x01000011)
@@ -25,7 +25,7 @@ control Tag(inout headers_t hdr, in metadata_t meta) {
 
     @id(0x02000009)
     table egress_vlan {
-        key = { meta.verdict.egress_port : exact @name("port"); }
+        key = { egress_port : exact @name("port"); }
         actions = { keep; set_vlan; strip; }
         const default_action = keep;
         size = PORTS;

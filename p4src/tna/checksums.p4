@@ -1,68 +1,72 @@
-// TNA checksums: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3), the complements taken here, the sum by the deparser's checksum units.
+// TNA checksums. The parser takes addresses and ports out of a checksum, the deparser puts in what they are by then (RFC 1624, eq. 2);
+// what is left for the stages to say is which ones it is to write.
 #ifndef SLUICE_TNA_CHECKSUMS_P4
 #define SLUICE_TNA_CHECKSUMS_P4
 
-// After translate: endpoint took the place of replaced.
-control AdjustChecksums(in headers_t hdr, inout ingress_metadata_t meta) {
+// Of the packet inside an ICMP error, the IPv4 header is summed up anew, so that what the error's checksum says of it stays true; a
+// UDP checksum is taken off, for which zero stands (RFC 768). So is the reset of a refused SYN, whose data offset and flags are
+// 0x5014, protocol 6, length 20.
+control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
-    action replaced() {
-        meta.change.old_address = ~meta.sluice.replaced;
-        meta.change.new_address = meta.sluice.endpoint;
-        meta.change.old_port = ~meta.sluice.replaced_port;
-        meta.change.new_port = meta.sluice.endpoint_port;
+    action segment() {
+        meta.tcp_changed = 1;
     }
 
-    // The header inside sums up as before, its checksum included: of the ICMP message, only the port has changed.
+    @hidden
+    action datagram() {
+        meta.udp_changed = 1;
+    }
+
     @hidden
     action inside() {
-        meta.change.before = ~hdr.icmp.checksum;
-        meta.inner_ipv4_before = ~hdr.inner_ipv4.checksum;
-        meta.icmp_old_port = ~meta.sluice.replaced_port;
-        meta.icmp_new_port = meta.sluice.endpoint_port;
         meta.icmp_changed = 1;
-        meta.inner_changed = 1;
     }
 
-    // UDP's checksum takes back what address and port have changed. One address more then makes up for the header's checksum.
     @hidden
     action inside_udp() {
-        meta.inner_udp_before = ~hdr.inner_transport.fourth;
-        meta.icmp_old_port = 0;
-        meta.icmp_new_port = 0;
-        meta.icmp_less = ~meta.sluice.endpoint;
-        meta.icmp_more = meta.sluice.replaced;
-        meta.inner_udp_changed = 1;
+        meta.icmp_changed = 1;
+        hdr.inner_transport.fourth = 0;
     }
 
-    apply {
-        replaced();
-        if (hdr.tcp.isValid()) {
-            meta.change.before = ~hdr.tcp.checksum;
-            meta.tcp_changed = 1;
-        } else if (hdr.udp.isValid()) {
-            if (hdr.udp.checksum != 0) {                     // 0: the sender computed none
-                meta.change.before = ~hdr.udp.checksum;
-                meta.udp_changed = 1;
-            }
-        } else if (meta.sluice.icmp_error == 1) {
-            inside();
-            if (hdr.inner_ipv4.protocol == PROTOCOL_UDP && hdr.inner_transport.fourth != 0) {
-                inside_udp();
-            }
-        }
-    }
-}
-
-// The reset of a refused SYN: summed up anew, with the same units. Data offset and flags are 0x5014, protocol 6, length 20.
-control ResetChecksum(in headers_t hdr, inout ingress_metadata_t meta) {
-    apply {
-        meta.change.before = 0x5014 + 6 + 20;
-        meta.change.old_address = hdr.ipv4.src;
-        meta.change.new_address = hdr.ipv4.dst;
-        meta.change.old_port = hdr.tcp.src_port;
-        meta.change.new_port = hdr.tcp.dst_port;
-        meta.acknowledged = hdr.tcp.acknowledgement;
+    @hidden
+    action reset() {
+        meta.transport_rest = 0x5014 + 6 + 20;
+        meta.acknowledged = meta.acknowledgement;
         meta.tcp_changed = 1;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table adjust {
+        key = {
+            meta.sluice.reset       : ternary @name("reset");
+            meta.sluice.path        : ternary @name("path");
+            hdr.tcp.isValid()       : ternary @name("tcp");
+            hdr.udp.isValid()       : ternary @name("udp");
+            hdr.udp.checksum        : ternary @name("udp_checksum");
+            hdr.inner_ipv4.protocol : ternary @name("inner_protocol");
+        }
+        actions = { segment; datagram; inside; inside_udp; reset; neither; }
+        const entries = {
+            (1, _, _, _, _, _)                              : reset();
+            (_, Path.to_service, true, _, _, _)             : segment();
+            (_, Path.to_service, _, true, 0, _)             : neither();           // its sender computed none
+            (_, Path.to_service, _, true, _, _)             : datagram();
+            (_, Path.to_service, _, _, _, PROTOCOL_UDP)     : inside_udp();
+            (_, Path.to_service, _, _, _, _)                : inside();
+            (_, Path.from_server, true, _, _, _)            : segment();
+            (_, Path.from_server, _, true, 0, _)            : neither();
+            (_, Path.from_server, _, true, _, _)            : datagram();
+            (_, Path.from_server, _, _, _, PROTOCOL_UDP)    : inside_udp();
+            (_, Path.from_server, _, _, _, _)               : inside();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        adjust.apply();
     }
 }
 

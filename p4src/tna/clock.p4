@@ -37,16 +37,22 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
         @in_hash { time = 4w0 ++ nanoseconds[47:20]; }
     }
 
+    // A table takes 32 bits of hashes: each has its own.
     @hidden
-    action join() {
+    action join_now() {
         @in_hash { now = turns[9:0] ++ nanoseconds[47:26]; }
+    }
+
+    @hidden
+    action join_clock() {
         @in_hash { clock = turns[3:0] ++ nanoseconds[47:20]; }
     }
 
     apply {
         shorten();
         turns = count_turns.execute(0);
-        join();
+        join_now();
+        join_clock();
     }
 }
 

@@ -9,7 +9,6 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
     Checksum() udp;
     Checksum() icmp;
     Checksum() inner_ipv4;
-    Checksum() inner_udp;
     Resubmit() second_pass;
 
     apply {
@@ -21,26 +20,20 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
         }
         if (meta.tcp_changed == 1) {
             hdr.tcp.checksum = tcp.update({
-                meta.change.before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
-                meta.change.new_port, meta.acknowledged });
+                hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, meta.transport_rest, meta.acknowledged });
         }
         if (meta.udp_changed == 1) {
             hdr.udp.checksum = udp.update({
-                meta.change.before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
-                meta.change.new_port }, true);
-        }
-        if (meta.inner_changed == 1) {
-            hdr.inner_ipv4.checksum = inner_ipv4.update({
-                meta.inner_ipv4_before, meta.change.old_address, meta.change.new_address });
-        }
-        if (meta.inner_udp_changed == 1) {
-            hdr.inner_transport.fourth = inner_udp.update({
-                meta.inner_udp_before, meta.change.old_address, meta.change.new_address, meta.change.old_port,
-                meta.change.new_port }, true);
+                hdr.ipv4.src, hdr.ipv4.dst, hdr.udp.src_port, hdr.udp.dst_port, meta.transport_rest }, true);
         }
         if (meta.icmp_changed == 1) {
+            hdr.inner_ipv4.checksum = inner_ipv4.update({
+                hdr.inner_ipv4.version, hdr.inner_ipv4.ihl, hdr.inner_ipv4.tos, hdr.inner_ipv4.total_length,
+                hdr.inner_ipv4.identification, hdr.inner_ipv4.reserved, hdr.inner_ipv4.dont_fragment,
+                hdr.inner_ipv4.more_fragments, hdr.inner_ipv4.fragment_offset, hdr.inner_ipv4.ttl, hdr.inner_ipv4.protocol,
+                hdr.inner_ipv4.src, hdr.inner_ipv4.dst, hdr.inner_ipv4_options.data });
             hdr.icmp.checksum = icmp.update({
-                meta.change.before, meta.icmp_old_port, meta.icmp_new_port, meta.icmp_less, meta.icmp_more });
+                hdr.inner_transport.src_port, hdr.inner_transport.dst_port, hdr.inner_transport.fourth, meta.icmp_rest });
         }
         if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
             second_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant, 0 });

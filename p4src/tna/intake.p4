@@ -1,6 +1,6 @@
 // TNA intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  truncated, ipv4_checksum; unsupported and ipv4_header are the parser's
+//   drops  truncated, ipv4_checksum; unsupported and ipv4_header are the parser's. cpu_header is none of this target's
 //
 // Ingress is not told how long a frame is: an IPv4 packet that says it is longer than its frame is forwarded as it is.
 #ifndef SLUICE_TNA_INTAKE_P4
@@ -18,27 +18,48 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
 
     apply {
         widen_port();
-        meta.sluice.ipv4_room = 0xffff;
         clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);
     }
 }
 
-// What the stages are not to see at all: from the controller, or not whole.
-control NotReceived(inout headers_t hdr, inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
-                    in ingress_intrinsic_metadata_from_parser_t from_parser) {
-    apply {
-        if (hdr.packet_out.isValid()) {
-            meta.sluice.verdict.egress_port = hdr.packet_out.egress_port;
-            hdr.packet_out.setInvalid();
-        } else if (intrinsic.ingress_port == TNA_CPU_PORT) {
-            meta.sluice.verdict.drop = DropReason.cpu_header;
-        } else if (meta.sluice.verdict.drop == DropReason.none) {
-            if (from_parser.parser_err != PARSER_ERROR_OK) {
-                meta.sluice.verdict.drop = DropReason.truncated;
-            } else {
-                meta.sluice.verdict.drop = DropReason.ipv4_checksum;
-            }
+// From the controller, or not whole. (From the controller's port nothing comes without a header but what is too short for one.)
+control Received(inout headers_t hdr, inout ingress_metadata_t meta,
+                 in ingress_intrinsic_metadata_from_parser_t from_parser) {
+    @hidden
+    action send() {
+        meta.verdict.egress_port = hdr.packet_out.egress_port;
+        meta.found.sent = 1;
+        hdr.packet_out.setInvalid();
+    }
+
+    @hidden
+    action drop_as(DropReason reason) {
+        meta.found.frame = reason;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table received {
+        key = {
+            hdr.packet_out.isValid() : ternary @name("packet_out");
+            meta.found.frame         : ternary @name("frame");
+            from_parser.parser_err   : ternary @name("parser_err");
+            meta.ipv4_checksum_wrong : ternary @name("checksum_wrong");
         }
+        actions = { send; drop_as; neither; }
+        const entries = {
+            (true, _, PARSER_ERROR_OK, _)                  : send();
+            (_, DropReason.none, PARSER_ERROR_OK, false)   : neither();
+            (_, DropReason.none, PARSER_ERROR_OK, true)    : drop_as(DropReason.ipv4_checksum);
+            (_, DropReason.none, _, _)                     : drop_as(DropReason.truncated);
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        received.apply();
     }
 }
 

@@ -12,11 +12,13 @@
 #include "clock.p4"
 
 #include "externs/lengths.p4"
+#include "externs/flow.p4"
+#include "externs/answers.p4"
+#include "externs/rewrite.p4"
 #include "externs/counters.p4"
 #include "externs/meters.p4"
 #include "externs/choice.p4"
 #include "externs/pins.p4"
-#include "externs/pin_cells.p4"
 #include "externs/load_cells.p4"
 #include "externs/weights.p4"
 #include "externs/lighter.p4"
@@ -37,7 +39,9 @@
 #include "../stages/admission.p4"
 #include "../stages/destinations.p4"
 #include "../stages/balance.p4"
+#include "externs/steps.p4"
 #include "../stages/places.p4"
+#include "externs/pin_cells.p4"
 #include "externs/ways.p4"
 #include "../stages/connections.p4"
 #include "../stages/requests.p4"
@@ -53,6 +57,7 @@
 #include "checksums.p4"
 #include "intake.p4"
 #include "notes.p4"
+#include "judge.p4"
 #include "bridge.p4"
 #include "verdict.p4"
 #include "deparser.p4"
@@ -62,16 +67,18 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
                       inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                       inout ingress_intrinsic_metadata_for_tm_t for_tm) {
     Intake() intake;
-    NotReceived() not_received;
+    Received() received;
     Recall() recall;
     Note() note;
     Ports() ports;
     Measure() measure;
-    Validate() validate;
-    Events() events;
+    Compare() compare;
     Payloads() payloads;
+    Flow() flow;
     Classify() classify;
     Local() local;
+    Answers() answers;
+    Judge() judge;
     HopLimit() hop_limit;
     Sampling() sampling;
     Admission() admission;
@@ -81,10 +88,13 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Connections() connections;
     RefuseRouted() refuse_routed;
     Requests() requests;
+    Acknowledged() acknowledged;
     Refusal() refusal;
-    ResetChecksum() reset_checksum;
     Translate() translate;
+    Renew() renew;
     SecondLook() second_look;
+    @name(".SluiceIngress.prefer")
+    Stale() stale;                // its registers keep the name of what they are for
     Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
@@ -95,19 +105,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 
 #define meta all.sluice
     @hidden
-    action limited_as_service() {
-        all.limited = Limited.as_service;
-    }
-
-    @hidden
-    action limited_as_host() {
-        all.limited = Limited.as_host;
-    }
-
-    @hidden
     action pass_again() {
         meta.choose_again = 1;
-        meta.path = Path.done;
     }
 
     // A SYN that has found its pin does not come again.
@@ -116,69 +115,66 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         all.decided.request = all.next.request;
         all.decided.destination = all.next.destination;
         all.decided.returning = all.next.returning;
-        all.next.request = 0;
+    }
+
+    @hidden
+    action server_unknown() {
+        all.verdict.drop = DropReason.server_unknown;
     }
 
     apply {
-        // What a frame is for is looked up side by side with whether it is any good. The later verdict holds, so that the order of
-        // reasons to drop is as on every target: ports before validate, validate before the rest. Conditions are of what the parser
-        // knows, and a block has nothing in it that waits for what is in front of the block: every table of it would wait.
-        if (!hdr.packet_out.isValid() && meta.verdict.drop == DropReason.none
-                && from_parser.parser_err == PARSER_ERROR_OK && !all.ipv4_checksum_wrong) {
-            intake.apply(all, intrinsic, from_parser);
-            recall.apply(all.noted, all.decided);
-            if (hdr.tcp.isValid())                                          events.apply(hdr, meta);
-            measure.apply(hdr, meta);
-            if (hdr.arp.isValid())                                          meta.path = Path.arp;
-            else                                                            meta.path = Path.ipv4;
-            if (hdr.ipv4.isValid())                                         classify.apply(hdr, meta);
-            if (hdr.ipv4.isValid())                                         balance.apply(meta);
-            payloads.apply(meta);
-            places.apply(meta, all.decided, place);
-            local.apply(hdr, meta);
-            if (hdr.ipv4.isValid())                                         validate.apply(hdr, meta);
-            ports.apply(hdr, meta);
-        } else {
-            not_received.apply(hdr, all, intrinsic, from_parser);
+        // What a frame is for is looked up side by side with whether it is any good: none of these stages waits for another one's
+        // verdict, the judge has them all. They take no state.
+        intake.apply(all, intrinsic, from_parser);
+        received.apply(hdr, all, from_parser);
+        recall.apply(all.noted, all.decided);
+        measure.apply(hdr, meta);
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
+        flow.apply(hdr, meta);
+        classify.apply(meta, all.found.target);
+        local.apply(meta);
+        ports.apply(meta);
+        compare.apply(hdr, meta, all.found);
+        balance.apply(meta);
+        stale.apply(meta);
+        places.apply(meta, all.decided, place);
+        payloads.apply(meta);
+        acknowledged.apply(hdr, meta, all.acknowledgement);
+        judge.apply(hdr, meta, all.found, all.verdict);
+
+        // A block takes the stages from its first table to its last for itself, and the next one comes after it. So what is long is many
+        // short blocks, one step each, and what can be done to any packet is done to every packet.
+        answers.apply(hdr, meta, all.verdict);
+        if (meta.path == Path.routed) {
+            if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) pass_again();
+            else                                                            refuse_routed.apply(all.decided, all.verdict.drop);
         }
-        if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
-        else if (meta.verdict.drop != DropReason.none)                      meta.verdict.punt = PuntReason.none;
-
-        if (meta.path == Path.to_service)                                   limited_as_service();
-        else if (meta.path == Path.routed && meta.inside == 0)              limited_as_host();
-
-        if (meta.path == Path.to_service || meta.path == Path.from_server) {
-            connections.apply(meta, place, all.decided);
-        } else if (all.decided.undecided == 1 && meta.event == Event.syn && all.limited != Limited.no) {
-            pass_again();
-        } else {
-            refuse_routed.apply(meta, all.decided);
+        connections.apply(meta, place, all.decided, all.verdict.drop);
+        translate.apply(hdr, meta, all.server_drop);
+        second_look.apply(meta, all.decided, all.server_drop);
+        prefer.apply(meta);
+        renew.apply(meta, all.decided);
+        if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
+        else if (all.server_drop != DropReason.none)                        server_unknown();
+        else if (all.verdict.drop == DropReason.none
+                 && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
+            forward.apply(hdr, all.verdict);
         }
-        if (meta.verdict.drop == DropReason.admission_refused) {
-            refusal.apply(hdr, meta, all.decided);
-            if (meta.verdict.drop == DropReason.admission_reset)                reset_checksum.apply(hdr, all);
-        } else {
-            if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta, all.decided);
-            if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta);
-            if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, all);
-
-            if (meta.path != Path.done)                                         forward.apply(hdr, meta);
-            if (meta.path != Path.done)                                         bridge.apply(meta, all.bridge);
+        adjust_checksums.apply(hdr, all);
+        if (all.verdict.drop == DropReason.none
+                && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
+            bridge.apply(meta, all.bridge);
         }
-
-        if (meta.choose_again == 1)                                         for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
-        else                                                                verdict.apply(hdr, meta, for_deparser, for_tm);
-        // Behind the verdict, which does not wait for it.
-        if (meta.choose_again == 1)                                         prefer.apply(meta);
+        verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
 
         // A SYN passes twice. What is decided of it here is for its second pass; what holds now, the parser has brought. So nobody
         // waits for the limits.
-        if (all.limited != Limited.no)                                      sampling.apply(meta);
-        if (all.limited == Limited.as_service)                              admission.apply(meta, all.next);
-        if (all.limited != Limited.no)                                      destinations.apply(meta, all.next);
+        if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
+        destinations.apply(meta, all.next);
+        note.apply(all.next, all.notes);
+        sampling.apply(meta);
         if (all.decided.undecided == 1 && meta.pinned == 1)                 count_now();
         if (all.decided.request == 1)                                       requests.apply(meta, all.decided);
-        note.apply(all.next, all.notes);
     }
 #undef meta
 }
@@ -195,15 +191,14 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
     @name(".SluiceIngress.rates")
     Rates() rates;
 
-    // By the hash units, as in ingress (intake).
     @hidden
     action widen_port() {
-        @in_hash { all.sluice.verdict.egress_port = 7w0 ++ intrinsic.egress_port; }
+        @in_hash { all.egress_port = 7w0 ++ intrinsic.egress_port; }
     }
 
     apply {
         widen_port();
-        tag.apply(hdr, all.sluice);
+        tag.apply(hdr, all.egress_port);
         ledger.apply(all.sluice);
         rates.apply(hdr, all.sluice);
     }

@@ -21,13 +21,13 @@ control Note(in decided_t next, inout bit<8> notes) {
         }
         actions = { is; }
         const entries = {
-            (1, 1, _, 0) : is(3);
-            (1, 1, _, 1) : is(11);
-            (1, 0, 1, 0) : is(5);
-            (1, 0, 1, 1) : is(13);
-            (1, 0, 0, 0) : is(1);
-            (1, 0, 0, 1) : is(9);
-            (0, 1, _, _) : is(2);
+            (1, REFUSED, _, 0) : is(3);
+            (1, REFUSED, _, 1) : is(11);
+            (1, _, 1, 0) : is(5);
+            (1, _, 1, 1) : is(13);
+            (1, _, _, 0) : is(1);
+            (1, _, _, 1) : is(9);
+            (0, REFUSED, _, _) : is(2);
         }
         const default_action = is(0);
     }
@@ -39,7 +39,7 @@ control Note(in decided_t next, inout bit<8> notes) {
 
 control Recall(in bit<8> noted, inout decided_t decided) {
     @hidden
-    action are(bit<1> request, bit<1> refused, bit<1> returning, bit<1> answer_reset) {
+    action are(bit<1> request, bit<8> refused, bit<1> returning, bit<1> answer_reset) {
         decided.request = request;
         decided.refused = refused;
         decided.returning = returning;
@@ -52,11 +52,11 @@ control Recall(in bit<8> noted, inout decided_t decided) {
         actions = { are; }
         const entries = {
             1  : are(1, 0, 0, 0);
-            2  : are(0, 1, 0, 0);
-            3  : are(1, 1, 0, 0);
+            2  : are(0, REFUSED, 0, 0);
+            3  : are(1, REFUSED, 0, 0);
             5  : are(1, 0, 1, 0);
             9  : are(1, 0, 0, 1);
-            11 : are(1, 1, 0, 1);
+            11 : are(1, REFUSED, 0, 1);
             13 : are(1, 0, 1, 1);
         }
         const default_action = are(0, 0, 0, 0);

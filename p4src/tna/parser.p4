@@ -7,6 +7,8 @@
 parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t meta,
                            out ingress_intrinsic_metadata_t intrinsic) {
     Checksum() ipv4_checksum;
+    Checksum() transport_rest;    // what a checksum sums up besides addresses and ports
+    Checksum() icmp_rest;
 
     state start {
         packet.extract(intrinsic);
@@ -66,6 +68,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_arp {
         packet.extract(hdr.arp);
+        meta.sluice.path = Path.arp;
         transition select(hdr.arp.hardware, hdr.arp.protocol) {
             (1, ETHERTYPE_IPV4) : check_arp_lengths;
             default             : unsupported;
@@ -80,15 +83,15 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
     state unsupported {
-        meta.sluice.verdict.drop = DropReason.unsupported;
+        meta.found.frame = DropReason.unsupported;
         transition accept;
     }
 
     // The first bytes of both addresses, before they are fields: a condition behind the parser that named a part of an address
     // would cut every address there.
     state look_at_addresses {
-        bit<136> start = packet.lookahead<bit<136>>();
-        transition select(start[39:32], start[7:0]) {
+        bit<136> front = packet.lookahead<bit<136>>();
+        transition select(front[39:32], front[7:0]) {
             (0, _)            : martian;
             (127, _)          : martian;
             (224 &&& 0xe0, _) : martian;
@@ -106,7 +109,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
+        meta.sluice.path = Path.ipv4;
         ipv4_checksum.add(hdr.ipv4);
+        transport_rest.subtract({ hdr.ipv4.src, hdr.ipv4.dst });
         transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
             (4, 5)         : check_ipv4;
             (4, 6 &&& 0xe) : parse_ipv4_options;
@@ -116,7 +121,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
     state bad_ipv4_header {
-        meta.sluice.verdict.drop = DropReason.ipv4_header;
+        meta.found.frame = DropReason.ipv4_header;
         transition accept;
     }
 
@@ -138,16 +143,53 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_tcp {
         packet.extract(hdr.tcp);
+        transport_rest.subtract({ hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.checksum });
+        meta.transport_rest = transport_rest.get();
+        transition select(hdr.tcp.rst, hdr.tcp.fin, hdr.tcp.syn, hdr.tcp.ack) {
+            (1, _, _, _) : reset;
+            (_, 1, _, _) : fin;
+            (_, _, 1, 1) : syn_ack;
+            (_, _, 1, 0) : syn;
+            default      : ack;
+        }
+    }
+
+    // The events, as the stage of that name has them: here they are known before the first table.
+    state reset {
+        meta.sluice.event = Event.reset;
+        transition accept;
+    }
+
+    state fin {
+        meta.sluice.event = Event.fin;
+        transition accept;
+    }
+
+    state syn_ack {
+        meta.sluice.event = Event.syn_ack;
+        transition accept;
+    }
+
+    state syn {
+        meta.sluice.event = Event.syn;
+        transition accept;
+    }
+
+    state ack {
+        meta.sluice.event = Event.ack;
         transition accept;
     }
 
     state parse_udp {
         packet.extract(hdr.udp);
+        transport_rest.subtract({ hdr.udp.src_port, hdr.udp.dst_port, hdr.udp.checksum });
+        meta.transport_rest = transport_rest.get();
         transition accept;
     }
 
     state parse_icmp {
         packet.extract(hdr.icmp);
+        icmp_rest.subtract({ hdr.icmp.checksum });
         transition select(hdr.icmp.type) {
             ICMP_UNREACHABLE       : parse_inner_ipv4;
             ICMP_TIME_EXCEEDED     : parse_inner_ipv4;
@@ -181,6 +223,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_inner_ports {
         packet.extract(hdr.inner_transport);
+        icmp_rest.subtract({ hdr.inner_transport.src_port, hdr.inner_transport.dst_port, hdr.inner_transport.fourth });
+        meta.icmp_rest = icmp_rest.get();
         meta.sluice.icmp_error = 1;
         transition accept;
     }

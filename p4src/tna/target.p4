@@ -5,9 +5,13 @@
 // The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
 const PortId_t TNA_CPU_PORT = 192;
 
-// Slots per way of the connection table, in place of CONNECTION_SLOTS. A register lies in one stage, and a stage has 48 map RAMs: of
-// 64-bit cells, 2^16 take 33 of them, and 2^17 would take 65.
-const bit<32> TNA_CONNECTION_SLOTS = 65536;
+// Slots per way of the connection table, in place of CONNECTION_SLOTS. A stage has 48 map RAMs, and the keys of both ways lie in one: of
+// 64-bit cells, 2^15 take 17 of them, and 2^16 would take 33.
+const bit<32> TNA_CONNECTION_SLOTS = 32768;
+
+// Sum of the weights of all groups for the second look, in place of OTHERS_SIZE: a stage has 80 SRAM blocks, and what lies beside a
+// selector takes one for each 4,096 members.
+const bit<32> TNA_OTHERS_SIZE = 65536;
 
 // Times that a stateful unit has besides two others: not of the stage's table (P4Runtime), whose own must agree with them. The first
 // is a parameter of its registers (BF Runtime).
@@ -15,6 +19,10 @@ const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
 const int<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
 
 const bit<8> RED = 3;                  // of a meter
+const bit<8> REFUSED = RED;
+
+// p4c makes a table of each word of a header that is taken off and had been summed up.
+const bool TAKES_OPTIONS_OFF = false;
 
 const ResubmitType_t RESUBMIT_SECOND_PASS = 1;
 
@@ -41,50 +49,41 @@ header bridge_h {
     rate_time_t clock;
 }
 
-// The words that a transport checksum changes by, complements of the old and the new ones; the deparser adds them up.
-struct change_t {
-    bit<16> before;               // the complement of the checksum that was
-    ipv4_t  old_address;          // its complement
-    ipv4_t  new_address;
-    bit<16> old_port;             // its complement
-    bit<16> new_port;
-}
-
-// Whose limits a packet is under, when it comes to them: behind everything, where its path is no longer known.
-enum bit<8> Limited {
-    no         = 0,
-    as_service = 1,
-    as_host    = 2
+// What each of the first stages has against a packet.
+struct findings_t {
+    bit<1>     sent;              // from the controller: it goes where it is sent; intake
+    DropReason frame;             // parser, intake
+    bit<1>     foreign;           // the frame is to another address than the router's; compare
+    bit<1>     same;              // source and destination are; compare
+    DropReason target;            // classify
+    verdict_t  hop;               // hop_limit
 }
 
 struct ingress_metadata_t {
     metadata_t    sluice;
+    verdict_t     verdict;        // every stage that decides
+    findings_t    found;
+    DropReason    server_drop;    // translate
     decided_t     decided;        // of this pass: undecided in the first, what was resubmitted in the second; parser
     decided_t     next;           // by this pass, for the second; admission, destinations
     bit<8>        notes;          // the same in a byte; note
+    bit<32>       acknowledgement; // of a reset; refusal
     bit<8>        noted;          // of the pass before; parser
-    Limited       limited;        // main
     resubmitted_h resubmitted;    // of a second pass; parser
     bridge_h      bridge;         // valid when egress has something to count; bridge
     bool          ipv4_checksum_wrong; // parser
-    change_t      change;         // of the transport, or of the ICMP message; checksums
-    bit<32>       acknowledged;   // one more word of a reset; checksums
-    bit<16>       icmp_old_port;  // the words that an ICMP error's checksum changes by: of the ports, a complement,
-    bit<16>       icmp_new_port;  // and what is added;
-    bit<32>       icmp_less;      // of the addresses, a complement, and what is added; checksums
-    bit<32>       icmp_more;
-    bit<16>       inner_ipv4_before;  // complements of the checksums inside an ICMP error; checksums
-    bit<16>       inner_udp_before;
+    bit<16>       transport_rest; // of the checksum, what is not of addresses and ports; parser
+    bit<16>       icmp_rest;      // of an ICMP error's, what is not of the ports inside; parser
+    bit<32>       acknowledged;   // one more word of a reset's checksum; checksums
     bit<1>        tcp_changed;    // which checksums the deparser writes; checksums
     bit<1>        udp_changed;
     bit<1>        icmp_changed;
-    bit<1>        inner_changed;
-    bit<1>        inner_udp_changed;
 }
 
 struct egress_metadata_t {
     metadata_t sluice;
     bridge_h   bridge;
+    port_t     egress_port;
 }
 
 #endif

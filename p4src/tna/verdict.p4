@@ -1,45 +1,88 @@
-// TNA verdict: the one place where a packet is sent, dropped or given to the controller.
+// TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more.
 //
-//   reads  verdict
-//   writes the egress port, drop_ctl, bypass_egress, packet_in
+//   reads  verdict, path, choose_again
+//   writes the egress port, drop_ctl, bypass_egress, packet_in, resubmit_type
 //   drops  punt_limited
 #ifndef SLUICE_TNA_VERDICT_P4
 #define SLUICE_TNA_VERDICT_P4
 
-control Verdict(inout headers_t hdr, inout metadata_t meta, inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
+control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict,
+                inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                 inout ingress_intrinsic_metadata_for_tm_t for_tm) {
     PuntMeter() punt_meter;
     VerdictCounters() counters;
 
-    apply {
-        bit<8> colour;
-        if (meta.verdict.punt != PuntReason.none) {
-            punt_meter.apply(meta.verdict.punt, colour);
-        } else {
-            colour = 0;
-        }
+    bit<8> colour = 0;
 
-        if (meta.verdict.punt != PuntReason.none && colour != RED) {
-            hdr.packet_in.setValid();
-            hdr.packet_in.ingress_port = meta.ingress_port;
-            hdr.packet_in.reason = (bit<8>)meta.verdict.punt;
-            hdr.packet_in.next_hop = meta.verdict.next_hop;
-            for_tm.ucast_egress_port = TNA_CPU_PORT;
-            for_tm.bypass_egress = 1;
-        } else if (meta.verdict.punt != PuntReason.none) {
-            for_deparser.drop_ctl = 1;
-            if (meta.verdict.drop == DropReason.none) {
-                meta.verdict.drop = DropReason.punt_limited;
-            }
-        } else if (meta.verdict.drop != DropReason.none && meta.verdict.drop != DropReason.admission_reset) {
-            for_deparser.drop_ctl = 1;
-        } else {
-            for_tm.ucast_egress_port = (PortId_t)meta.verdict.egress_port;
-            if (meta.path == Path.done) {
-                for_tm.bypass_egress = 1;
-            }
+    @hidden
+    action again() {
+        for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
+    }
+
+    @hidden
+    action punt() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = meta.ingress_port;
+        hdr.packet_in.reason = (bit<8>)verdict.punt;
+        hdr.packet_in.next_hop = verdict.next_hop;
+        for_tm.ucast_egress_port = TNA_CPU_PORT;
+        for_tm.bypass_egress = 1;
+    }
+
+    @hidden
+    action limit_punt() {
+        for_deparser.drop_ctl = 1;
+        verdict.drop = DropReason.punt_limited;
+    }
+
+    @hidden
+    action drop() {
+        for_deparser.drop_ctl = 1;
+    }
+
+    // To egress, where what is forwarded is counted.
+    @hidden
+    action forward() {
+        for_tm.ucast_egress_port = (PortId_t)verdict.egress_port;
+    }
+
+    @hidden
+    action answer() {
+        for_tm.ucast_egress_port = (PortId_t)verdict.egress_port;
+        for_tm.bypass_egress = 1;
+    }
+
+    @hidden
+    table sentence {
+        key = {
+            meta.choose_again : ternary @name("choose_again");
+            verdict.punt      : ternary @name("punt");
+            colour            : ternary @name("colour");
+            verdict.drop      : ternary @name("drop");
+            meta.path         : ternary @name("path");
         }
-        counters.apply(meta.verdict, colour);
+        actions = { again; punt; limit_punt; drop; forward; answer; }
+        const entries = {
+            (1, _, _, _, _)                                                 : again();
+            (_, PuntReason.none, _, DropReason.none, Path.done)             : answer();
+            (_, PuntReason.none, _, DropReason.none, Path.local)            : answer();
+            (_, PuntReason.none, _, DropReason.none, _)                     : forward();
+            (_, PuntReason.none, _, DropReason.admission_reset, _)          : answer();
+            (_, PuntReason.none, _, _, _)                                   : drop();
+            (_, _, RED, DropReason.none, _)                                 : limit_punt();
+            (_, _, RED, _, _)                                               : drop();
+        }
+        const default_action = punt();
+    }
+
+    apply {
+        if (verdict.punt != PuntReason.none) {
+            punt_meter.apply(verdict.punt, colour);
+        }
+        sentence.apply();
+        if (meta.choose_again == 0) {
+            counters.apply(verdict, colour);
+        }
     }
 }
 

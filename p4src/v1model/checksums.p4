@@ -21,7 +21,7 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
             hdr.ipv4.checksum, HashAlgorithm.csum16);
         // The reset of a refused SYN.
-        update_checksum(meta.verdict.drop == DropReason.admission_reset,
+        update_checksum(meta.reset == 1,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 16w20,
               hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
               hdr.tcp.data_offset, hdr.tcp.reserved, hdr.tcp.cwr, hdr.tcp.ece, hdr.tcp.urg, hdr.tcp.ack, hdr.tcp.psh,

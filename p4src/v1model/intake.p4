@@ -4,7 +4,7 @@
 #ifndef SLUICE_V1MODEL_INTAKE_P4
 #define SLUICE_V1MODEL_INTAKE_P4
 
-control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t intrinsic) {
+control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in standard_metadata_t intrinsic) {
     apply {
         if (meta.second_pass == 0) {      // v1model zeroes both for a resubmitted packet: there they are preserved
             meta.ingress_port = (bit<16>)intrinsic.ingress_port;
@@ -22,23 +22,23 @@ control Intake(inout headers_t hdr, inout metadata_t meta, in standard_metadata_
             }
         }
         if (intrinsic.parser_error == error.UnsupportedHeader) {
-            meta.verdict.drop = DropReason.unsupported;
+            verdict.drop = DropReason.unsupported;
         } else if (intrinsic.parser_error == error.Ipv4Header) {
-            meta.verdict.drop = DropReason.ipv4_header;
+            verdict.drop = DropReason.ipv4_header;
         } else if (meta.ingress_port == CPU_PORT) {
             if (hdr.packet_out.isValid()) {
-                meta.verdict.egress_port = hdr.packet_out.egress_port;
+                verdict.egress_port = hdr.packet_out.egress_port;
                 hdr.packet_out.setInvalid();
                 meta.path = Path.done;
             } else {
-                meta.verdict.drop = DropReason.cpu_header;
+                verdict.drop = DropReason.cpu_header;
             }
         } else if (intrinsic.parser_error != error.NoError) {
-            meta.verdict.drop = DropReason.truncated;
+            verdict.drop = DropReason.truncated;
         } else if (intrinsic.checksum_error == 1) {
-            meta.verdict.drop = DropReason.ipv4_checksum;
+            verdict.drop = DropReason.ipv4_checksum;
         }
-        if (meta.verdict.drop != DropReason.none) {
+        if (verdict.drop != DropReason.none) {
             meta.path = Path.done;
         }
     }

@@ -9,8 +9,11 @@
 #include "../common/metadata.p4"
 
 #include "externs/lengths.p4"
-#include "externs/counters.p4"
+#include "externs/flow.p4"
+#include "externs/answers.p4"
+#include "externs/rewrite.p4"
 #include "externs/meters.p4"
+#include "externs/counters.p4"
 #include "externs/choice.p4"
 #include "externs/pins.p4"
 #include "externs/load_cells.p4"
@@ -31,6 +34,7 @@
 #include "../stages/admission.p4"
 #include "../stages/destinations.p4"
 #include "../stages/balance.p4"
+#include "externs/steps.p4"
 #include "../stages/places.p4"
 #include "externs/ways.p4"
 #include "../stages/connections.p4"
@@ -52,12 +56,16 @@
 control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
     Intake() intake;
     Ports() ports;
+    Addressed() addressed;
     Measure() measure;
     Validate() validate;
+    ValidateTransport() validate_transport;
     Events() events;
     Payloads() payloads;
+    Flow() flow;
     Classify() classify;
     Local() local;
+    Answers() answers;
     HopLimit() hop_limit;
     Sampling() sampling;
     Admission() admission;
@@ -67,9 +75,13 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Connections() connections;
     RefuseRouted() refuse_routed;
     Requests() requests;
+    Acknowledged() acknowledged;
     Refusal() refusal;
     Translate() translate;
+    Renew() renew;
     SecondLook() second_look;
+    @name(".SluiceIngress.prefer")
+    Stale() stale;                // its registers keep the name of what they are for
     Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
@@ -80,29 +92,50 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 
     place_t place;
     decided_t decided;
+    verdict_t outcome;
+    bit<32> acknowledged_number;
 
     apply {
         decided = { 0, 0, 0, 0, 0, 0, 0, 0 };
-        intake.apply(hdr, meta, intrinsic);
+        outcome = { DropReason.none, PuntReason.none, 0, 0 };
+        intake.apply(hdr, meta, outcome, intrinsic);
 
-        if (meta.path != Path.done)                                         ports.apply(hdr, meta);
-        if (meta.path == Path.ipv4) {
-            measure.apply(hdr, meta);
-            validate.apply(hdr, meta);
-        }
-        if (meta.path == Path.ipv4) {
-            if (hdr.tcp.isValid()) {
-                events.apply(hdr, meta);
-                payloads.apply(meta);
+        if (meta.path != Path.done) {
+            ports.apply(meta);
+            addressed.apply(hdr, meta, outcome.drop);
+            if (meta.path == Path.ipv4 && outcome.drop == DropReason.none) {
+                measure.apply(hdr, meta);
+                validate.apply(hdr, meta, outcome.drop);
+                validate_transport.apply(meta, outcome.drop);
+                if (outcome.drop == DropReason.none) {
+                    if (hdr.tcp.isValid()) {
+                        events.apply(hdr, meta);
+                        payloads.apply(meta);
+                    }
+                    flow.apply(hdr, meta);
+                    classify.apply(meta, outcome.drop);
+                }
             }
-            classify.apply(hdr, meta);
         }
-        if (meta.path == Path.ipv4 || meta.path == Path.arp)                local.apply(hdr, meta);
-        if (meta.path != Path.done)                                         hop_limit.apply(hdr, meta);
+        if (outcome.drop == DropReason.none && (meta.path == Path.ipv4 || meta.path == Path.arp)) {
+            if (meta.path == Path.arp)                                      flow.apply(hdr, meta);
+            local.apply(meta);
+            if (meta.path == Path.arp || meta.ours == 1)                    meta.path = Path.local;
+            else                                                            meta.path = Path.routed;
+        }
+        if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
+        else if (meta.path != Path.done && outcome.drop == DropReason.none) {
+            hop_limit.apply(hdr, outcome);
+            if (outcome.drop != DropReason.none)                       meta.path = Path.done;
+        }
+        if (meta.path == Path.local || outcome.drop != DropReason.none) meta.path = Path.done;
 
-        if (meta.path == Path.to_service || meta.path == Path.routed)       sampling.apply(meta);
-        if (meta.path == Path.to_service)                                   admission.apply(meta, decided);
-        if (meta.path == Path.to_service || meta.path == Path.routed)       destinations.apply(meta, decided);
+        if (meta.path == Path.to_service || (meta.path == Path.routed && meta.inside == 0)) {
+            meta.inward = 1;
+            sampling.apply(meta);
+            if (meta.path == Path.to_service)                               admission.apply(meta, decided);
+            destinations.apply(meta, decided);
+        }
         if (meta.path == Path.to_service) {
             balance.apply(meta);
             // Without a server, or with two, a SYN claims nothing in this pass.
@@ -117,30 +150,40 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         }
         if (meta.path == Path.to_service || meta.path == Path.from_server) {
             places.apply(meta, decided, place);
-            connections.apply(meta, place, decided);
+            connections.apply(meta, place, decided, outcome.drop);
         } else {
-            refuse_routed.apply(meta, decided);
+            refuse_routed.apply(decided, outcome.drop);
         }
         if (decided.request == 1)                                           requests.apply(meta, decided);
-        if (meta.verdict.drop == DropReason.admission_refused)              refusal.apply(hdr, meta, decided);
-        else if (meta.path == Path.to_service || meta.path == Path.from_server)  translate.apply(hdr, meta, decided);
-        if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta);
+        if (outcome.drop == DropReason.admission_refused) {
+            acknowledged.apply(hdr, meta, acknowledged_number);
+            refusal.apply(hdr, meta, decided, acknowledged_number, outcome);
+        } else if (outcome.drop == DropReason.none && meta.choose_again == 0
+                 && (meta.path == Path.to_service || meta.path == Path.from_server)) {
+            translate.apply(hdr, meta, outcome.drop);
+            if (outcome.drop == DropReason.none)                       renew.apply(meta, decided);
+        }
+        if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta, decided, outcome.drop);
 
         if (meta.choose_again == 1) {
-            prefer.apply(meta);
+            if (meta.loads.look == 1) {
+                stale.apply(meta);
+                prefer.apply(meta);
+            }
             meta.second_pass = 1;
             resubmit_preserving_field_list(1);
         } else {
-            if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
+            if (meta.path != Path.done && outcome.drop == DropReason.none) {
+                if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
-            if (meta.path != Path.done)                                         forward.apply(hdr, meta);
-            if (meta.path != Path.done) {
-                tag.apply(hdr, meta);
-                ledger.apply(meta);
-                rates.apply(hdr, meta);
+                forward.apply(hdr, outcome);
+                if (outcome.drop == DropReason.none) {
+                    tag.apply(hdr, outcome.egress_port);
+                    ledger.apply(meta);
+                    rates.apply(hdr, meta);
+                }
             }
-
-            verdict.apply(hdr, meta, intrinsic);
+            verdict.apply(hdr, meta, outcome, intrinsic);
         }
     }
 }

@@ -102,8 +102,8 @@ def test_another_parameter_and_a_stage_left_out_are_named(tmp_path: Path) -> Non
     stages, control = target_contract.unlike(tmp_path / "p4src")
     assert stages.startswith("main.p4 includes the stages")
     assert control == (
-        "control AdmissionMeter: (in service_id_t service, out bit<1> refused) on v1model, "
-        "(out bit<1> refused) on Tofino"
+        "control AdmissionMeter: (in service_id_t service, out bit<8> refused) on v1model, "
+        "(out bit<8> refused) on Tofino"
     )
 
 

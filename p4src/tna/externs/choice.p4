@@ -3,16 +3,15 @@
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 
-const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
+const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this; of one for the second look, to this, so that it
+const bit<32> OTHERS_GROUP_SIZE = 512; // lies in the stage of the connection table's keys: a selector takes map RAMs, too
 
-// The weights that R decides. A second pass draws anew, with client and service exchanged. (Its number as one more field would not do: CRCs
+// The weights that R decides. A second pass draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
 // are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
-control WeightedChoice(in service_id_t service, in connection_t connection, in bit<1> second_pass,
-                       out server_id_t server, out weight_t weight, out others_id_t others) {
-    ipv4_t near = connection.client;
-    ipv4_t far = connection.service;
-    l4_port_t near_port = connection.client_port;
-    l4_port_t far_port = connection.service_port;
+control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second_pass, in bool asked,
+                       inout server_id_t server, inout weight_t weight, inout others_id_t others) {
+    l4_port_t near_port;
+    l4_port_t far_port;
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x01)
@@ -29,12 +28,12 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     @id(0x0200000a)
     table choose {
         key = {
-            service             : exact @name("service");
-            near_port           : selector;
-            near                : selector;
-            far_port            : selector;
-            far                 : selector;
-            connection.protocol : selector;
+            service       : exact @name("service");
+            near_port     : selector;
+            flow.src      : selector;
+            far_port      : selector;
+            flow.dst      : selector;
+            flow.protocol : selector;
         }
         actions = { choose_server; }
         implementation = groups;
@@ -42,25 +41,25 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     }
 
     apply {
-        server = 0;
-        weight = 0;
-        others = 0;
         if (second_pass == 1) {
-            near = connection.service;
-            far = connection.client;
-            near_port = connection.service_port;
-            far_port = connection.client_port;
+            near_port = flow.dst_port;
+            far_port = flow.src_port;
+        } else {
+            near_port = flow.src_port;
+            far_port = flow.dst_port;
         }
-        choose.apply();
+        if (asked) {
+            choose.apply();
+        }
     }
 }
 
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-control OtherChoice(in others_id_t others, in connection_t connection, out server_id_t server, out weight_t weight) {
+control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t server, inout weight_t weight) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x03)
-    ActionProfile(OTHERS_SIZE) others_by_ratio;
-    ActionSelector(others_by_ratio, draw, SelectorMode_t.FAIR, GROUP_SIZE, OTHERS) groups;
+    ActionProfile(TNA_OTHERS_SIZE) others_by_ratio;
+    ActionSelector(others_by_ratio, draw, SelectorMode_t.FAIR, OTHERS_GROUP_SIZE, OTHERS) groups;
 
     @id(0x0100001a)
     action choose_other_server(server_id_t id, weight_t own_weight) {
@@ -71,12 +70,12 @@ control OtherChoice(in others_id_t others, in connection_t connection, out serve
     @id(0x0200000f)
     table choose_other {
         key = {
-            others                  : exact @name("others");
-            connection.protocol     : selector;
-            connection.service      : selector;
-            connection.client       : selector;
-            connection.service_port : selector;
-            connection.client_port  : selector;
+            others        : exact @name("others");
+            flow.protocol : selector;
+            flow.dst      : selector;
+            flow.src      : selector;
+            flow.dst_port : selector;
+            flow.src_port : selector;
         }
         actions = { choose_other_server; }
         implementation = groups;
@@ -84,14 +83,12 @@ control OtherChoice(in others_id_t others, in connection_t connection, out serve
     }
 
     apply {
-        server = 0;
-        weight = 0;
         choose_other.apply();
     }
 }
 
 // The weights of capacity.
-control StableChoice(in service_id_t service, in connection_t connection, out server_id_t server) {
+control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x02)
     ActionProfile(SELECTOR_SIZE) capacities;
@@ -105,12 +102,12 @@ control StableChoice(in service_id_t service, in connection_t connection, out se
     @id(0x0200000b)
     table choose_stable {
         key = {
-            service                 : exact @name("service");
-            connection.service      : selector;
-            connection.client_port  : selector;
-            connection.client       : selector;
-            connection.service_port : selector;
-            connection.protocol     : selector;
+            service       : exact @name("service");
+            flow.dst      : selector;
+            flow.src_port : selector;
+            flow.src      : selector;
+            flow.dst_port : selector;
+            flow.protocol : selector;
         }
         actions = { choose_stable_server; }
         implementation = groups;
@@ -118,7 +115,6 @@ control StableChoice(in service_id_t service, in connection_t connection, out se
     }
 
     apply {
-        server = 0;
         choose_stable.apply();
     }
 }

@@ -8,7 +8,7 @@ typedef bit<16> client_slot_t;       // ADMITTED_CLIENTS in sizes.p4
 // A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
 // before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
 // the client's address, so that no two clients of a destination are taken for each other.
-control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> refused, in ticks_t oldest, in ticks_t now,
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
     bit<32> key;
@@ -47,12 +47,17 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> refus
     apply {
         known = 0;
         key = hash.get({ client, destination });
-        if (refused == 0) {
-            write_client.execute(key[15:0]);
-            write_stamp.execute(key[15:0]);
-        } else {
-            before = read_client.execute(key[15:0]);
-            if (before == key[31:16]) {
+        if (asked == 1) {
+            if (refused == REFUSED) {
+                before = read_client.execute(key[15:0]);
+            } else {
+                write_client.execute(key[15:0]);
+            }
+        }
+        if (asked == 1) {
+            if (refused != REFUSED) {
+                write_stamp.execute(key[15:0]);
+            } else if (before == key[31:16]) {
                 known = renew_stamp.execute(key[15:0]);
             }
         }

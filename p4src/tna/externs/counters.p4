@@ -23,7 +23,7 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
             if (meta.claimed == 1) {
                 claimed.count(meta.service);
             } else if (meta.pinned == 0) {
-                if (decided.refused == 1) {
+                if (decided.refused == REFUSED) {
                     refused.count(meta.service);
                 } else if (meta.choose_again == 0) {
                     unpinned_new.count(meta.service);

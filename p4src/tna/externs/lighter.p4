@@ -148,7 +148,7 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide. A load below
 // zero is for a moment behind the truth: 0.
-control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
+control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;
     Logarithm() of_other_load;
@@ -169,14 +169,43 @@ control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in w
         other_work = other_work - work;
     }
 
+    @hidden
+    action prefer_other() {
+        meta.preferred = meta.loads.other;
+    }
+
+    @hidden
+    action prefer_choice() {
+        meta.preferred = meta.choice;
+    }
+
+    @hidden
+    action neither() {
+        meta.preferred = 0;
+    }
+
+    @hidden
+    table prefer {
+        key = {
+            meta.loads.look : ternary @name("look");
+            other_work      : ternary @name("other_work");
+        }
+        actions = { prefer_other; prefer_choice; neither; }
+        const entries = {
+            (1, 0x8000 &&& 0x8000) : prefer_other();
+            (1, _)                 : prefer_choice();
+        }
+        const default_action = neither();
+    }
+
     apply {
-        of_weight.apply(weight, 5, weighed);
-        of_other_weight.apply(other_weight, 0, other_weighed);
+        of_weight.apply(meta.choice_weight, 5, weighed);
+        of_other_weight.apply(meta.other_weight, 0, other_weighed);
         weigh();
-        of_load.apply(load, 0, work);
-        of_other_load.apply(other_load, weighed, other_work);
+        of_load.apply(meta.loads.load, 0, work);
+        of_other_load.apply(meta.loads.other_load, weighed, other_work);
         compare();
-        other_is = other_work[15:15];
+        prefer.apply();
     }
 }
 

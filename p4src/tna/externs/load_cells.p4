@@ -3,29 +3,152 @@
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
-// Adds `change` to the connections of a server, in both copies; or, with a change of 0, reads those of two.
-control LoadCells(in server_id_t server, in server_id_t other, in bit<32> change,
-                  out bit<32> load, out bit<32> other_load) {
+// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies. (The renewal of a pin to
+// an ejected server takes the connection off; that it asks for a second pass is known too late here.)
+control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
+    server_id_t at;
+
     @id(0x30)
     Register<bit<32>, server_id_t>(SERVERS, 0) load_first;
-    RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) add_first = {
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) look_first = {
         void apply(inout bit<32> cell, out bit<32> result) {
-            cell = cell + change;
             result = cell;
         }
     };
-    @id(0x31)
-    Register<bit<32>, server_id_t>(SERVERS, 0) load_other;
-    RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) add_other = {
-        void apply(inout bit<32> cell, out bit<32> result) {
-            cell = cell + change;
-            result = cell;
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) add_first = {
+        void apply(inout bit<32> cell) {
+            cell = cell + 1;
+        }
+    };
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) take_first = {
+        void apply(inout bit<32> cell) {
+            cell = cell - 1;
         }
     };
 
+    @id(0x31)
+    Register<bit<32>, server_id_t>(SERVERS, 0) load_other;
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) look_other = {
+        void apply(inout bit<32> cell, out bit<32> result) {
+            result = cell;
+        }
+    };
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) add_other = {
+        void apply(inout bit<32> cell) {
+            cell = cell + 1;
+        }
+    };
+    RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) take_other = {
+        void apply(inout bit<32> cell) {
+            cell = cell - 1;
+        }
+    };
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    action do_look_first() {
+        meta.loads.load = look_first.execute(meta.server);
+        meta.loads.look = 1;
+    }
+
+    @hidden
+    action do_add_first() {
+        add_first.execute(meta.server);
+    }
+
+    @hidden
+    action do_take_first() {
+        take_first.execute(meta.server);
+    }
+
+    @hidden
+    table first {
+        key = {
+            meta.choose_again : ternary @name("choose_again");
+            meta.pinned       : ternary @name("pinned");
+            meta.event        : ternary @name("event");
+            meta.claimed      : ternary @name("claimed");
+            meta.state        : ternary @name("state");
+            drop              : ternary @name("drop");
+            meta.ejected      : ternary @name("ejected");
+            meta.second_pass  : ternary @name("second_pass");
+            decided.refused   : ternary @name("refused");
+            meta.choice       : ternary @name("choice");
+        }
+        actions = { do_look_first; do_add_first; do_take_first; neither; }
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _)                                               : do_look_first();
+            (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
+            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_first();
+            (_, _, Event.syn, _, PinState.closing, DropReason.none, _, _, _, _)          : do_add_first();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_first();
+            (_, _, Event.fin, _, PinState.closing, _, _, _, _, _)                        : neither();
+            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_first();
+            (_, _, Event.reset, _, PinState.closing, _, _, _, _, _)                      : neither();
+            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_first();
+        }
+        const default_action = neither();
+    }
+
+    @hidden
+    action do_look_other() {
+        meta.loads.other_load = look_other.execute(at);
+    }
+
+    @hidden
+    action do_add_other() {
+        add_other.execute(at);
+    }
+
+    @hidden
+    action do_take_other() {
+        take_other.execute(at);
+    }
+
+    @hidden
+    table other {
+        key = {
+            meta.choose_again : ternary @name("choose_again");
+            meta.pinned       : ternary @name("pinned");
+            meta.event        : ternary @name("event");
+            meta.claimed      : ternary @name("claimed");
+            meta.state        : ternary @name("state");
+            drop              : ternary @name("drop");
+            meta.ejected      : ternary @name("ejected");
+            meta.second_pass  : ternary @name("second_pass");
+            decided.refused   : ternary @name("refused");
+            meta.choice       : ternary @name("choice");
+        }
+        actions = { do_look_other; do_add_other; do_take_other; neither; }
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _)                                               : do_look_other();
+            (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
+            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_other();
+            (_, _, Event.syn, _, PinState.closing, DropReason.none, _, _, _, _)          : do_add_other();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_other();
+            (_, _, Event.fin, _, PinState.closing, _, _, _, _, _)                        : neither();
+            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_other();
+            (_, _, Event.reset, _, PinState.closing, _, _, _, _, _)                      : neither();
+            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_other();
+        }
+        const default_action = neither();
+    }
+
+    // A table has one index for all its actions. Only who has no slot is looked at.
     apply {
-        load = add_first.execute(server);
-        other_load = add_other.execute(other);
+        if (meta.held == 0) {
+            at = meta.loads.other;
+        } else {
+            at = meta.server;
+        }
+        first.apply();
+        other.apply();
     }
 }
 

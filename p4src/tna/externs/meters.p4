@@ -3,47 +3,32 @@
 #define SLUICE_TNA_METERS_P4
 
 // New connections of each service.
-control AdmissionMeter(in service_id_t service, out bit<1> refused) {
+control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     @id(0x01)
     Meter<service_id_t>(SERVICES, MeterType_t.PACKETS) admission;
 
     apply {
-        bit<8> colour = admission.execute(service);
-        if (colour == RED) {
-            refused = 1;
-        } else {
-            refused = 0;
-        }
+        refused = admission.execute(service);
     }
 }
 
 // New connections towards each destination, whoever opens them.
-control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
+control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     @id(0x03)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) destination_limit;
 
     apply {
-        bit<8> colour = destination_limit.execute(destination);
-        if (colour == RED) {
-            refused = 1;
-        } else {
-            refused = 0;
-        }
+        refused = destination_limit.execute(destination);
     }
 }
 
 // Beyond that, of clients that were admitted before.
-control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
+control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(0x04)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) returning_limit;
 
     apply {
-        bit<8> colour = returning_limit.execute(destination);
-        if (colour == RED) {
-            refused = 1;
-        } else {
-            refused = 0;
-        }
+        refused = returning_limit.execute(destination);
     }
 }
 

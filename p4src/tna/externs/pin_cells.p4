@@ -3,35 +3,52 @@
 #ifndef SLUICE_TNA_PIN_CELLS_P4
 #define SLUICE_TNA_PIN_CELLS_P4
 
-// A server cell: takes `pin` when the slot was claimed, and says what it was before; gives it when the slot is the connection's own.
-// `here`: either of both.
-control PinServer1(in pin_slot_t slot, in found_t found, inout server_id_t pin, inout server_id_t before,
-                   inout bit<1> here) {
+// What a slot says of a packet's connection.
+struct pin_t {
+    bit<8>      way;               // that has the slot, 1 or 2
+    server_id_t server;            // that the connection is pinned to, of an answer
+    server_id_t before;            // whom a claimed slot belonged to,
+    PinState    state_before;      // and how far that connection was
+}
+
+// A server cell: takes the choice when the slot is claimed; sends a request to its server; names an answer's.
+control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta, inout pin_t pin) {
     @id(0x03)
     Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_1;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) take = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-            cell = pin;
+        void apply(inout server_id_t cell, out server_id_t before) {
+            before = cell;
+            cell = meta.choice;
         }
     };
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) give = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
+        void apply(inout server_id_t cell, out server_id_t value) {
+            value = cell;
         }
     };
 
     @hidden
     action do_take() {
-        before = take.execute(slot);
-        here = 1;
+        pin.before = take.execute(slot);
+        pin.way = 1;
+        meta.server = meta.choice;
+        meta.claimed = 1;
+        meta.held = 1;
     }
 
     @hidden
     action do_give() {
-        pin = give.execute(slot);
-        here = 1;
+        meta.server = give.execute(slot);
+        pin.way = 1;
+        meta.held = 1;
+    }
+
+    @hidden
+    action do_name() {
+        pin.server = give.execute(slot);
+        pin.way = 1;
+        meta.held = 1;
     }
 
     @hidden
@@ -39,14 +56,20 @@ control PinServer1(in pin_slot_t slot, in found_t found, inout server_id_t pin, 
 
     @hidden
     table operation {
-        key = { found : exact @name("found"); }
-        actions = { do_take; do_give; neither; }
+        key = {
+            meta.path : ternary @name("path");
+            look      : ternary @name("look");
+            result    : ternary @name("result");
+        }
+        actions = { do_take; do_give; do_name; neither; }
         const entries = {
-            TAKEN   : do_take();
-            ITS_OWN : do_give();
+            (Path.to_service, LOOK_CLAIM, ONLY_FIRST) : do_give();
+            (Path.to_service, LOOK_CLAIM, _)          : do_take();
+            (Path.to_service, LOOK_RENEW, _)          : do_take();
+            (Path.to_service, _, _)                   : do_give();
+            (Path.from_server, _, _)                  : do_name();
         }
         const default_action = neither();
-        size = 4;
     }
 
     apply {
@@ -54,33 +77,54 @@ control PinServer1(in pin_slot_t slot, in found_t found, inout server_id_t pin, 
     }
 }
 
-control PinServer2(in pin_slot_t slot, in found_t found, inout server_id_t pin, inout server_id_t before,
-                   inout bit<1> here) {
+control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in bit<1> undecided,
+                   inout metadata_t meta, inout pin_t pin) {
     @id(0x04)
     Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_2;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) take = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
-            cell = pin;
+        void apply(inout server_id_t cell, out server_id_t before) {
+            before = cell;
+            cell = meta.choice;
         }
     };
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) give = {
-        void apply(inout server_id_t cell, out server_id_t result) {
-            result = cell;
+        void apply(inout server_id_t cell, out server_id_t value) {
+            value = cell;
         }
     };
 
     @hidden
     action do_take() {
-        before = take.execute(slot);
-        here = 1;
+        pin.before = take.execute(slot);
+        pin.way = 2;
+        meta.server = meta.choice;
+        meta.claimed = 1;
+        meta.held = 1;
     }
 
     @hidden
     action do_give() {
-        pin = give.execute(slot);
-        here = 1;
+        meta.server = give.execute(slot);
+        pin.way = 2;
+        meta.held = 1;
+    }
+
+    @hidden
+    action do_name() {
+        pin.server = give.execute(slot);
+        pin.way = 2;
+        meta.held = 1;
+    }
+
+    @hidden
+    action go_to_choice() {
+        meta.server = meta.choice;
+    }
+
+    @hidden
+    action go_to_stable_choice() {
+        meta.server = meta.stable_choice;
     }
 
     @hidden
@@ -88,14 +132,29 @@ control PinServer2(in pin_slot_t slot, in found_t found, inout server_id_t pin, 
 
     @hidden
     table operation {
-        key = { found : exact @name("found"); }
-        actions = { do_take; do_give; neither; }
+        key = {
+            meta.path  : ternary @name("path");
+            look       : ternary @name("look");
+            result     : ternary @name("result");
+            meta.event : ternary @name("event");
+            undecided  : ternary @name("undecided");
+        }
+        actions = { do_take; do_give; do_name; go_to_choice; go_to_stable_choice; neither; }
         const entries = {
-            TAKEN   : do_take();
-            ITS_OWN : do_give();
+            (Path.to_service, LOOK_CLAIM, ONLY_FIRST, _, _)  : do_give();
+            (Path.to_service, LOOK_CLAIM, ONLY_SECOND, _, _) : do_take();
+            (Path.to_service, LOOK_CLAIM, BOTH, _, _)        : do_take();
+            (Path.to_service, LOOK_RENEW, ONLY_FIRST, _, _)  : do_take();
+            (Path.to_service, LOOK_RENEW, BOTH, _, _)        : do_take();
+            (Path.to_service, LOOK_LIVE, ONLY_FIRST, _, _)   : do_give();
+            (Path.to_service, LOOK_ANY, ONLY_FIRST, _, _)    : do_give();
+            (Path.to_service, LOOK_ANY, BOTH, _, _)          : do_give();
+            (Path.from_server, _, ONLY_FIRST, _, _)          : do_name();
+            (Path.from_server, _, BOTH, _, _)                : do_name();
+            (Path.to_service, _, _, Event.syn, 1)            : go_to_choice();
+            (Path.to_service, _, _, _, _)                    : go_to_stable_choice();
         }
         const default_action = neither();
-        size = 4;
     }
 
     apply {
@@ -104,49 +163,57 @@ control PinServer2(in pin_slot_t slot, in found_t found, inout server_id_t pin, 
 }
 
 // A state cell: goes to `next` from `expected`, or from anywhere of a claimed slot or by force; gives the state before.
-control PinState1(in pin_slot_t slot, in found_t found, in PinState expected, in PinState next, in bit<1> force,
-                  inout PinState before) {
+control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(0x05)
     Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_1;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) step = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            if (cell == (bit<8>)expected) {
-                cell = (bit<8>)next;
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            if (cell == (bit<8>)place.expected) {
+                cell = (bit<8>)place.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) set = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            cell = (bit<8>)next;
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            cell = (bit<8>)place.next;
         }
     };
 
     @hidden
     action do_step() {
-        before = (PinState)step.execute(slot);
+        meta.state = (PinState)step.execute(slot);
     }
 
     @hidden
     action do_set() {
-        before = (PinState)set.execute(slot);
+        meta.state = (PinState)set.execute(slot);
     }
+
+    // Of a slot that was claimed the state is that of a new connection.
+    @hidden
+    action do_begin() {
+        pin.state_before = (PinState)set.execute(slot);
+    }
+
+    @hidden
+    action neither() { }
 
     @hidden
     table operation {
         key = {
-            found : ternary @name("found");
-            force : ternary @name("force");
+            meta.claimed : ternary @name("claimed");
+            place.force  : ternary @name("force");
         }
-        actions = { do_step; do_set; }
+        actions = { do_step; do_set; do_begin; neither; }
         const entries = {
-            (TAKEN, _) : do_set();
-            (_, 1)     : do_set();
+            (1, _) : do_begin();
+            (_, 1) : do_set();
+            (_, _) : do_step();
         }
-        const default_action = do_step();
-        size = 4;
+        const default_action = neither();
     }
 
     apply {
@@ -154,49 +221,57 @@ control PinState1(in pin_slot_t slot, in found_t found, in PinState expected, in
     }
 }
 
-control PinState2(in pin_slot_t slot, in found_t found, in PinState expected, in PinState next, in bit<1> force,
-                  inout PinState before) {
+control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(0x06)
     Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_2;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) step = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            if (cell == (bit<8>)expected) {
-                cell = (bit<8>)next;
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            if (cell == (bit<8>)place.expected) {
+                cell = (bit<8>)place.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) set = {
-        void apply(inout bit<8> cell, out bit<8> result) {
-            result = cell;
-            cell = (bit<8>)next;
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            cell = (bit<8>)place.next;
         }
     };
 
     @hidden
     action do_step() {
-        before = (PinState)step.execute(slot);
+        meta.state = (PinState)step.execute(slot);
     }
 
     @hidden
     action do_set() {
-        before = (PinState)set.execute(slot);
+        meta.state = (PinState)set.execute(slot);
     }
+
+    // Of a slot that was claimed the state is that of a new connection.
+    @hidden
+    action do_begin() {
+        pin.state_before = (PinState)set.execute(slot);
+    }
+
+    @hidden
+    action neither() { }
 
     @hidden
     table operation {
         key = {
-            found : ternary @name("found");
-            force : ternary @name("force");
+            meta.claimed : ternary @name("claimed");
+            place.force  : ternary @name("force");
         }
-        actions = { do_step; do_set; }
+        actions = { do_step; do_set; do_begin; neither; }
         const entries = {
-            (TAKEN, _) : do_set();
-            (_, 1)     : do_set();
+            (1, _) : do_begin();
+            (_, 1) : do_set();
+            (_, _) : do_step();
         }
-        const default_action = do_step();
-        size = 4;
+        const default_action = neither();
     }
 
     apply {

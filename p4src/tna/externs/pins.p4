@@ -1,24 +1,55 @@
 // The keys of the connection table: two registers, each with one RegisterAction a packet, of at most two comparisons and two
-// inputs. A stateful unit has two inputs of 32 bits: what a claim stamps is therefore its other input, `oldest`, and a constant.
+// inputs. A stateful unit has two inputs of 32 bits: a claim is given the oldest time that is alive, and stamps that and a constant;
+// what touches or closes is given its stamp.
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
-typedef bit<16> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
+typedef bit<15> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
+typedef bit<32> fingerprint_t;       // a stateful unit is given whole words
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
-// exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
-control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
-    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) hash_1;
-    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) hash_2;
-    Hash<fingerprint_t>(HashAlgorithm_t.CRC32) hash_fingerprint;
+// exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.) The fields are the connection's, taken
+// from where they are: copies of addresses would find no containers. A table takes 32 bits of hashes.
+control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
+    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_1;
+    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_2;
+    Hash<fingerprint_t>(HashAlgorithm_t.CRC32) request_fingerprint;
+    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) answer_1;
+    Hash<pin_slot_t>(HashAlgorithm_t.CRC32) answer_2;
+    Hash<fingerprint_t>(HashAlgorithm_t.CRC32) answer_fingerprint;
+
+    @hidden
+    action request_slots() {
+        slot_1 = request_1.get({ meta.flow.src, meta.flow.dst, meta.flow.src_port, meta.flow.dst_port, meta.flow.protocol });
+        slot_2 = request_2.get({ meta.flow.dst_port, meta.flow.src_port, meta.flow.protocol, meta.flow.dst, meta.flow.src });
+    }
+
+    @hidden
+    action find_request() {
+        fingerprint = request_fingerprint.get({ meta.flow.protocol, meta.flow.src_port, meta.flow.src, meta.flow.dst_port,
+                                                meta.flow.dst });
+    }
+
+    @hidden
+    action answer_slots() {
+        slot_1 = answer_1.get({ meta.flow.dst, meta.endpoint, meta.flow.dst_port, meta.endpoint_port, meta.flow.protocol });
+        slot_2 = answer_2.get({ meta.endpoint_port, meta.flow.dst_port, meta.flow.protocol, meta.endpoint, meta.flow.dst });
+    }
+
+    @hidden
+    action find_answer() {
+        fingerprint = answer_fingerprint.get({ meta.flow.protocol, meta.flow.dst_port, meta.flow.dst, meta.endpoint_port,
+                                               meta.endpoint });
+    }
 
     apply {
-        slot_1 = hash_1.get({ connection.client, connection.service, connection.client_port, connection.service_port,
-                              connection.protocol });
-        slot_2 = hash_2.get({ connection.service_port, connection.client_port, connection.protocol, connection.service,
-                              connection.client });
-        fingerprint = hash_fingerprint.get({ connection.protocol, connection.client_port, connection.client,
-                                             connection.service_port, connection.service });
+        if (meta.server == 0) {
+            request_slots();
+            find_request();
+        } else {
+            answer_slots();
+            find_answer();
+        }
     }
 }
 
@@ -35,223 +66,211 @@ const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
-// What a key's operation found in its way.
-typedef bit<8> found_t;
-const found_t NOTHING = 0;
-const found_t ITS_OWN = 1;
-const found_t TAKEN   = 2;             // claimed by this packet
-const found_t VACANT  = 3;             // a slot that a SYN may claim in its next pass
+// How what a stateful unit says of a key is to be understood. The first comparison of every operation is that of the fingerprints,
+// the second that of the times: older than what is alive, or than what is stamped.
+//
+//              fingerprint only   older only    both
+//     any      its own            -             its own
+//     live     its own            vacant        vacant
+//     claim    its own            taken         taken
+//     renew    taken              -             taken
+typedef bit<8> look_t;
+const look_t LOOK_ANY   = 0;
+const look_t LOOK_LIVE  = 1;
+const look_t LOOK_CLAIM = 2;           // a SYN claims one way, and looks at the other
+const look_t LOOK_RENEW = 3;
 
-// The first comparison of every operation is that of the fingerprints, the second that of the times: older than what is alive, or
-// than what is stamped. `tried`: a SYN claims one way, and only looks at the other. (One table: of conditions, each leaf is one.)
-control Understand(in KeyOp op, in bit<1> tried, in compared_t result, out found_t found) {
-    @hidden
-    action understand(found_t what) {
-        found = what;
-    }
-
-    @hidden
-    table understood {
-        key = {
-            op     : ternary @name("op");
-            tried  : ternary @name("tried");
-            result : ternary @name("result");
-        }
-        actions = { understand; }
-        const entries = {
-            (KeyOp.claim, _, ONLY_FIRST)      : understand(ITS_OWN);
-            (KeyOp.claim, 1, ONLY_SECOND)     : understand(TAKEN);
-            (KeyOp.claim, 1, BOTH)            : understand(TAKEN);
-            (KeyOp.claim, _, _)               : understand(NOTHING);
-            (KeyOp.look_live, _, ONLY_FIRST)  : understand(ITS_OWN);
-            (KeyOp.look_live, _, ONLY_SECOND) : understand(VACANT);
-            (KeyOp.look_live, _, BOTH)        : understand(VACANT);
-            (KeyOp.look_live, _, _)           : understand(NOTHING);
-            (KeyOp.renew, _, ONLY_FIRST)      : understand(TAKEN);
-            (KeyOp.renew, _, BOTH)            : understand(TAKEN);
-            (_, _, ONLY_FIRST)                : understand(ITS_OWN);
-            (_, _, BOTH)                      : understand(ITS_OWN);
-        }
-        const default_action = understand(NOTHING);
-        size = 16;
-    }
-
-    apply {
-        understood.apply();
-    }
-}
-
-control PinKey1(in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out found_t found) {
-    Understand() understand;
-    compared_t result = 0;
-    bit<1> tried = 0;
-
+control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
+                out look_t look, out compared_t result) {
     @id(0x01)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
     // The time of a pending connection: as in the stage's timers, which cannot reach it.
     RegisterParam<bit<32>>(PENDING_TICKS) pending_1;
 
-    RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) look = {
+    RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
             bit<32> pending = pending_1.read();
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
-            if ((int<32>)(cell.f1 - oldest) < 0) {
-                cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = oldest + pending;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            if ((int<32>)(cell.f1 - time) < 0) {
+                cell.fingerprint = fingerprint;
+                cell.f1 = time + pending;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - stamp) < 0);
-            if (cell.fingerprint == (bit<32>)fingerprint && (int<32>)(cell.f1 - stamp) < 0) {
-                cell.f1 = stamp;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            if (cell.fingerprint == fingerprint && (int<32>)(cell.f1 - time) < 0) {
+                cell.f1 = time;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) close = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint);
-            if (cell.fingerprint == (bit<32>)fingerprint) {
-                cell.f1 = stamp;
+            compared = this.predicate(cell.fingerprint == fingerprint);
+            if (cell.fingerprint == fingerprint) {
+                cell.f1 = time;
             }
         }
     };
 
     @hidden
-    action do_look() {
-        result = look.execute(slot);
+    action do_look(look_t how) {
+        result = see.execute(slot);
+        look = how;
     }
 
     @hidden
     action do_claim() {
         result = claim.execute(slot);
-        tried = 1;
+        look = LOOK_CLAIM;
     }
 
     @hidden
-    action do_touch() {
+    action do_touch(look_t how) {
         result = touch.execute(slot);
+        look = how;
     }
 
     @hidden
     action do_close() {
         result = close.execute(slot);
+        look = LOOK_ANY;
+    }
+
+    @hidden
+    action neither() {
+        result = 0;
+        look = LOOK_ANY;
     }
 
     @hidden
     table operation {
         key = {
-            op  : ternary @name("op");
-            way : ternary @name("way");
+            path : ternary @name("path");
+            op   : ternary @name("op");
+            way  : ternary @name("way");
         }
-        actions = { do_look; do_claim; do_touch; do_close; }
+        actions = { do_look; do_claim; do_touch; do_close; neither; }
         const entries = {
-            (KeyOp.claim, 1) : do_claim();
-            (KeyOp.renew, _) : do_touch();
-            (KeyOp.touch, _) : do_touch();
-            (KeyOp.close, _) : do_close();
+            (Path.to_service, KeyOp.claim, 1)      : do_claim();
+            (Path.to_service, KeyOp.claim, _)      : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.look_live, _)  : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.renew, _)      : do_touch(LOOK_RENEW);
+            (Path.to_service, KeyOp.touch, _)      : do_touch(LOOK_ANY);
+            (Path.to_service, KeyOp.close, _)      : do_close();
+            (Path.to_service, _, _)                : do_look(LOOK_ANY);
+            (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
+            (Path.from_server, KeyOp.close, _)     : do_close();
+            (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
         }
-        const default_action = do_look();
-        size = 8;
+        const default_action = neither();
     }
 
     apply {
         operation.apply();
-        understand.apply(op, tried, result, found);
     }
 }
 
-control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out found_t found) {
-    Understand() understand;
-    compared_t result = 0;
-    bit<1> tried = 0;
-
+control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
+                out look_t look, out compared_t result) {
     @id(0x02)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
     // The time of a pending connection: as in the stage's timers, which cannot reach it.
     RegisterParam<bit<32>>(PENDING_TICKS) pending_2;
 
-    RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) look = {
+    RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
             bit<32> pending = pending_2.read();
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - oldest) < 0);
-            if ((int<32>)(cell.f1 - oldest) < 0) {
-                cell.fingerprint = (bit<32>)fingerprint;
-                cell.f1 = oldest + pending;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            if ((int<32>)(cell.f1 - time) < 0) {
+                cell.fingerprint = fingerprint;
+                cell.f1 = time + pending;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint, (int<32>)(cell.f1 - stamp) < 0);
-            if (cell.fingerprint == (bit<32>)fingerprint && (int<32>)(cell.f1 - stamp) < 0) {
-                cell.f1 = stamp;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            if (cell.fingerprint == fingerprint && (int<32>)(cell.f1 - time) < 0) {
+                cell.f1 = time;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) close = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == (bit<32>)fingerprint);
-            if (cell.fingerprint == (bit<32>)fingerprint) {
-                cell.f1 = stamp;
+            compared = this.predicate(cell.fingerprint == fingerprint);
+            if (cell.fingerprint == fingerprint) {
+                cell.f1 = time;
             }
         }
     };
 
     @hidden
-    action do_look() {
-        result = look.execute(slot);
+    action do_look(look_t how) {
+        result = see.execute(slot);
+        look = how;
     }
 
     @hidden
     action do_claim() {
         result = claim.execute(slot);
-        tried = 1;
+        look = LOOK_CLAIM;
     }
 
     @hidden
-    action do_touch() {
+    action do_touch(look_t how) {
         result = touch.execute(slot);
+        look = how;
     }
 
     @hidden
     action do_close() {
         result = close.execute(slot);
+        look = LOOK_ANY;
+    }
+
+    @hidden
+    action neither() {
+        result = 0;
+        look = LOOK_ANY;
     }
 
     @hidden
     table operation {
         key = {
-            op  : ternary @name("op");
-            way : ternary @name("way");
+            path : ternary @name("path");
+            op   : ternary @name("op");
+            way  : ternary @name("way");
         }
-        actions = { do_look; do_claim; do_touch; do_close; }
+        actions = { do_look; do_claim; do_touch; do_close; neither; }
         const entries = {
-            (KeyOp.claim, 2) : do_claim();
-            (KeyOp.renew, _) : do_touch();
-            (KeyOp.touch, _) : do_touch();
-            (KeyOp.close, _) : do_close();
+            (Path.to_service, KeyOp.claim, 2)      : do_claim();
+            (Path.to_service, KeyOp.claim, _)      : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.look_live, _)  : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.renew, _)      : do_touch(LOOK_RENEW);
+            (Path.to_service, KeyOp.touch, _)      : do_touch(LOOK_ANY);
+            (Path.to_service, KeyOp.close, _)      : do_close();
+            (Path.to_service, _, _)                : do_look(LOOK_ANY);
+            (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
+            (Path.from_server, KeyOp.close, _)     : do_close();
+            (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
         }
-        const default_action = do_look();
-        size = 8;
+        const default_action = neither();
     }
 
     apply {
         operation.apply();
-        understand.apply(op, tried, result, found);
     }
 }
 

@@ -2,7 +2,7 @@
 #ifndef SLUICE_TNA_REQUEST_CELLS_P4
 #define SLUICE_TNA_REQUEST_CELLS_P4
 
-control RequestCells(in destination_id_t destination, in bit<1> refused, in bit<1> returning) {
+control RequestCells(in metadata_t meta, in decided_t decided) {
     @id(0x21)
     Register<bit<32>, destination_id_t>(DESTINATIONS, 0) requests_offered;
     RegisterAction<bit<32>, destination_id_t, bit<32>>(requests_offered) one_requests_offered = {
@@ -33,13 +33,13 @@ control RequestCells(in destination_id_t destination, in bit<1> refused, in bit<
     };
 
     apply {
-        one_requests_offered.execute(destination);
-        if (refused == 1) {
-            one_requests_refused.execute(destination);
+        one_requests_offered.execute(decided.destination);
+        if (decided.refused == REFUSED && meta.pinned == 0) {
+            one_requests_refused.execute(decided.destination);
         } else {
-            one_requests_admitted.execute(destination);
-            if (returning == 1) {
-                one_requests_returning.execute(destination);
+            one_requests_admitted.execute(decided.destination);
+            if (decided.returning == 1) {
+                one_requests_returning.execute(decided.destination);
             }
         }
     }

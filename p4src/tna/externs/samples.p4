@@ -2,7 +2,7 @@
 #ifndef SLUICE_TNA_SAMPLES_P4
 #define SLUICE_TNA_SAMPLES_P4
 
-control Draw(out bit<16> drawn) {
+control Draw(in bit<32> share, out bit<16> drawn) {
     Random<bit<16>>() random;
 
     apply {
@@ -13,7 +13,9 @@ control Draw(out bit<16> drawn) {
 // `sample_next` counts what was ever sampled; its low bits are the place of the next one.
 typedef bit<10> sample_place_t; // SAMPLES in sizes.p4
 
-control SampleRing(in ipv4_t destination) {
+control SampleRing(in bit<32> sampled, in ipv4_t destination) {
+    bit<32> place;
+
     @id(0x2a)
     Register<bit<32>, bit<1>>(1, 0) sample_next;
     RegisterAction<bit<32>, bit<1>, bit<32>>(sample_next) next = {
@@ -31,8 +33,12 @@ control SampleRing(in ipv4_t destination) {
     };
 
     apply {
-        bit<32> place = next.execute(0);
-        write.execute((sample_place_t)place);
+        if (sampled != 0) {
+            place = next.execute(0);
+        }
+        if (sampled != 0) {
+            write.execute((sample_place_t)place);
+        }
     }
 }
 

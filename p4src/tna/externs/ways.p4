@@ -2,61 +2,79 @@
 #ifndef SLUICE_TNA_WAYS_P4
 #define SLUICE_TNA_WAYS_P4
 
-// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. `pin` is the
-// choice, and becomes the server that the connection is pinned to.
+// Which way a SYN may claim in its second pass.
+control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in compared_t result_2, inout bit<8> vacant) {
+    @hidden
+    action is(bit<8> way) {
+        vacant = way;
+    }
+
+    @hidden
+    table vacancy {
+        key = {
+            look_1   : ternary @name("look_1");
+            result_1 : ternary @name("result_1");
+            look_2   : ternary @name("look_2");
+            result_2 : ternary @name("result_2");
+        }
+        actions = { is; }
+        const entries = {
+            (LOOK_LIVE, ONLY_SECOND, _, _) : is(1);
+            (LOOK_LIVE, BOTH, _, _)        : is(1);
+            (_, _, LOOK_LIVE, ONLY_SECOND) : is(2);
+            (_, _, LOOK_LIVE, BOTH)        : is(2);
+        }
+        const default_action = is(0);
+    }
+
+    apply {
+        vacancy.apply();
+    }
+}
+
+// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
+// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice.
 //
 // Both ways are looked at side by side: what is done to each is known beforehand. A SYN looks in its first pass, and remembers
 // which way it found free; in its second it claims that one and looks at the other. (A slot that another SYN has claimed
 // in between stays its: the connection goes without a pin.) Where both have it, way 1 counts.
-control Pins(inout metadata_t meta, in place_t place, in bit<8> way, inout server_id_t pin) {
+control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
     PinKey1() key_1;
     PinKey2() key_2;
     PinServer1() server_1;
     PinServer2() server_2;
     PinState1() state_1;
     PinState2() state_2;
+    Vacancy() vacancy;
+
+    look_t look_1;
+    look_t look_2;
+    compared_t result_1;
+    compared_t result_2;
+    pin_t pin;
 
     apply {
-        found_t found_1;
-        found_t found_2;
-        key_1.apply(place.slot_1, place.op, way, place.fingerprint, place.oldest, place.stamp, found_1);
-        key_2.apply(place.slot_2, place.op, way, place.fingerprint, place.oldest, place.stamp, found_2);
+        key_1.apply(meta.path, place.slot_1, place.op, decided.way, place.fingerprint, place.time, look_1, result_1);
+        key_2.apply(meta.path, place.slot_2, place.op, decided.way, place.fingerprint, place.time, look_2, result_2);
 
-        server_id_t server_before = 0;
-        bit<1> in_1 = 0;
-        bit<1> in_2 = 0;
-        if (found_1 == ITS_OWN || found_1 == TAKEN) {
-            server_1.apply(place.slot_1, found_1, pin, server_before, in_1);
+        if (result_1 == ONLY_FIRST || (result_1 == BOTH && look_1 != LOOK_LIVE)
+                || (result_1 == ONLY_SECOND && look_1 == LOOK_CLAIM)) {
+            server_1.apply(place.slot_1, look_1, result_1, meta, pin);
         } else {
-            server_2.apply(place.slot_2, found_2, pin, server_before, in_2);
+            server_2.apply(place.slot_2, look_2, result_2, decided.undecided, meta, pin);
         }
-        if (found_1 == VACANT) {
-            meta.vacant = 1;
-        } else if (found_2 == VACANT) {
-            meta.vacant = 2;
-        }
+        vacancy.apply(look_1, result_1, look_2, result_2, meta.vacant);
 
-        if (in_1 == 1 || in_2 == 1) {
-            if (pin != 0 && (meta.path == Path.to_service || pin == meta.server)) {
-                meta.pinned = 1;
+        if (meta.held == 1 && (meta.path == Path.to_service || pin.server == meta.server)) {
+            meta.pinned = 1;
+            if (pin.way == 1) {
+                state_1.apply(place.slot_1, place, meta, pin);
+            } else {
+                state_2.apply(place.slot_2, place, meta, pin);
             }
         }
-        PinState before = PinState.closing;
-        if (meta.pinned == 1) {
-            if (in_1 == 1) {
-                state_1.apply(place.slot_1, found_1, place.expected, place.next, place.force, before);
-            } else {
-                state_2.apply(place.slot_2, found_2, place.expected, place.next, place.force, before);
-            }
-            if (found_1 == TAKEN || (in_1 == 0 && found_2 == TAKEN)) {
-                meta.claimed = 1;
-                meta.state = PinState.pending;
-                if (before != PinState.closing && place.op == KeyOp.claim) {
-                    meta.evicted = server_before;
-                }
-            } else {
-                meta.state = before;
-            }
+        if (meta.claimed == 1 && pin.state_before != PinState.closing && place.op == KeyOp.claim) {
+            meta.evicted = pin.before;
         }
     }
 }

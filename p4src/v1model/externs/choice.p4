@@ -1,14 +1,13 @@
-// Action selectors: a server drawn from a service's weighted members by a hash of the connection; 0 where there is none.
-// (BMv2 takes no default action for a table with a selector: the server is set beforehand.)
+// Action selectors: a server drawn from a service's weighted members by a hash of the connection; where there is none, 0 as before.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
 // The weights that R decides. A second pass draws anew, with the client's address in front of its port. (Its number as one more
 // field would not do: CRCs are linear, and all who drew one server would draw the same other one.)
-control WeightedChoice(in service_id_t service, in connection_t connection, in bit<1> second_pass,
-                       out server_id_t server, out weight_t weight, out others_id_t others) {
-    l4_port_t client_high = connection.client_port;
-    bit<32> client_low = connection.client;
+control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second_pass, in bool asked,
+                       inout server_id_t server, inout weight_t weight, inout others_id_t others) {
+    l4_port_t client_high = flow.src_port;
+    bit<32> client_low = flow.src;
 
     @id(0x11000001)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) ratios;
@@ -23,12 +22,12 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     @id(0x0200000a)
     table choose {
         key = {
-            service                 : exact @name("service");
-            client_high             : selector;
-            client_low              : selector;
-            connection.service_port : selector;
-            connection.service      : selector;
-            connection.protocol     : selector;
+            service       : exact @name("service");
+            client_high   : selector;
+            client_low    : selector;
+            flow.dst_port : selector;
+            flow.dst      : selector;
+            flow.protocol : selector;
         }
         actions = { choose_server; }
         implementation = ratios;
@@ -36,19 +35,18 @@ control WeightedChoice(in service_id_t service, in connection_t connection, in b
     }
 
     apply {
-        server = 0;
-        weight = 0;
-        others = 0;
-        if (second_pass == 1) {
-            client_high = connection.client[31:16];
-            client_low = connection.client[15:0] ++ connection.client_port;
+        if (asked) {
+            if (second_pass == 1) {
+                client_high = flow.src[31:16];
+                client_low = flow.src[15:0] ++ flow.src_port;
+            }
+            choose.apply();
         }
-        choose.apply();
     }
 }
 
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-control OtherChoice(in others_id_t others, in connection_t connection, out server_id_t server, out weight_t weight) {
+control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t server, inout weight_t weight) {
     @id(0x11000003)
     action_selector(HashAlgorithm.crc32, OTHERS_SIZE, 32w32) others_by_ratio;
 
@@ -61,12 +59,12 @@ control OtherChoice(in others_id_t others, in connection_t connection, out serve
     @id(0x0200000f)
     table choose_other {
         key = {
-            others                  : exact @name("others");
-            connection.protocol     : selector;
-            connection.service      : selector;
-            connection.client       : selector;
-            connection.service_port : selector;
-            connection.client_port  : selector;
+            others        : exact @name("others");
+            flow.protocol : selector;
+            flow.dst      : selector;
+            flow.src      : selector;
+            flow.dst_port : selector;
+            flow.src_port : selector;
         }
         actions = { choose_other_server; }
         implementation = others_by_ratio;
@@ -74,14 +72,12 @@ control OtherChoice(in others_id_t others, in connection_t connection, out serve
     }
 
     apply {
-        server = 0;
-        weight = 0;
         choose_other.apply();
     }
 }
 
 // The weights of capacity.
-control StableChoice(in service_id_t service, in connection_t connection, out server_id_t server) {
+control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     @id(0x11000002)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;
 
@@ -93,12 +89,12 @@ control StableChoice(in service_id_t service, in connection_t connection, out se
     @id(0x0200000b)
     table choose_stable {
         key = {
-            service                 : exact @name("service");
-            connection.service      : selector;
-            connection.client_port  : selector;
-            connection.client       : selector;
-            connection.service_port : selector;
-            connection.protocol     : selector;
+            service       : exact @name("service");
+            flow.dst      : selector;
+            flow.src_port : selector;
+            flow.src      : selector;
+            flow.dst_port : selector;
+            flow.protocol : selector;
         }
         actions = { choose_stable_server; }
         implementation = capacities;
@@ -106,7 +102,6 @@ control StableChoice(in service_id_t service, in connection_t connection, out se
     }
 
     apply {
-        server = 0;
         choose_stable.apply();
     }
 }

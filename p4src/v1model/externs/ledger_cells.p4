@@ -2,6 +2,31 @@
 #ifndef SLUICE_V1MODEL_LEDGER_CELLS_P4
 #define SLUICE_V1MODEL_LEDGER_CELLS_P4
 
+// What the ledger writes down of a packet.
+control LedgerEntries(in metadata_t meta, out LedgerEntry entry) {
+    apply {
+        entry = LedgerEntry.none;
+        if (meta.path == Path.to_service) {
+            if (meta.event == Event.syn) {
+                entry = LedgerEntry.syn;
+            } else if ((meta.event == Event.ack || meta.event == Event.payload)
+                       && meta.pinned == 1 && meta.state == PinState.answered) {
+                entry = LedgerEntry.completed;
+            }
+        } else if (meta.path == Path.from_server) {
+            if (meta.event == Event.syn_ack) {
+                if (meta.pinned == 0 || meta.state == PinState.pending) {
+                    entry = LedgerEntry.syn_ack;
+                } else {
+                    entry = LedgerEntry.syn_ack_again;
+                }
+            } else if (meta.event == Event.reset) {
+                entry = LedgerEntry.reset;
+            }
+        }
+    }
+}
+
 control LedgerCells(in server_id_t server, in LedgerEntry entry) {
     @id(0x16000010)
     register<bit<32>>(SERVERS) ledger_syn;

@@ -15,4 +15,52 @@ control Widened(in bit<16> bytes, out bit<32> number) {
     }
 }
 
+control FrameMissing(in headers_t hdr, inout metadata_t meta) {
+    @hidden
+    action measure() {
+        meta.lengths.frame_missing = hdr.ipv4.total_length |-| meta.ipv4_room;
+    }
+
+    apply {
+        measure();
+    }
+}
+
+// Of the transport header, or of what it promises; and how long a segment's payload is.
+control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata_t meta) {
+    @hidden
+    action open_segment() {
+        meta.lengths.transport_missing = tcp_length |-| meta.lengths.body;
+        meta.payload = meta.lengths.body - tcp_length;
+    }
+
+    @hidden
+    action open_datagram() {
+        meta.lengths.transport_missing = hdr.udp.length |-| meta.lengths.body;
+    }
+
+    @hidden
+    action open_message() {
+        meta.lengths.transport_missing = 16w8 |-| meta.lengths.body;
+    }
+
+    apply {
+        if (hdr.tcp.isValid()) {
+            if (hdr.tcp.data_offset < 5) {
+                meta.lengths.transport_missing = 0xffff;
+            } else {
+                open_segment();
+            }
+        } else if (hdr.udp.isValid()) {
+            if (hdr.udp.length < 8) {
+                meta.lengths.transport_missing = 0xffff;
+            } else if (hdr.ipv4.more_fragments == 0) {    // of a fragment it is the whole datagram's
+                open_datagram();
+            }
+        } else if (hdr.icmp.isValid()) {
+            open_message();
+        }
+    }
+}
+
 #endif

@@ -3,21 +3,41 @@
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
-// Adds `change` to the connections of a server, in both copies; or, with a change of 0, reads those of two.
-control LoadCells(in server_id_t server, in server_id_t other, in bit<32> change,
-                  out bit<32> load, out bit<32> other_load) {
+// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies.
+control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(0x16000030)
     register<bit<32>>(SERVERS) load_first;
     @id(0x16000031)
     register<bit<32>>(SERVERS) load_other;
 
     apply {
-        load_first.read(load, (bit<32>)server);
-        load = load + change;
-        load_first.write((bit<32>)server, load);
-        load_other.read(other_load, (bit<32>)other);
-        other_load = other_load + change;
-        load_other.write((bit<32>)other, other_load);
+        server_id_t other = meta.server;
+        bit<32> change = 0;
+        meta.loads.look = 0;
+        if (meta.choose_again == 1) {
+            if (meta.pinned == 1) {
+                change = 0xffffffff;        // leaves its ejected server
+            } else {
+                meta.loads.look = 1;
+                other = meta.loads.other;
+            }
+        } else if (drop == DropReason.none) {
+            if (meta.event == Event.syn) {
+                if (meta.claimed == 1 || meta.state == PinState.closing) {
+                    change = 1;
+                }
+            } else if ((meta.event == Event.fin || meta.event == Event.reset) && meta.state != PinState.closing) {
+                change = 0xffffffff;
+            }
+        }
+        if (meta.loads.look == 1 || change != 0) {
+            load_first.read(meta.loads.load, (bit<32>)meta.server);
+            meta.loads.load = meta.loads.load + change;
+            load_first.write((bit<32>)meta.server, meta.loads.load);
+            load_other.read(meta.loads.other_load, (bit<32>)other);
+            meta.loads.other_load = meta.loads.other_load + change;
+            load_other.write((bit<32>)other, meta.loads.other_load);
+        }
     }
 }
 
@@ -49,19 +69,23 @@ control EvictedCells(in server_id_t server) {
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
 // difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0.
-control Lighter(in bit<32> load, in weight_t weight, in bit<32> other_load, in weight_t other_weight, out bit<1> other_is) {
+control Lighter(inout metadata_t meta) {
     apply {
-        bit<32> first = load;
-        bit<32> second = other_load;
+        bit<32> first = meta.loads.load;
+        bit<32> second = meta.loads.other_load;
         if (first[31:31] == 1) {
             first = 0;
         }
         if (second[31:31] == 1) {
             second = 0;
         }
-        bit<48> work = ((bit<48>)first + 1) * (bit<48>)other_weight;
-        bit<48> other_work = ((bit<48>)second + 1) * (bit<48>)weight;
-        other_is = other_work + (other_work >> 3) < work ? 1w1 : 1w0;
+        bit<48> work = ((bit<48>)first + 1) * (bit<48>)meta.other_weight;
+        bit<48> other_work = ((bit<48>)second + 1) * (bit<48>)meta.choice_weight;
+        if (other_work + (other_work >> 3) < work) {
+            meta.preferred = meta.loads.other;
+        } else {
+            meta.preferred = meta.server;
+        }
     }
 }
 

@@ -1,49 +1,44 @@
-// Token buckets. Unconfigured, everything is green; yellow is admitted.
+// Token buckets. Unconfigured, everything is green; yellow is admitted, red is not.
 #ifndef SLUICE_V1MODEL_METERS_P4
 #define SLUICE_V1MODEL_METERS_P4
 
+const bit<8> REFUSED = 2;              // a colour
+
+const bool TAKES_OPTIONS_OFF = true;
+
 // New connections of each service.
-control AdmissionMeter(in service_id_t service, out bit<1> refused) {
+control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     @id(0x14000001)
     meter(SERVICES, MeterType.packets) admission;
 
     apply {
         bit<2> colour;
         admission.execute_meter((bit<32>)service, colour);
-        refused = 0;
-        if (colour == 2) {
-            refused = 1;
-        }
+        refused = (bit<8>)colour;
     }
 }
 
 // New connections towards each destination, whoever opens them.
-control DestinationMeter(in destination_id_t destination, out bit<1> refused) {
+control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     @id(0x14000003)
     meter(DESTINATIONS, MeterType.packets) destination_limit;
 
     apply {
         bit<2> colour;
         destination_limit.execute_meter((bit<32>)destination, colour);
-        refused = 0;
-        if (colour == 2) {
-            refused = 1;
-        }
+        refused = (bit<8>)colour;
     }
 }
 
 // Beyond that, of clients that were admitted before.
-control ReturningMeter(in destination_id_t destination, out bit<1> refused) {
+control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(0x14000004)
     meter(DESTINATIONS, MeterType.packets) returning_limit;
 
     apply {
         bit<2> colour;
         returning_limit.execute_meter((bit<32>)destination, colour);
-        refused = 0;
-        if (colour == 2) {
-            refused = 1;
-        }
+        refused = (bit<8>)colour;
     }
 }
 

@@ -4,19 +4,20 @@
 #define SLUICE_V1MODEL_PINS_P4
 
 typedef bit<17> pin_slot_t;          // CONNECTION_SLOTS in sizes.p4
+typedef bit<31> fingerprint_t;       // 31 + 32 bits share one 63-bit cell: Thrift carries signed 64-bit values
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
 // exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
-control PinHash(in connection_t connection, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
+control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
         hash(slot_1, HashAlgorithm.crc32, 17w0,
-             { connection.client, connection.service, connection.client_port, connection.service_port, connection.protocol },
+             { meta.connection.client, meta.connection.service, meta.connection.client_port, meta.connection.service_port, meta.connection.protocol },
              CONNECTION_SLOTS);
         hash(slot_2, HashAlgorithm.crc32, 17w0,
-             { connection.service_port, connection.client_port, connection.protocol, connection.service, connection.client },
+             { meta.connection.service_port, meta.connection.client_port, meta.connection.protocol, meta.connection.service, meta.connection.client },
              CONNECTION_SLOTS);
         hash(fingerprint, HashAlgorithm.crc32, 31w0,
-             { connection.protocol, connection.client_port, connection.client, connection.service_port, connection.service },
+             { meta.connection.protocol, meta.connection.client_port, meta.connection.client, meta.connection.service_port, meta.connection.service },
              32w0x80000000);
     }
 }

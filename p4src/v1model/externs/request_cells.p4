@@ -2,7 +2,7 @@
 #ifndef SLUICE_V1MODEL_REQUEST_CELLS_P4
 #define SLUICE_V1MODEL_REQUEST_CELLS_P4
 
-control RequestCells(in destination_id_t destination, in bit<1> refused, in bit<1> returning) {
+control RequestCells(in metadata_t meta, in decided_t decided) {
     @id(0x16000021)
     register<bit<32>>(DESTINATIONS) requests_offered;
     @id(0x16000022)
@@ -13,17 +13,17 @@ control RequestCells(in destination_id_t destination, in bit<1> refused, in bit<
     register<bit<32>>(DESTINATIONS) requests_returning; // of those admitted
 
     apply {
-        bit<32> cell = (bit<32>)destination;
+        bit<32> cell = (bit<32>)decided.destination;
         bit<32> count;
         requests_offered.read(count, cell);
         requests_offered.write(cell, count + 1);
-        if (refused == 1) {
+        if (decided.refused == REFUSED && meta.pinned == 0) {
             requests_refused.read(count, cell);
             requests_refused.write(cell, count + 1);
         } else {
             requests_admitted.read(count, cell);
             requests_admitted.write(cell, count + 1);
-            if (returning == 1) {
+            if (decided.returning == 1) {
                 requests_returning.read(count, cell);
                 requests_returning.write(cell, count + 1);
             }

@@ -2,11 +2,11 @@
 #ifndef SLUICE_V1MODEL_WAYS_P4
 #define SLUICE_V1MODEL_WAYS_P4
 
-// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. `pin` is the
-// choice, and becomes the server that the connection is pinned to. Each register is touched once, in the order key_1, key_2,
+// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
+// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice. Each register is touched once, in the order key_1, key_2,
 // server_2, server_1, state_2, state_1: a retransmitted SYN may find way 1 free while its connection lives in way 2. It claims
 // way 1 and carries the pin there; way 2 then holds a connection that has ended.
-control Pins(inout metadata_t meta, in place_t place, in bit<8> way, inout server_id_t pin) {
+control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
     PinKey1() key_1;
     PinKey2() key_2;
     PinServer1() server_1;
@@ -36,6 +36,7 @@ control Pins(inout metadata_t meta, in place_t place, in bit<8> way, inout serve
         }
 
         // The pin: way 2 first, for way 1 may inherit it.
+        server_id_t pin = meta.choice;
         server_id_t server_before = 0;
         if (hit_2 == 1 || claimed_2 == 1) {
             server_2.apply(place.slot_2, claimed_2, pin, server_before);
@@ -46,11 +47,20 @@ control Pins(inout metadata_t meta, in place_t place, in bit<8> way, inout serve
         if (hit_2 == 0 && (claimed_1 == 1 || claimed_2 == 1)) {
             meta.claimed = 1;
         }
-        if (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1) {
-            meta.pinned = 1;
-        }
-        if (pin == 0 || (meta.path == Path.from_server && pin != meta.server)) {
-            meta.pinned = 0;
+        if (pin != 0 && (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1)) {
+            meta.held = 1;
+            if (meta.path == Path.to_service) {
+                meta.server = pin;
+            }
+            if (pin == meta.server) {
+                meta.pinned = 1;
+            }
+        } else if (meta.path == Path.to_service) {
+            if (meta.event == Event.syn && decided.undecided == 1) {
+                meta.server = meta.choice;
+            } else {
+                meta.server = meta.stable_choice;
+            }
         }
 
         if (meta.pinned == 1) {

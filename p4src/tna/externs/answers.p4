@@ -1,0 +1,80 @@
+// Answers: what is for the router itself (path local) is answered here, or told to the controller.
+//
+//   reads  arp, icmp, ours, flow, router_mac, ingress_port
+//   writes the answer into the headers, verdict
+//   drops  arp_ignored, no_service
+//   punts  arp: a reply to us, for the controller to learn the neighbour
+#ifndef SLUICE_TNA_ANSWERS_P4
+#define SLUICE_TNA_ANSWERS_P4
+
+control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict) {
+    @hidden
+    action reflect() {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        verdict.egress_port = meta.ingress_port;
+    }
+
+    @hidden
+    action answer_arp() {
+        reflect();
+        hdr.arp.operation = ARP_REPLY;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target = hdr.arp.sender;
+        hdr.arp.sender_mac = meta.router_mac;
+        hdr.arp.sender = meta.flow.dst;
+    }
+
+    // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.
+    @hidden
+    action answer_echo(bit<16> added) {
+        reflect();
+        hdr.icmp.checksum = hdr.icmp.checksum + added;
+        hdr.icmp.type = ICMP_ECHO_REPLY;
+        hdr.ipv4.dst = hdr.ipv4.src;
+        hdr.ipv4.src = meta.flow.dst;
+        hdr.ipv4.ttl = ECHO_TTL;
+    }
+
+    @hidden
+    action learn() {
+        verdict.punt = PuntReason.arp;
+    }
+
+    @hidden
+    action drop_as(DropReason reason) {
+        verdict.drop = reason;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table answer {
+        key = {
+            meta.path          : ternary @name("path");
+            hdr.arp.isValid()  : ternary @name("arp");
+            meta.ours          : ternary @name("ours");
+            hdr.arp.operation  : ternary @name("operation");
+            hdr.icmp.isValid() : ternary @name("icmp");
+            hdr.icmp.type      : ternary @name("type");
+            hdr.icmp.checksum  : ternary @name("checksum");
+        }
+        actions = { answer_arp; answer_echo; learn; drop_as; neither; }
+        const entries = {
+            (Path.local, true, 1, ARP_REQUEST, _, _, _)                     : answer_arp();
+            (Path.local, true, 1, ARP_REPLY, _, _, _)                       : learn();
+            (Path.local, true, _, _, _, _, _)                               : drop_as(DropReason.arp_ignored);
+            (Path.local, _, _, _, true, ICMP_ECHO, 0xf800 &&& 0xf800)       : answer_echo(0x0801);
+            (Path.local, _, _, _, true, ICMP_ECHO, _)                       : answer_echo(0x0800);
+            (Path.local, _, _, _, _, _, _)                                  : drop_as(DropReason.no_service);
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        answer.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,60 @@
+// Answers: what is for the router itself (path local) is answered here, or told to the controller.
+//
+//   reads  arp, icmp, ours, flow, router_mac, ingress_port
+//   writes the answer into the headers, verdict
+//   drops  arp_ignored, no_service
+//   punts  arp: a reply to us, for the controller to learn the neighbour
+#ifndef SLUICE_V1MODEL_ANSWERS_P4
+#define SLUICE_V1MODEL_ANSWERS_P4
+
+control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict) {
+    @hidden
+    action reflect() {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        verdict.egress_port = meta.ingress_port;
+    }
+
+    @hidden
+    action answer_arp() {
+        hdr.arp.operation = ARP_REPLY;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target = hdr.arp.sender;
+        hdr.arp.sender_mac = meta.router_mac;
+        hdr.arp.sender = meta.flow.dst;
+    }
+
+    @hidden
+    action answer_echo() {
+        hdr.icmp.type = ICMP_ECHO_REPLY;
+        hdr.ipv4.dst = hdr.ipv4.src;
+        hdr.ipv4.src = meta.flow.dst;
+        hdr.ipv4.ttl = ECHO_TTL;
+    }
+
+    apply {
+        if (hdr.arp.isValid()) {
+            if (meta.ours == 1 && hdr.arp.operation == ARP_REQUEST) {
+                answer_arp();
+                reflect();
+            } else if (meta.ours == 1 && hdr.arp.operation == ARP_REPLY) {
+                verdict.punt = PuntReason.arp;
+            } else {
+                verdict.drop = DropReason.arp_ignored;
+            }
+        } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {
+            // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.
+            if (hdr.icmp.checksum >= 0xf800) {
+                hdr.icmp.checksum = hdr.icmp.checksum + 0x0801;
+            } else {
+                hdr.icmp.checksum = hdr.icmp.checksum + 0x0800;
+            }
+            answer_echo();
+            reflect();
+        } else {
+            verdict.drop = DropReason.no_service;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,31 @@
+// Flow: what a packet is about. Its tuple; of an ICMP error, the reversed tuple of the packet inside; of an ARP, its target.
+#ifndef SLUICE_V1MODEL_FLOW_P4
+#define SLUICE_V1MODEL_FLOW_P4
+
+control Flow(in headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (hdr.arp.isValid()) {
+            meta.flow.dst = hdr.arp.target;
+        } else if (meta.icmp_error == 1) {
+            meta.flow.src = hdr.inner_ipv4.dst;
+            meta.flow.dst = hdr.inner_ipv4.src;
+            meta.flow.protocol = hdr.inner_ipv4.protocol;
+        } else {
+            meta.flow.src = hdr.ipv4.src;
+            meta.flow.dst = hdr.ipv4.dst;
+            meta.flow.protocol = hdr.ipv4.protocol;
+        }
+        if (hdr.tcp.isValid()) {
+            meta.flow.src_port = hdr.tcp.src_port;
+            meta.flow.dst_port = hdr.tcp.dst_port;
+        } else if (hdr.udp.isValid()) {
+            meta.flow.src_port = hdr.udp.src_port;
+            meta.flow.dst_port = hdr.udp.dst_port;
+        } else if (meta.icmp_error == 1) {
+            meta.flow.src_port = hdr.inner_transport.dst_port;
+            meta.flow.dst_port = hdr.inner_transport.src_port;
+        }
+    }
+}
+
+#endif

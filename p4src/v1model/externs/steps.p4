@@ -1,0 +1,40 @@
+// What a packet does to its slot: to the key, and to the state.
+#ifndef SLUICE_V1MODEL_STEPS_P4
+#define SLUICE_V1MODEL_STEPS_P4
+
+control Steps(in metadata_t meta, in decided_t decided, out KeyOp op, out PinState expected, out PinState next, out bit<1> force) {
+    apply {
+        op = KeyOp.look;
+        expected = PinState.closing;
+        next = PinState.closing;
+        force = 0;
+        if (meta.event == Event.syn) {
+            next = PinState.pending;
+            if (decided.refused == REFUSED || decided.looks == 1) {
+                op = KeyOp.look_live;
+            } else if (meta.second_pass == 1 && meta.preferred == 0) {
+                op = KeyOp.renew;
+            } else {
+                op = KeyOp.claim;
+            }
+        } else if (meta.event == Event.fin || meta.event == Event.reset) {
+            op = KeyOp.close;
+            force = 1;
+        } else {
+            if (meta.event == Event.syn_ack || meta.event == Event.payload) {
+                op = KeyOp.touch;
+            }
+            if (meta.server == 0) {     // from a client
+                if (meta.event != Event.none) {
+                    expected = PinState.answered;
+                    next = PinState.established;
+                }
+            } else if (meta.event == Event.syn_ack) {
+                expected = PinState.pending;
+                next = PinState.answered;
+            }
+        }
+    }
+}
+
+#endif
