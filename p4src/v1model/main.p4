@@ -124,11 +124,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             else                                                            meta.path = Path.routed;
         }
         if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
-        else if (meta.path != Path.done && outcome.drop == DropReason.none) {
-            hop_limit.apply(hdr, outcome);
-            if (outcome.drop != DropReason.none)                       meta.path = Path.done;
-        }
-        if (meta.path == Path.local || outcome.drop != DropReason.none) meta.path = Path.done;
+        else if (meta.path != Path.done && outcome.drop == DropReason.none)  hop_limit.apply(hdr, outcome);
+        if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
 
         if (meta.path == Path.to_service || (meta.path == Path.routed && meta.inside == 0)) {
             meta.inward = 1;
@@ -159,9 +156,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             acknowledged.apply(hdr, meta, acknowledged_number);
             refusal.apply(hdr, meta, decided, acknowledged_number, outcome);
         } else if (outcome.drop == DropReason.none && meta.choose_again == 0
-                 && (meta.path == Path.to_service || meta.path == Path.from_server)) {
+                   && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
-            if (outcome.drop == DropReason.none)                       renew.apply(meta, decided);
+            if (outcome.drop == DropReason.none)                            renew.apply(meta, decided);
         }
         if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta, decided, outcome.drop);
 

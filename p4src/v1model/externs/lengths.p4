@@ -2,6 +2,9 @@
 #ifndef SLUICE_V1MODEL_LENGTHS_P4
 #define SLUICE_V1MODEL_LENGTHS_P4
 
+// Whether a header can lose its options (refusal).
+const bool TAKES_OPTIONS_OFF = true;
+
 control Bytes(in bit<4> words, out bit<16> bytes) {
     apply {
         bytes = (bit<16>)words << 2;

@@ -4,8 +4,6 @@
 
 const bit<8> REFUSED = 2;              // a colour
 
-const bool TAKES_OPTIONS_OFF = true;
-
 // New connections of each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     @id(0x14000001)
