@@ -77,7 +77,7 @@ struct lengths_t {
 struct loads_t {
     bit<1>      look;             // whether at all; second_look
     server_id_t other;            // than choice: balance
-    bit<32>     load;             // connections of both; second_look
+    bit<32>     load;             // connections of both (Tofino: less the stale ones); second_look
     bit<32>     other_load;
     bit<32>     stale;            // of them, those that ended unseen; stale
     bit<32>     other_stale;

@@ -39,8 +39,6 @@ control Prefer(inout metadata_t meta) {
     Lighter() lighter;
 
     apply {
-        meta.loads.load = meta.loads.load - meta.loads.stale;           // both wrap
-        meta.loads.other_load = meta.loads.other_load - meta.loads.other_stale;
         lighter.apply(meta);
     }
 }

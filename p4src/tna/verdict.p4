@@ -6,7 +6,7 @@
 #ifndef SLUICE_TNA_VERDICT_P4
 #define SLUICE_TNA_VERDICT_P4
 
-control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict,
+control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
                 inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                 inout ingress_intrinsic_metadata_for_tm_t for_tm) {
     PuntMeter() punt_meter;
@@ -27,12 +27,6 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
         hdr.packet_in.next_hop = verdict.next_hop;
         for_tm.ucast_egress_port = TNA_CPU_PORT;
         for_tm.bypass_egress = 1;
-    }
-
-    @hidden
-    action limit_punt() {
-        for_deparser.drop_ctl = 1;
-        verdict.drop = DropReason.punt_limited;
     }
 
     @hidden
@@ -61,7 +55,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             verdict.drop      : ternary @name("drop");
             meta.path         : ternary @name("path");
         }
-        actions = { again; punt; limit_punt; drop; forward; answer; }
+        actions = { again; punt; drop; forward; answer; }
         const entries = {
             (1, _, _, _, _)                                                 : again();
             (_, PuntReason.none, _, DropReason.none, Path.done)             : answer();
@@ -69,7 +63,6 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             (_, PuntReason.none, _, DropReason.none, _)                     : forward();
             (_, PuntReason.none, _, DropReason.admission_reset, _)          : answer();
             (_, PuntReason.none, _, _, _)                                   : drop();
-            (_, _, RED, DropReason.none, _)                                 : limit_punt();
             (_, _, RED, _, _)                                               : drop();
         }
         const default_action = punt();

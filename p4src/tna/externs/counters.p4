@@ -46,7 +46,11 @@ control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
     Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts_limited;
 
     apply {
-        verdicts.count((bit<8>)verdict.drop);
+        if (colour == RED && verdict.drop == DropReason.none) {
+            verdicts.count((bit<8>)DropReason.punt_limited);
+        } else {
+            verdicts.count((bit<8>)verdict.drop);
+        }
         if (verdict.punt != PuntReason.none) {
             if (colour == RED) {
                 punts_limited.count((bit<8>)verdict.punt);

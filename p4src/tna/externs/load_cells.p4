@@ -3,8 +3,8 @@
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
-// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies. (The renewal of a pin to
-// an ejected server takes the connection off; that it asks for a second pass is known too late here.)
+// Looks at the loads of the choice and the other, less what ended unseen (both wrap); or adds to the load of the packet's server,
+// in both copies. (The renewal of a pin to an ejected server takes the connection off; that it asks for a second pass is known too late here.)
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
@@ -12,7 +12,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     Register<bit<32>, server_id_t>(SERVERS, 0) load_first;
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) look_first = {
         void apply(inout bit<32> cell, out bit<32> result) {
-            result = cell;
+            result = cell - meta.loads.stale;
         }
     };
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) add_first = {
@@ -30,7 +30,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     Register<bit<32>, server_id_t>(SERVERS, 0) load_other;
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) look_other = {
         void apply(inout bit<32> cell, out bit<32> result) {
-            result = cell;
+            result = cell - meta.loads.other_stale;
         }
     };
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) add_other = {

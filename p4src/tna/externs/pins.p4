@@ -43,10 +43,9 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
     }
 
     apply {
-        if (meta.server == 0) {
-            request_slots();
-            find_request();
-        } else {
+        request_slots();
+        find_request();
+        if (meta.server != 0) {
             answer_slots();
             find_answer();
         }

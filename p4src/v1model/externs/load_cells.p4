@@ -71,8 +71,8 @@ control EvictedCells(in server_id_t server) {
 // difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0.
 control Lighter(inout metadata_t meta) {
     apply {
-        bit<32> first = meta.loads.load;
-        bit<32> second = meta.loads.other_load;
+        bit<32> first = meta.loads.load - meta.loads.stale;             // both wrap
+        bit<32> second = meta.loads.other_load - meta.loads.other_stale;
         if (first[31:31] == 1) {
             first = 0;
         }
