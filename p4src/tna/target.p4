@@ -13,8 +13,7 @@ const bit<32> TNA_CONNECTION_SLOTS = 32768;
 // selector takes one for each 4,096 members.
 const bit<32> TNA_OTHERS_SIZE = 65536;
 
-// Times that a stateful unit has besides two others: not of the stage's table (P4Runtime), whose own must agree with them. The first
-// is a parameter of its registers (BF Runtime).
+// Times that a stateful unit has besides two others: constants of the program, with which the stages' own tables must agree.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
 const int<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
 

@@ -83,8 +83,6 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
                 out look_t look, out compared_t result) {
     @id(0x01)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
-    // The time of a pending connection: as in the stage's timers, which cannot reach it.
-    RegisterParam<bit<32>>(PENDING_TICKS) pending_1;
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
@@ -93,11 +91,10 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bit<32> pending = pending_1.read();
             compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
             if ((int<32>)(cell.f1 - time) < 0) {
                 cell.fingerprint = fingerprint;
-                cell.f1 = time + pending;
+                cell.f1 = time + PENDING_TICKS;
             }
         }
     };
@@ -180,8 +177,6 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
                 out look_t look, out compared_t result) {
     @id(0x02)
     Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
-    // The time of a pending connection: as in the stage's timers, which cannot reach it.
-    RegisterParam<bit<32>>(PENDING_TICKS) pending_2;
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
@@ -190,11 +185,10 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            bit<32> pending = pending_2.read();
             compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
             if ((int<32>)(cell.f1 - time) < 0) {
                 cell.fingerprint = fingerprint;
-                cell.f1 = time + pending;
+                cell.f1 = time + PENDING_TICKS;
             }
         }
     };
