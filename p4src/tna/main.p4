@@ -109,14 +109,6 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         meta.choose_again = 1;
     }
 
-    // A SYN that has found its pin does not come again.
-    @hidden
-    action count_now() {
-        all.decided.request = all.next.request;
-        all.decided.destination = all.next.destination;
-        all.decided.returning = all.next.returning;
-    }
-
     @hidden
     action server_unknown() {
         all.verdict.drop = DropReason.server_unknown;
@@ -127,7 +119,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         // verdict, the judge has them all. They take no state.
         intake.apply(all, intrinsic, from_parser);
         received.apply(hdr, all, from_parser);
-        recall.apply(all.noted, all.decided);
+        recall.apply(all.noted, all.decided, all.next);
         measure.apply(hdr, meta);
         if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
         flow.apply(hdr, meta);
@@ -173,8 +165,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);
         sampling.apply(meta);
-        if (all.decided.undecided == 1 && meta.pinned == 1)                 count_now();
-        if (all.decided.request == 1)                                       requests.apply(meta, all.decided);
+        // A SYN that has found its pin does not come again.
+        if (all.next.request == 1 && (all.decided.undecided == 0 || meta.pinned == 1)) requests.apply(meta, all.next);
     }
 #undef meta
 }
@@ -204,6 +196,8 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
     }
 }
 
+// What a stateful unit gives as one number cannot lie in containers of two sizes: the assembler refuses it.
+@pa_container_size("ingress", "meta.sluice.evicted", 16)
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")
 Pipeline(SluiceIngressParser(), SluiceIngress(), SluiceIngressDeparser(),

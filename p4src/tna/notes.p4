@@ -37,13 +37,15 @@ control Note(in decided_t next, inout bit<8> notes) {
     }
 }
 
-control Recall(in bit<8> noted, inout decided_t decided) {
+// `decided` for the stages; `next` again as it was, for what is counted.
+control Recall(in bit<8> noted, inout decided_t decided, inout decided_t next) {
     @hidden
     action are(bit<1> request, bit<8> refused, bit<1> returning, bit<1> answer_reset) {
-        decided.request = request;
         decided.refused = refused;
-        decided.returning = returning;
         decided.answer_reset = answer_reset;
+        next.request = request;
+        next.refused = refused;
+        next.returning = returning;
     }
 
     @hidden

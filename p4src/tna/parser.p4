@@ -28,7 +28,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     state parse_resubmitted {
         packet.extract(meta.resubmitted);
         meta.sluice.preferred = meta.resubmitted.preferred;
-        meta.decided.destination = meta.resubmitted.destination;
+        meta.next.destination = meta.resubmitted.destination;
         meta.decided.way = meta.resubmitted.way;
         meta.noted = meta.resubmitted.notes;
         meta.sluice.second_pass = 1;

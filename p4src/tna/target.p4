@@ -7,7 +7,7 @@ const PortId_t TNA_CPU_PORT = 192;
 
 // Slots per way of the connection table, in place of CONNECTION_SLOTS. A stage has 48 map RAMs, and the keys of both ways lie in one: of
 // 64-bit cells, 2^15 take 17 of them, and 2^16 would take 33.
-const bit<32> TNA_CONNECTION_SLOTS = 32768;
+const bit<32> TNA_CONNECTION_SLOTS = 65536;
 
 // Sum of the weights of all groups for the second look, in place of OTHERS_SIZE: a stage has 80 SRAM blocks, and what lies beside a
 // selector takes one for each 4,096 members.
@@ -64,7 +64,8 @@ struct ingress_metadata_t {
     findings_t    found;
     DropReason    server_drop;    // translate
     decided_t     decided;        // of this pass: undecided in the first, what was resubmitted in the second; parser
-    decided_t     next;           // by this pass, for the second; admission, destinations
+    decided_t     next;           // by the first pass, for the second and for what is counted; admission, destinations; in the
+                                  // second as it was noted; recall, parser
     bit<8>        notes;          // the same in a byte; note
     bit<32>       acknowledgement; // of a reset; refusal
     bit<8>        noted;          // of the pass before; parser

@@ -7,8 +7,7 @@
 struct pin_t {
     bit<8>      way;               // that has the slot, 1 or 2
     server_id_t server;            // that the connection is pinned to, of an answer
-    server_id_t before;            // whom a claimed slot belonged to,
-    PinState    state_before;      // and how far that connection was
+    PinState    state_before;      // how far the connection was that a claimed slot belonged to
 }
 
 // A server cell: takes the choice when the slot is claimed; sends a request to its server; names an answer's.
@@ -30,7 +29,7 @@ control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, ino
 
     @hidden
     action do_take() {
-        pin.before = take.execute(slot);
+        meta.evicted = take.execute(slot);
         pin.way = 1;
         meta.server = meta.choice;
         meta.claimed = 1;
@@ -96,7 +95,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
 
     @hidden
     action do_take() {
-        pin.before = take.execute(slot);
+        meta.evicted = take.execute(slot);
         pin.way = 2;
         meta.server = meta.choice;
         meta.claimed = 1;

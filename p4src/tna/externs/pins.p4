@@ -4,7 +4,7 @@
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
-typedef bit<15> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
+typedef bit<16> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
 typedef bit<32> fingerprint_t;       // a stateful unit is given whole words
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2

@@ -73,8 +73,8 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
                 state_2.apply(place.slot_2, place, meta, pin);
             }
         }
-        if (meta.claimed == 1 && pin.state_before != PinState.closing && place.op == KeyOp.claim) {
-            meta.evicted = pin.before;
+        if (pin.state_before == PinState.closing || place.op != KeyOp.claim) {
+            meta.evicted = 0;
         }
     }
 }
