@@ -5,13 +5,13 @@
 // The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
 const PortId_t TNA_CPU_PORT = 192;
 
-// Slots per way of the connection table, in place of CONNECTION_SLOTS. A stage has 48 map RAMs, and the keys of both ways lie in one: of
-// 64-bit cells, 2^15 take 17 of them, and 2^16 would take 33.
+// Slots per way of the connection table, in place of CONNECTION_SLOTS. A register lies in one stage, of whose 48 map RAMs 2^16 cells of
+// 64 bits take 33; 2^17 would take 65.
 const bit<32> TNA_CONNECTION_SLOTS = 65536;
 
-// Sum of the weights of all groups for the second look, in place of OTHERS_SIZE: a stage has 80 SRAM blocks, and what lies beside a
-// selector takes one for each 4,096 members.
-const bit<32> TNA_OTHERS_SIZE = 65536;
+// Sum of the weights of all groups for the second look, in place of OTHERS_SIZE: a stage has 80 SRAM blocks, and with 2^18 members the
+// selector and what lies beside it find no room in one.
+const bit<32> TNA_OTHERS_SIZE = 131072;
 
 // Times that a stateful unit has besides two others: constants of the program, with which the stages' own tables must agree.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers

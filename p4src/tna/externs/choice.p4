@@ -3,8 +3,7 @@
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 
-const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this; of one for the second look, to this, so that it
-const bit<32> OTHERS_GROUP_SIZE = 512; // lies in the stage of the connection table's keys: a selector takes map RAMs, too
+const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
 
 // The weights that R decides. A second pass draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
 // are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
@@ -59,7 +58,7 @@ control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t ser
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x03)
     ActionProfile(TNA_OTHERS_SIZE) others_by_ratio;
-    ActionSelector(others_by_ratio, draw, SelectorMode_t.FAIR, OTHERS_GROUP_SIZE, OTHERS) groups;
+    ActionSelector(others_by_ratio, draw, SelectorMode_t.FAIR, GROUP_SIZE, OTHERS) groups;
 
     @id(0x0100001a)
     action choose_other_server(server_id_t id, weight_t own_weight) {
