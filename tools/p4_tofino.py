@@ -1,8 +1,9 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
-`build` needs a `p4c-barefoot` on PATH. It writes P4Info (with P4Runtime's standard externs), bfrt.json and a manifest
-to p4src/build/tofino, and the compiler's report to results/tofino. P4Info and bfrt.json are what the front end makes:
-they are there, and are kept, when the back end does not come to its end; the manifest says what became of it.
+`build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It writes the program to p4src/build/tofino as a switch
+is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the pipe's context.json and tofino.bin, what the
+driver calls their configuration (sluice.conf), and a manifest; and the compiler's report to results/tofino. A program
+that does not fit, or is not assembled, changes nothing there.
 
 `check` compares the artefacts with the manifest, and says when sources have changed since. Then it runs p4c's front end
 over the program: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its front
@@ -11,6 +12,7 @@ end, and TNA's headers.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +26,11 @@ MAIN = "p4src/tna/main.p4"
 TARGET = "tna"
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
-ARTEFACTS = ("sluice.p4info.txtpb", "bfrt.json")
+DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
+"""What p4c's front end makes."""
+CONF, CONTEXT, BINARY = "sluice.conf", "pipe/context.json", "pipe/tofino.bin"
+ARTEFACTS = (*DESCRIPTIONS, CONF, CONTEXT, BINARY)
+ASSEMBLY = "pipe/main.bfa"
 ARTEFACT_FOLDER = BUILD / "tofino"
 MANIFEST = ARTEFACT_FOLDER / "manifest.json"
 REPORT = ROOT / "results/tofino"
@@ -85,7 +91,7 @@ def compile_command(folder: Path) -> Sequence[str]:
             f"no {BACK_END} on PATH: build https://github.com/p4lang/p4c with -DENABLE_TOFINO=ON, "
             "and put the folder of it and of bfas on PATH"
         )
-    p4info, bfrt = (str(folder / name) for name in ARTEFACTS)
+    p4info, bfrt = (str(folder / name) for name in DESCRIPTIONS)
     found = headers()
     core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
     includes = [str(each) for each in (found, core) if each and each.is_dir()]
@@ -100,19 +106,55 @@ def compile_command(folder: Path) -> Sequence[str]:
 
 
 def build() -> None:
-    """Compiles, assembles, and keeps what is to be committed; P4Error with p4c's own words when it refuses."""
+    """Compiles, assembles, and keeps the program; P4Error with p4c's own words when it refuses."""
     shutil.rmtree(REPORT, ignore_errors=True)
     REPORT.mkdir(parents=True)
     command = compile_command(REPORT)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     (REPORT / "said.txt").write_text(done.stdout + done.stderr)
-    missing = [name for name in ARTEFACTS if not (REPORT / name).exists()]
-    if missing:
+    if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    ARTEFACT_FOLDER.mkdir(exist_ok=True)
-    for name in ARTEFACTS:
-        shutil.copy(REPORT / name, ARTEFACT_FOLDER / name)
-    outcome = p4_resources.outcome(REPORT, done.returncode == 0)
+    outcome = p4_resources.outcome(REPORT, compiled=True)
+    if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
+        raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
+    if not has_selects((REPORT / ASSEMBLY).read_text()):
+        raise P4Error(
+            f"this {BACK_END} has lost every `select` of the parser, so that every packet takes the first case: "
+            "docs/targets.md has the line that mends it"
+        )
+    print(p4_resources.table(REPORT))
+    assemble()
+    keep(outcome)
+    print(f"p4-tofino: the program is in p4src/build/tofino, the compiler's report in {relative(REPORT)}")
+
+
+def has_selects(assembly: str) -> bool:
+    """Whether a state of ingress' parser that is not p4c's own matches anything (p4c at 34b86e9 drops all selects)."""
+    parser = re.search(r"^parser ingress:$(.*?)^\S", assembly, re.MULTILINE | re.DOTALL)
+    states = re.split(r"^    (?=\S)", parser[1], flags=re.MULTILINE) if parser else []
+    return any(re.search(r"^      match: \[ \w", state, re.MULTILINE) for state in states if state.startswith("parse_"))
+
+
+def assemble() -> None:
+    """Makes the binary of what was compiled; P4Error with the assembler's words when it refuses."""
+    if not shutil.which(ASSEMBLER):
+        raise P4Error(f"no {ASSEMBLER} on PATH: it is built with {BACK_END}, and makes the binary")
+    command = [ASSEMBLER, "--target", "tofino", "-o", str((REPORT / BINARY).parent), str(REPORT / ASSEMBLY)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
+
+
+def keep(outcome: dict[str, object]) -> None:
+    """Writes the program to p4src/build/tofino, with a manifest of what was made of what."""
+    shutil.rmtree(ARTEFACT_FOLDER, ignore_errors=True)
+    (ARTEFACT_FOLDER / BINARY).parent.mkdir(parents=True)
+    for name in (*DESCRIPTIONS, BINARY):
+        shutil.copyfile(REPORT / name, ARTEFACT_FOLDER / name)
+    context = json.loads((REPORT / CONTEXT).read_text())
+    del context["build_date"]
+    (ARTEFACT_FOLDER / CONTEXT).write_text(json.dumps(context, separators=(",", ":")) + "\n")
+    (ARTEFACT_FOLDER / CONF).write_text(json.dumps(configuration(), indent=1) + "\n")
     manifest = {
         "p4c": version(),
         "outcome": outcome,
@@ -120,26 +162,20 @@ def build() -> None:
         "artefacts": {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS},
     }
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
-    print(f"p4-tofino: {', '.join(ARTEFACTS)} in p4src/build/tofino, the compiler's report in {relative(REPORT)}")
-    if done.returncode:
-        raise P4Error(f"the program does not compile to the end: {relative(REPORT)}/said.txt has p4c's words")
-    if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
-        raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
-    print(p4_resources.table(REPORT))
-    assemble()
 
 
-def assemble() -> None:
-    """Makes the binary of what was compiled, where the assembler is on PATH; P4Error with its words when it refuses."""
-    if not shutil.which(ASSEMBLER):
-        print(f"p4-tofino: no {ASSEMBLER} on PATH: not assembled")
-        return
-    for source in sorted(REPORT.glob("*/*.bfa")):
-        command = [ASSEMBLER, "--target", "tofino", "-o", str(source.parent), str(source)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-        print(f"p4-tofino: assembled {relative(source.parent)}")
+def configuration() -> dict[str, object]:
+    """The driver's description of the program: as p4c's own driver writes it, with paths from the file's folder."""
+    pipeline = {
+        "p4_pipeline_name": "pipe",
+        "context": CONTEXT,
+        "config": BINARY,
+        "pipe_scope": [0, 1, 2, 3],
+        "path": ".",
+    }
+    program = {"program-name": "sluice", "bfrt-config": DESCRIPTIONS[1], "p4_pipelines": [pipeline]}
+    device = {"device-id": 0, "p4_programs": [program], "agent0": "lib/libpltfm_mgr.so"}
+    return {"chip_list": [{"chip_family": "tofino", "instance": 0}], "p4_devices": [device]}
 
 
 def version() -> str:

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from finsy.proto import p4i
+from google.protobuf import text_format
 
 from tools import p4_resources, p4_tofino
 from tools.p4 import P4Error
@@ -57,6 +59,42 @@ def test_an_edited_artefact_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (folder / "bfrt.json").write_text("{}")
     with pytest.raises(P4Error, match=r"edited by hand, or missing: p4src/build/tofino/bfrt\.json"):
         p4_tofino.check_artefacts()
+
+
+PARSER = """parser ingress:
+  start: $init_match
+  states:
+    $entry_point.start:
+      match: [ byte1 ]
+      0b0*******:
+        next: parse_ethernet
+    parse_ethernet:
+{match}      0x0800:
+        next: end
+parser egress:
+  states:
+    parse_vlan:
+      match: [ half ]
+"""
+
+
+def test_a_parser_that_lost_its_selects_is_noticed() -> None:
+    assert p4_tofino.has_selects(PARSER.format(match="      match: [ half ]\n"))
+    assert not p4_tofino.has_selects(PARSER.format(match=""))
+    assert not p4_tofino.has_selects(PARSER.format(match="      match: [ ]\n"))
+    assert not p4_tofino.has_selects("")
+
+
+def test_the_program_that_is_kept_fits_a_pipe_and_is_whole() -> None:
+    outcome = json.loads(p4_tofino.MANIFEST.read_text())["outcome"]
+    assert outcome["fits"] is True
+    assert outcome["stages"] <= p4_resources.STAGES
+    context = json.loads((p4_tofino.ARTEFACT_FOLDER / p4_tofino.CONTEXT).read_text())
+    names = {table["name"] for table in context["tables"]}
+    info = text_format.Parse((p4_tofino.ARTEFACT_FOLDER / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
+    assert len(info.tables) > 10
+    assert {table.preamble.name for table in info.tables} <= names
+    assert {register.preamble.name for register in info.registers} <= names
 
 
 def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sluice.names import PinState, Register
 from sluice.switch.bucket import Bucket
 from sluice.switch.connections import read_pins
 from sluice.switch.errors import SwitchError
+from sluice.switch.pipeline import artefacts
 from sluice.switch.targets import EMBEDDED, STRATUM, bfpipeline
 from sluice.switch.targets.detect import Said, decide, detect
 from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, held, nearest
@@ -62,6 +64,16 @@ def test_stratums_device_configuration(tmp_path: Path) -> None:
     assert (profile.profile_name, list(profile.pipe_scope)) == ("pipe", [0, 1, 2, 3])
     assert profile.context == (folder / "pipe" / "context.json").read_bytes()
     assert profile.binary == bytes(range(256))
+
+
+def test_the_program_that_comes_with_sluice_is_whole() -> None:
+    """Its folder is what a switch under Stratum is given where the configuration names no other."""
+    folder = artefacts() / STRATUM.folder
+    message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
+    (profile,) = message.profiles
+    assert json.loads(message.bfruntime_info)["tables"]
+    assert json.loads(profile.context)["target"] == "tofino"
+    assert profile.binary == (folder / "pipe" / "tofino.bin").read_bytes()
 
 
 def _bf_pipeline_config() -> type:

@@ -13,9 +13,9 @@ from typing import Any
 from ..errors import SwitchError
 
 CONF = "*.conf"
-"""What p4c writes beside bfrt.json: which files make up the program."""
+"""What lies beside bfrt.json, as p4c's driver writes it: which files make up the program."""
 
-_REMEDY = "`make p4 TARGET=tofino` compiles the program into results/tofino, which switch.pipeline is to name"
+_REMEDY = "the program that comes with sluice is p4src/build/tofino; `make p4 TARGET=tofino` compiles it there"
 
 
 def code(folder: Path) -> bytes:
