@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead news-phases test ptf test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -46,7 +46,7 @@ news-phases: setup root ## what the published control makes of a crowd, by when 
 # Compilers and checkers share the machine; what sends packets has it to itself.
 test: ## set-up, then every check and every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target setup lint p4-check
-	@$(MAKE) --no-print-directory test-switch test-python ptf test-lab
+	@$(MAKE) --no-print-directory test-switch test-python ptf ptf-twin test-lab
 	@echo "sluice: every check and every test passed"
 
 test-switch: | check-cargo ## tests of the embedded switch
@@ -57,6 +57,9 @@ test-python: setup ## tests of the controller, the tools, the experiments and th
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
+
+ptf-twin: setup root ## the same, of the program with the parts of Tofino's that v1model can run (docs/targets.md)
+	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
 test-lab: setup root ## a short lab run with real TCP
 	$(BIN)/pytest -q -m "not calm" topo

@@ -4,8 +4,9 @@
 `check` fails when a source or an artefact is not what the manifest says, and compares with a fresh compile where p4c
 is on PATH. p4c is not needed to use sluice: the compiled program is part of the repository.
 
-The program is compiled twice: into p4src/build as it is, and into p4src/build/large with the larger sizes of `LARGE`,
-for a million connections and 10^5 routes.
+The program is compiled three times: into p4src/build as it is; into p4src/build/large with the larger sizes of `LARGE`,
+for a million connections and 10^5 routes; and into p4src/build/twin with the parts of Tofino's program in `TWIN`, which
+must decide of every packet as v1model's own do.
 """
 
 import argparse
@@ -29,12 +30,23 @@ MAIN = "p4src/v1model/main.p4"
 EXPECTED_WARNING = "Target does not support default_action for SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
 LARGE_BUILD = "large"
-BUILDS = ("", LARGE_BUILD)
+TWIN_BUILD = "twin"
+BUILDS = ("", LARGE_BUILD, TWIN_BUILD)
 LARGE = {
     "CONNECTION_SLOTS": 1 << 21,  # leaves at most 1.2 % of a million live connections unpinned
     "ROUTES": 1 << 17,
 }
 """Constants of common/sizes.p4 in the large build. The type of a slot number follows CONNECTION_SLOTS."""
+
+TWIN = {
+    "front.p4": "twin/front.p4",
+    **{f"externs/{name}.p4": f"twin/externs/{name}.p4" for name in ("lengths", "rewrite")},
+    **{f"externs/{name}.p4": f"tna/externs/{name}.p4" for name in ("answers", "flow", "steps")},
+}
+"""Files of v1model/, and what the twin has in their place."""
+TWIN_FLAGS = ("--Wdisable=unused",)
+"""The judge stands for `addressed` and `validate`."""
+TWIN_NEEDS = ("tna/findings.p4", "tna/judge.p4", "tna/externs/lengths.p4", "tna/externs/rewrite.p4")
 
 
 class P4Error(Exception):
@@ -47,10 +59,12 @@ def sha256(path: Path) -> str:
 
 
 def sources(target: str = "v1model") -> dict[str, str]:
-    """Hashes of all sources of a target's program, by path from the repository's root."""
+    """Hashes of all sources of a target's programs, by path from the repository's root."""
     folders = ("common", "stages", target)
-    paths = sorted(path for folder in folders for path in (P4SRC / folder).rglob("*.p4"))
-    return {str(path.relative_to(ROOT)): sha256(path) for path in paths}
+    paths = {path for folder in folders for path in (P4SRC / folder).rglob("*.p4")}
+    if target == "v1model":
+        paths |= {P4SRC / name for name in (*TWIN.values(), *TWIN_NEEDS)}
+    return {str(path.relative_to(ROOT)): sha256(path) for path in sorted(paths)}
 
 
 def compiler() -> str:
@@ -77,22 +91,29 @@ def enlarge(root: Path) -> None:
         path.write_text(text)
 
 
+def twin(root: Path) -> None:
+    """Edits a copy of the sources: Tofino's parts in place of v1model's."""
+    for name, other in TWIN.items():
+        shutil.copyfile(root / "p4src" / other, root / "p4src/v1model" / name)
+
+
 def compile_into(folder: Path) -> None:
-    """Writes the artefacts of both builds into a folder. P4Error with p4c's own words when it refuses, or warns."""
+    """Writes the artefacts of all builds into a folder. P4Error with p4c's own words when it refuses, or warns."""
     compile_one(ROOT, folder)
-    with tempfile.TemporaryDirectory() as copy:
-        for path in sources():
-            (Path(copy) / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, Path(copy) / path)
-        enlarge(Path(copy))
-        (folder / LARGE_BUILD).mkdir(exist_ok=True)
-        compile_one(Path(copy), folder / LARGE_BUILD)
+    for name, edit, flags in ((LARGE_BUILD, enlarge, ()), (TWIN_BUILD, twin, TWIN_FLAGS)):
+        with tempfile.TemporaryDirectory() as copy:
+            for path in sources():
+                (Path(copy) / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / path, Path(copy) / path)
+            edit(Path(copy))
+            (folder / name).mkdir(exist_ok=True)
+            compile_one(Path(copy), folder / name, *flags)
 
 
-def compile_one(root: Path, folder: Path) -> None:
+def compile_one(root: Path, folder: Path, *flags: str) -> None:
     """Compiles the sources below `root`."""
     program, p4info = (folder / name for name in ARTEFACTS)
-    command = [COMPILER, "--std", "p4-16", "--p4runtime-files", str(p4info), "-o", str(program), MAIN]
+    command = [COMPILER, "--std", "p4-16", *flags, "--p4runtime-files", str(p4info), "-o", str(program), MAIN]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     if done.returncode or any(EXPECTED_WARNING not in line for line in said):

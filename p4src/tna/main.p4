@@ -8,6 +8,7 @@
 #include "../common/headers.p4"
 #include "../common/metadata.p4"
 
+#include "findings.p4"
 #include "target.p4"
 #include "clock.p4"
 

@@ -48,16 +48,6 @@ header bridge_h {
     rate_time_t clock;
 }
 
-// What each of the first stages has against a packet.
-struct findings_t {
-    bit<1>     sent;              // from the controller: it goes where it is sent; intake
-    DropReason frame;             // parser, intake
-    bit<1>     foreign;           // the frame is to another address than the router's; compare
-    bit<1>     same;              // source and destination are; compare
-    DropReason target;            // classify
-    verdict_t  hop;               // hop_limit
-}
-
 struct ingress_metadata_t {
     metadata_t    sluice;
     verdict_t     verdict;        // every stage that decides

@@ -50,23 +50,13 @@
 #include "parser.p4"
 #include "checksums.p4"
 #include "intake.p4"
+#include "front.p4"
 #include "verdict.p4"
 #include "deparser.p4"
 
 control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
-    Intake() intake;
-    Ports() ports;
-    Addressed() addressed;
-    Measure() measure;
-    Validate() validate;
-    ValidateTransport() validate_transport;
-    Events() events;
+    Front() front;
     Payloads() payloads;
-    Flow() flow;
-    Classify() classify;
-    Local() local;
-    Answers() answers;
-    HopLimit() hop_limit;
     Sampling() sampling;
     Admission() admission;
     Destinations() destinations;
@@ -98,34 +88,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     apply {
         decided = { 0, 0, 0, 0, 0, 0, 0, 0 };
         outcome = { DropReason.none, PuntReason.none, 0, 0 };
-        intake.apply(hdr, meta, outcome, intrinsic);
-
-        if (meta.path != Path.done) {
-            ports.apply(meta);
-            addressed.apply(hdr, meta, outcome.drop);
-            if (meta.path == Path.ipv4 && outcome.drop == DropReason.none) {
-                measure.apply(hdr, meta);
-                validate.apply(hdr, meta, outcome.drop);
-                validate_transport.apply(meta, outcome.drop);
-                if (outcome.drop == DropReason.none) {
-                    if (hdr.tcp.isValid()) {
-                        events.apply(hdr, meta);
-                        payloads.apply(meta);
-                    }
-                    flow.apply(hdr, meta);
-                    classify.apply(meta, outcome.drop);
-                }
-            }
-        }
-        if (outcome.drop == DropReason.none && (meta.path == Path.ipv4 || meta.path == Path.arp)) {
-            if (meta.path == Path.arp)                                      flow.apply(hdr, meta);
-            local.apply(meta);
-            if (meta.path == Path.arp || meta.ours == 1)                    meta.path = Path.local;
-            else                                                            meta.path = Path.routed;
-        }
-        if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
-        else if (meta.path != Path.done && outcome.drop == DropReason.none)  hop_limit.apply(hdr, outcome);
-        if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
+        front.apply(hdr, meta, outcome, intrinsic);
 
         if (meta.path == Path.to_service || (meta.path == Path.routed && meta.inside == 0)) {
             meta.inward = 1;
@@ -151,6 +114,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         } else {
             refuse_routed.apply(decided, outcome.drop);
         }
+        payloads.apply(meta);
         if (decided.request == 1)                                           requests.apply(meta, decided);
         if (outcome.drop == DropReason.admission_refused) {
             acknowledged.apply(hdr, meta, acknowledged_number);

@@ -25,6 +25,7 @@ from .side import Side
 from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 
 PROGRAM = ROOT / "p4src/build/sluice"
+TWIN = ROOT / "p4src/build/twin/sluice"
 RESULTS = ROOT / "results/differential/sluice.json"
 ROUND_PACKETS = 500
 START_S = 20.0
@@ -39,12 +40,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
+    parser.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     try:
-        binaries = {"embedded": embedded_binary(options.switch), "bmv2": bmv2_binary()}
+        embedded = embedded_binary(options.switch)
+        binaries = (
+            {"embedded": embedded, "twin": embedded} if options.twin else {"embedded": embedded, "bmv2": bmv2_binary()}
+        )
     except SwitchError as error:
         print(error, file=sys.stderr)
         return 2
@@ -53,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder.mkdir(exist_ok=options.keep is None)
         try:
             sides = [stack.enter_context(Side(n, b, folder / n, PORTS, CPU_PORT)) for n, b in binaries.items()]
-            result = run(sides[0], sides[1], options.packets, options.seed, options.round)
+            result = run(sides[0], sides[1], options.packets, options.seed, options.round, twin=options.twin)
         except (SwitchError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
@@ -63,14 +68,17 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if result["differences"] else 0
 
 
-def run(ours: Side, theirs: Side, packets: int, seed: int, round_packets: int) -> dict[str, object]:
+def run(
+    ours: Side, theirs: Side, packets: int, seed: int, round_packets: int, *, twin: bool = False
+) -> dict[str, object]:
     """Give both the same, round by round, and compare."""
     p4info = text_format.Parse(PROGRAM.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
     sides = (ours, theirs)
-    for side in sides:
-        side.load(p4info, PROGRAM.with_suffix(".json").read_bytes())
+    ours.load(p4info, PROGRAM.with_suffix(".json").read_bytes())
+    theirs.load(p4info, (TWIN if twin else PROGRAM).with_suffix(".json").read_bytes())
     rng = random.Random(seed)
-    world, frames, report = World(Entities(p4info), random.Random(rng.random())), Frames(rng), compare.Report()
+    world, frames = World(Entities(p4info), random.Random(rng.random())), Frames(rng)
+    report = compare.Report(other="the twin" if twin else "BMv2")
     started, sent, came, writes = time.monotonic(), 0, 0, 0
     while sent < packets:
         updates = world.change() if sent else world.start()

@@ -17,8 +17,9 @@ Differ = Callable[[str, int, int], bool]
 
 @dataclass
 class Report:
-    """Differences by kind, with a few examples of each."""
+    """Differences by kind, with a few examples of each; ``other`` is the name of who is compared with."""
 
+    other: str = "BMv2"
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -50,7 +51,7 @@ def outputs(
                 report.add("only the embedded switch sent", f"{when}, port {place}: {_hex(frame)}")
         for frame, count in only_right.items():
             for _ in range(count):
-                report.add("only BMv2 sent", f"{when}, port {place}: {_hex(frame)}")
+                report.add(f"only {report.other} sent", f"{when}, port {place}: {_hex(frame)}")
         if not only_left and not only_right:
             at = next(index for index, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1])
             report.add("another order", f"{when}, port {place}, from frame {at}: {_hex(left[at])}, {_hex(right[at])}")
@@ -64,7 +65,9 @@ def _hex(frame: bytes) -> str:
 def codes(report: Report, when: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> None:
     """Hold the answers to a write against each other: codes, not texts."""
     if ours != theirs:
-        report.add("a write was answered otherwise", f"{when}: embedded {ours or 'OK'}, BMv2 {theirs or 'OK'}")
+        report.add(
+            "a write was answered otherwise", f"{when}: embedded {ours or 'OK'}, {report.other} {theirs or 'OK'}"
+        )
 
 
 def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
@@ -72,19 +75,21 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
     for name, cells in ours.registers.items():
         other = theirs.registers.get(name, [])
         if len(cells) != len(other):
-            report.add("register", f"{name}: {len(cells)} cells, {len(other)} on BMv2")
+            report.add("register", f"{name}: {len(cells)} cells, {len(other)} on {report.other}")
         for index, (left, right) in enumerate(zip(cells, other, strict=False)):
             if left != right and differ(name, left, right):
-                report.add("register", f"{name}[{index}]: {left:#x}, {right:#x} on BMv2")
+                report.add("register", f"{name}[{index}]: {left:#x}, {right:#x} on {report.other}")
     for name, counts in ours.counters.items():
         other_counts = theirs.counters.get(name, {})
         for index in sorted(counts.keys() | other_counts.keys()):
             left_count, right_count = counts.get(index, (0, 0)), other_counts.get(index, (0, 0))
             if left_count != right_count:
-                report.add("counter", f"{name}[{index}]: {left_count}, {right_count} on BMv2 (packets, bytes)")
+                report.add(
+                    "counter", f"{name}[{index}]: {left_count}, {right_count} on {report.other} (packets, bytes)"
+                )
     for name, entries in ours.entries.items():
         for entry in entries ^ theirs.entries.get(name, frozenset()):
-            whose = "embedded" if entry in entries else "BMv2"
+            whose = "embedded" if entry in entries else report.other
             report.add("table entry", f"{name}, only {whose}: {' '.join(entry.split())}")
 
 

@@ -143,3 +143,11 @@ def test_bmv2_does_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.differential", "--packets", "2000", "--results", str(tmp_path / "r.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
+def test_tofinos_tables_do_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.differential", "--twin", "--packets", "5000"]
+    command += ["--results", str(tmp_path / "r.json")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

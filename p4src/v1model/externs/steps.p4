@@ -1,4 +1,5 @@
-// What a packet does to its slot: to the key, and to the state.
+// What a packet does to its slot: to the key, and to the state. (Whether an ACK has a payload it asks of its length, as on hardware: as an
+// event, that is known a stage later.)
 #ifndef SLUICE_V1MODEL_STEPS_P4
 #define SLUICE_V1MODEL_STEPS_P4
 
@@ -21,7 +22,7 @@ control Steps(in metadata_t meta, in decided_t decided, out KeyOp op, out PinSta
             op = KeyOp.close;
             force = 1;
         } else {
-            if (meta.event == Event.syn_ack || meta.event == Event.payload) {
+            if (meta.event == Event.syn_ack || (meta.event == Event.ack && meta.payload != 0)) {
                 op = KeyOp.touch;
             }
             if (meta.server == 0) {     // from a client

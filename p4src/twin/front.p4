@@ -1,0 +1,55 @@
+// Front, as on Tofino: all stages side by side, each with what it has against the packet, and one table that judges. Compiled for v1model
+// in place of its own front, together with Tofino's tables (tools/p4.py, TWIN), so that packets can show whether both say the same.
+//
+//   writes path: done, to_service, from_server or routed; verdict
+#ifndef SLUICE_TWIN_FRONT_P4
+#define SLUICE_TWIN_FRONT_P4
+
+#include "../tna/findings.p4"
+#include "../tna/judge.p4"
+
+control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome, in standard_metadata_t intrinsic) {
+    Intake() intake;
+    @name(".SluiceIngress.ports")
+    Ports() ports;
+    Measure() measure;
+    Events() events;
+    Flow() flow;
+    @name(".SluiceIngress.classify")
+    Classify() classify;
+    @name(".SluiceIngress.local")
+    Local() local;
+    HopLimit() hop_limit;
+    Compare() compare;
+    Judge() judge;
+    Answers() answers;
+
+    findings_t found;
+
+    apply {
+        found = { 0, DropReason.none, 0, 0, DropReason.none, { DropReason.none, PuntReason.none, 0, 0 } };
+        intake.apply(hdr, meta, outcome, intrinsic);
+        if (meta.path == Path.done && outcome.drop == DropReason.none) {
+            found.sent = 1;
+        }
+        found.frame = outcome.drop;
+        outcome.drop = DropReason.none;
+
+        measure.apply(hdr, meta);
+        if (meta.ipv4_room < hdr.ipv4.total_length) {       // Tofino's ingress is not told how long a frame is
+            meta.lengths.header_missing = 1;
+        }
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, found.hop);
+        if (hdr.tcp.isValid())                                              events.apply(hdr, meta);
+        flow.apply(hdr, meta);
+        classify.apply(meta, found.target);
+        local.apply(meta);
+        ports.apply(meta);
+        compare.apply(hdr, meta, found);
+        judge.apply(hdr, meta, found, outcome);
+        answers.apply(hdr, meta, outcome);
+        if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
+    }
+}
+
+#endif

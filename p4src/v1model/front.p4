@@ -1,0 +1,54 @@
+// Front: what becomes of a packet, as far as no state is taken for it. One stage after the other, and none behind the first that drops.
+//
+//   writes path: done, to_service, from_server or routed; verdict
+#ifndef SLUICE_V1MODEL_FRONT_P4
+#define SLUICE_V1MODEL_FRONT_P4
+
+control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome, in standard_metadata_t intrinsic) {
+    Intake() intake;
+    // A controller is to find these by the names that they have on every target.
+    @name(".SluiceIngress.ports")
+    Ports() ports;
+    Addressed() addressed;
+    Measure() measure;
+    Validate() validate;
+    ValidateTransport() validate_transport;
+    Events() events;
+    Flow() flow;
+    @name(".SluiceIngress.classify")
+    Classify() classify;
+    @name(".SluiceIngress.local")
+    Local() local;
+    Answers() answers;
+    HopLimit() hop_limit;
+
+    apply {
+        intake.apply(hdr, meta, outcome, intrinsic);
+
+        if (meta.path != Path.done) {
+            ports.apply(meta);
+            addressed.apply(hdr, meta, outcome.drop);
+            if (meta.path == Path.ipv4 && outcome.drop == DropReason.none) {
+                measure.apply(hdr, meta);
+                validate.apply(hdr, meta, outcome.drop);
+                validate_transport.apply(meta, outcome.drop);
+                if (outcome.drop == DropReason.none) {
+                    if (hdr.tcp.isValid())                                  events.apply(hdr, meta);
+                    flow.apply(hdr, meta);
+                    classify.apply(meta, outcome.drop);
+                }
+            }
+        }
+        if (outcome.drop == DropReason.none && (meta.path == Path.ipv4 || meta.path == Path.arp)) {
+            if (meta.path == Path.arp)                                      flow.apply(hdr, meta);
+            local.apply(meta);
+            if (meta.path == Path.arp || meta.ours == 1)                    meta.path = Path.local;
+            else                                                            meta.path = Path.routed;
+        }
+        if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
+        else if (meta.path != Path.done && outcome.drop == DropReason.none)  hop_limit.apply(hdr, outcome);
+        if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
+    }
+}
+
+#endif
