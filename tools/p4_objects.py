@@ -5,6 +5,7 @@ carries its `@id`. Only what is comparable between targets is kept: the kind, th
 size, and of tables the key. Of P4Info's names the last component is kept; sources have no other.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,6 +120,55 @@ def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
     ):
         found.append(Object(kind, each.preamble.id & LOW, last(each.preamble.name), each.size))
     return by_name([each for each in found if each.name != "NoAction"])
+
+
+Shapes = dict[str, tuple[str, ...]]
+"""By kind and full name: of a table the fields of its key (name, kind, bits), of an action its parameters (name, bits),
+of everything else its size."""
+
+
+def shapes_of_p4info(path: Path) -> Shapes:
+    """The shapes of a compiled program, as P4Runtime is told them."""
+    info = text_format.Parse(path.read_text(), p4i.P4Info())
+    match = p4i.MatchField.MatchType
+    found: Shapes = {}
+    for each in info.tables:
+        key = [f"{one.name} {match.Name(one.match_type).lower()} {one.bitwidth}" for one in each.match_fields]
+        found[f"table {each.preamble.name}"] = (*key, f"size {each.size}")
+    for each in info.actions:
+        if each.preamble.name != "NoAction":
+            found[f"action {each.preamble.name}"] = tuple(f"{one.name} {one.bitwidth}" for one in each.params)
+    for kind, each in (
+        *(("register", each) for each in info.registers),
+        *(("counter", each) for each in info.counters),
+        *(("meter", each) for each in info.meters),
+        *(("action profile", each) for each in info.action_profiles),
+    ):
+        found[f"{kind} {each.preamble.name}"] = (f"size {each.size}",)
+    return found
+
+
+BFRT_KINDS = {"Register": "register", "Counter": "counter", "Meter": "meter", "Action": "action profile"}
+
+
+def shapes_of_bfrt(path: Path) -> Shapes:
+    """The shapes of a program compiled for Tofino, as the driver is told them; what it has for itself is left out."""
+    found: Shapes = {}
+    for table in json.loads(path.read_text())["tables"]:
+        name, kind = table["name"].removeprefix("pipe."), table["table_type"]
+        if kind.startswith("MatchAction"):
+            key = (one for one in table["key"] if not one["name"].startswith("$"))
+            fields = (f"{one['name']} {one['match_type'].lower()} {one['type']['width']}" for one in key)
+            found[f"table {name}"] = (*fields, f"size {table['size']}")
+        elif kind in BFRT_KINDS:
+            found[f"{BFRT_KINDS[kind]} {name}"] = (f"size {table['size']}",)
+        for action in table.get("action_specs", ()) if kind.startswith(("MatchAction", "Action")) else ():
+            parameters = (one for one in action["data"] if not one["name"].startswith("$"))
+            if action["name"] != "NoAction":
+                found[f"action {action['name']}"] = tuple(
+                    f"{one['name']} {one['type'].get('width', 1)}" for one in parameters
+                )
+    return found
 
 
 def by_name(found: list[Object]) -> dict[tuple[str, str], Object]:

@@ -1,8 +1,8 @@
 """Compares what a control plane can name on v1model and on Tofino: the same, but for a short list, itself checked.
 
-From the sources always; from both P4Infos once there is one for Tofino in p4src/build/tofino. A difference that is not
-allowed is an error, and so is an allowed one that is not there any more. So are stages that one target leaves out, and
-externs whose parameters are not the same: no stage is to know its target.
+From the sources always; from both P4Infos and Tofino's bfrt.json once it has been compiled into p4src/build/tofino. A
+difference that is not allowed is an error, and so is an allowed one that is not there any more. So are stages that one
+target leaves out, and externs whose parameters are not the same: no stage is to know its target.
 """
 
 import re
@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tools import p4_objects
-from tools.p4_objects import P4SRC, Object, ObjectsError
+from tools.p4_objects import P4SRC, Object, ObjectsError, Shapes
 
 V1MODEL_P4INFO = P4SRC / "build/sluice.p4info.txtpb"
 TOFINO_P4INFO = P4SRC / "build/tofino/sluice.p4info.txtpb"
+TOFINO_BFRT = P4SRC / "build/tofino/bfrt.json"
 
 ONLY_TOFINO = {
     ("register", "admitted_stamps"): "a stateful unit has two inputs; v1model's admitted_clients holds both",
@@ -31,7 +32,7 @@ OWN_IDS = {"register", "counter", "meter", "action profile"}
 
 OTHER_SIZE = {
     **{
-        ("register", f"pin_{what}_{way}"): "the keys of both ways lie in one stage of Tofino, with its 48 map RAMs"
+        ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
         for what in ("key", "server", "state")
         for way in (1, 2)
     },
@@ -90,6 +91,20 @@ def compiled_differences(v1model: Objects, tofino: Objects) -> list[str]:
     return said + differences(v1model, like)
 
 
+def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes) -> list[str]:
+    """Keys and parameters, with their widths, that are not the same on both; all that BF Runtime is told otherwise."""
+    said = [
+        f"{name}: {v1model[name]} on v1model, {tofino.get(name)} on Tofino"
+        for name in sorted(v1model)
+        if name.rsplit(" ", 1)[0] in ("table", "action") and v1model[name] != tofino.get(name)
+    ]
+    return said + [
+        f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"
+        for name in sorted(tofino.keys() | bfrt.keys())
+        if tofino.get(name) != bfrt.get(name)
+    ]
+
+
 def controls(folder: Path) -> dict[str, str]:
     """Parameters of every control in a folder's files, by the control's name."""
     text = "".join(path.read_text() for path in sorted(folder.glob("*.p4")))
@@ -120,13 +135,16 @@ def main() -> int:
             said += [f"compiled: {line}" for line in compiled_differences(*of_p4info)]
             missing = p4_objects.full_names(V1MODEL_P4INFO) - p4_objects.full_names(TOFINO_P4INFO)
             said += [f"compiled: {name}: no such name on Tofino" for name in sorted(missing)]
+            ours, theirs = (p4_objects.shapes_of_p4info(path) for path in (V1MODEL_P4INFO, TOFINO_P4INFO))
+            told = shape_differences(ours, theirs, p4_objects.shapes_of_bfrt(TOFINO_BFRT))
+            said += [f"compiled: {line}" for line in told]
     except ObjectsError as error:
         print(f"target-contract: {error}", file=sys.stderr)
         return 1
     for line in said:
         print(f"target-contract: {line}", file=sys.stderr)
     if not said:
-        how = "sources and P4Info" if compiled else "sources (Tofino's program is not compiled)"
+        how = "sources, P4Info and bfrt.json" if compiled else "sources (Tofino's program is not compiled)"
         print(
             f"target-contract: {len(v1model)} objects, {len(ONLY_TOFINO)} more and {len(OTHER_SIZE)} of another size "
             f"on Tofino, by {how}"

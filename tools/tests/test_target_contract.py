@@ -132,3 +132,17 @@ def test_the_logarithms_of_weights_cover_16_bits_once_and_are_near() -> None:
     for weight in [*range(4096), *range(4096, 1 << 16, 61), (1 << 16) - 1]:
         (found,) = [result for value, mask, result in entries if weight & mask == value]
         assert abs(found - 32 * math.log2(max(weight, 1))) < 3.3
+
+
+def test_widths_and_what_bf_runtime_is_told() -> None:
+    name, action = "table SluiceIngress.ports.ports", "action SluiceIngress.ports.set_port"
+    shapes = {name: ("port exact 16", "size 512"), action: ("mac 48", "inside 1")}
+    assert target_contract.shape_differences(shapes, shapes, shapes) == []
+    narrow = shapes | {name: ("port exact 9", "size 512")}
+    assert target_contract.shape_differences(shapes, narrow, narrow) == [
+        f"{name}: ('port exact 16', 'size 512') on v1model, ('port exact 9', 'size 512') on Tofino"
+    ]
+    assert target_contract.shape_differences(shapes, shapes, shapes | {action: ("mac 48",)}) == [
+        f"{action}: ('mac 48', 'inside 1') in Tofino's P4Info, ('mac 48',) in its bfrt.json"
+    ]
+    assert len(target_contract.shape_differences(shapes, shapes, {name: shapes[name]})) == 1
