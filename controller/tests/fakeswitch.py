@@ -24,6 +24,9 @@ from sluice.switch.targets.units import MICROSECONDS, Units
 
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 
+MAX_MESSAGE_BYTES = 256 << 20
+"""Stratum's `grpc_max_recv_msg_size`; gRPC's own limit of 4 MB is less than a program for Tofino."""
+
 
 @dataclass(eq=False)
 class Client:
@@ -73,7 +76,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     async def start(self) -> None:
         """Begin to listen; on the same port as before, if there was a before."""
-        self._server = grpc.aio.server()
+        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
         bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         assert bound, f"port {self.port} cannot be had"

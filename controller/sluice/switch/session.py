@@ -233,7 +233,9 @@ class Session:
                 reply = await self._client.request(request)
         except P4ClientError as error:
             # simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION).
-            if error.code in (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND):
+            # A program without our cookie, larger than gRPC hands over (4 MB): another one, or loaded by others.
+            nothing = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
+            if error.code in nothing:
                 return False
             raise translated(error, self.address, "read the pipeline") from error
         return self.pipeline.is_same(reply.config)

@@ -210,6 +210,27 @@ async def test_a_register_has_the_cells_that_the_program_gives_it(session: Sessi
     assert len((await registers.arrays([Register.PIN_KEY_1]))[0]) == cells
 
 
+async def test_the_program_that_comes_with_sluice_is_loaded_and_known_again(switch: StratumSwitch) -> None:
+    program = pipeline.load(target=STRATUM)
+    async with Session(switch.address, 1, program) as session:
+        assert not await session.runs_pipeline()
+        await session.push_pipeline()
+        assert await session.runs_pipeline()
+    assert switch.config is not None
+    assert switch.config.p4_device_config == program.config().p4_device_config
+
+
+async def test_a_large_program_that_others_have_loaded_is_replaced(switch: StratumSwitch) -> None:
+    program = pipeline.load(target=STRATUM)
+    async with Session(switch.address, 1, program) as session:
+        await session.push_pipeline()
+        assert switch.config is not None
+        switch.config.ClearField("cookie")
+        assert not await session.runs_pipeline()
+        await session.push_pipeline()
+        assert await session.runs_pipeline()
+
+
 async def test_a_program_for_another_target_is_refused(program: Pipeline, tmp_path: Path) -> None:
     with pytest.raises(SwitchError, match=r"is for v1model, and stratum runs tna; set another --target"):
         pipeline.load(pipeline.artefacts(), STRATUM)
