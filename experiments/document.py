@@ -15,11 +15,12 @@ from experiments.store import Store
 HEADING = """\
 # Results
 
-What `make experiments` measured, made by it from `results/experiments`; `make experiments FIG=r-fig5` makes one section
-anew, `QUICK=1` the short form: fewer rates, sizes and ways to balance, most of them once; as a whole planned for under
-26 minutes on two cores, and last made as one command in 18. A line under each heading says which form was run, how
-often, when and at which commit. What was run once has no intervals: it is one draw. What stands in brackets behind a form is a note of
-whoever ran it (`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
+What `make experiments` measured, made by it from `results/experiments`; `make experiments FIG=r-fig5` makes one
+section anew, `QUICK=1` the short form: fewer rates, sizes and ways to balance, most of them once; as a whole planned
+for under 26 minutes on two cores, and last made as one command in 18. A line under each heading says which form was
+run, how often, when and at which commit. What was run once has no intervals: it is one draw. What stands in brackets
+behind a form is a note of whoever ran it (`results/experiments/<name>/note.txt`). A section that names no commit is
+an older program's.
 """
 
 MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->\n", re.DOTALL)
