@@ -247,7 +247,7 @@ def test_experiments_are_known_by_name() -> None:
 def test_the_whole_set_takes_less_than_half_an_hour_in_its_quick_form(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
-    assert f"under\n{minutes} minutes" in HEADING or cores == 1
+    assert f"under {minutes} minutes" in " ".join(HEADING.split()) or cores == 1
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
