@@ -37,6 +37,22 @@ def undisturbed() -> Generator[None]:
 
 
 @contextmanager
+def held_back() -> Generator[None]:
+    """Within this, an interrupt waits: of a process that is just being started nobody has a handle yet to end it by."""
+    came: list[int] = []
+    handled = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
+    for number in handled:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
 def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None]:
     """Within this, the first of `signals` raises Interrupted in the main thread; then all is as it was."""
 

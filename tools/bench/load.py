@@ -12,6 +12,7 @@ from scapy.layers.l2 import Ether
 from tools.bench.addresses import CLIENT_MAC
 from tools.bench.search import Trial
 from topo.errors import LabError
+from topo.interrupts import held_back
 from topo.processes import command_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,16 +71,24 @@ class Load:
 
     def _run(self, seconds: float, *arguments: str | float) -> list[str]:
         command = ["taskset", "--cpu-list", "0", str(EXAMPLES / "packet_load"), *(f"{word}" for word in arguments)]
-        done = subprocess.run(
-            command_in(command, namespace_pid=self.pid),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=seconds + SPARE_TIME_S,
-        )
-        if done.returncode:
-            raise LabError(done.stderr.strip() or f"packet_load: exit code {done.returncode}")
-        return done.stdout.split()
+        process = None
+        try:
+            with held_back():
+                process = subprocess.Popen(
+                    command_in(command, namespace_pid=self.pid),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            out, said = process.communicate(timeout=seconds + SPARE_TIME_S)
+        except BaseException:
+            if process:
+                process.kill()
+                process.communicate()
+            raise
+        if process.returncode:
+            raise LabError(said.strip() or f"packet_load: exit code {process.returncode}")
+        return out.split()
 
 
 def trial(sent: int, received: int, seconds: float) -> Trial:
