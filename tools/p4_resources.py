@@ -62,14 +62,14 @@ def placement(text: str) -> dict[str, int]:
     return {name: int(values[-1]) for name, values in found.items() if values}
 
 
-def outcome(report: Path, compiled: bool) -> dict[str, object]:
-    """What became of a compile: whether p4c came to its end, the chain, the stages, and whether they are there."""
+def outcome(report: Path) -> dict[str, object]:
+    """What became of a compile, as far as it came: the chain, the stages, and whether they are there."""
     logs = [report / "said.txt", *sorted(report.rglob("table_dependency_graph.log"))]
     said = "".join(path.read_text(errors="replace") for path in logs if path.exists())
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
     placed = placement(text)
-    fits = {"fits": compiled and placed["stages"] <= STAGES} if "stages" in placed else {}
-    return {"compiled": compiled, **chain(said), **placed, **fits}
+    fits = {"fits": placed["stages"] <= STAGES} if "stages" in placed else {}
+    return {**chain(said), **placed, **fits}
 
 
 def usage(report: Path) -> dict[str, tuple[list[int], int]]:

@@ -114,7 +114,7 @@ def build() -> None:
     (REPORT / "said.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    outcome = p4_resources.outcome(REPORT, compiled=True)
+    outcome = p4_resources.outcome(REPORT)
     if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
         raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
     if not has_selects((REPORT / ASSEMBLY).read_text()):

@@ -107,9 +107,8 @@ def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
         "  Number of stages for ingress table allocation: 38\n"
         "  Number of stages for egress table allocation: 15\n"
     )
-    found = p4_resources.outcome(tmp_path, compiled=False)
+    found = p4_resources.outcome(tmp_path)
     assert found == {
-        "compiled": False,
         "stages": 38,
         "ingress_stages": 38,
         "egress_stages": 15,
@@ -121,9 +120,9 @@ def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
 def test_a_program_that_is_placed_beyond_the_last_stage_does_not_fit(tmp_path: Path) -> None:
     log = tmp_path / "table_summary.log"
     log.write_text("Number of stages in table allocation: 13\n")
-    assert p4_resources.outcome(tmp_path, compiled=True)["fits"] is False
+    assert p4_resources.outcome(tmp_path)["fits"] is False
     log.write_text("Number of stages in table allocation: 12\n")
-    assert p4_resources.outcome(tmp_path, compiled=True)["fits"] is True
+    assert p4_resources.outcome(tmp_path)["fits"] is True
 
 
 def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
@@ -132,8 +131,8 @@ def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
         "error: PHV allocation was not successful\n"
         "      INGRESS: 49\n      EGRESS: 11\n"
     )
-    found = p4_resources.outcome(tmp_path, compiled=False)
-    assert found == {"compiled": False, "ingress_chain": 51, "egress_chain": 13}
+    found = p4_resources.outcome(tmp_path)
+    assert found == {"ingress_chain": 51, "egress_chain": 13}
 
 
 def stage(**taken: int) -> dict[str, dict[str, list[object]]]:
@@ -160,4 +159,4 @@ def test_a_report_without_placement_is_told(tmp_path: Path) -> None:
 
 
 def test_a_compile_that_came_to_no_placement_says_nothing_of_it(tmp_path: Path) -> None:
-    assert p4_resources.outcome(tmp_path, compiled=False) == {"compiled": False}
+    assert p4_resources.outcome(tmp_path) == {}
