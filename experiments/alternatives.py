@@ -10,7 +10,7 @@ from topo.mn import Mininet, Node
 from topo.netns import listening
 from topo.network import Lab
 from topo.plan import THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
-from topo.processes import Process, await_true, run_in
+from topo.processes import await_true, run_in
 from topo.router import KernelRouter
 from topo.switches import ProcessSwitch
 
@@ -98,9 +98,7 @@ class Router(KernelRouter):
         run_in(self.pid, ["ip", "address", "add", f"{VIP}/32", "dev", "lo"])
         file = self.directory / f"{name}.conf"
         file.write_text(configuration)
-        command = [program, *arguments, str(file)]
-        log = self.directory / f"{name}.log"
-        self.process = process = Process(name, command, log=log, namespace_pid=self.pid)
+        process = self.start_process(name, [program, *arguments, str(file)])
 
         def ready() -> bool:
             process.require_running()

@@ -90,7 +90,7 @@ def write_document(
     """Write docs/results.md, and its pictures beside it."""
     file = docs / "results.md"
     pictures = docs / "results"
-    pictures.mkdir(exist_ok=True)
+    pictures.mkdir(parents=True, exist_ok=True)
     sections: dict[str, str] = {}
     for name, (experiment, form, report, store) in reports.items():
         sections[name] = section(experiment, form, report, store)

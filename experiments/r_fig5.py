@@ -325,8 +325,8 @@ EXPERIMENT = Experiment(
     title="Connect and transfer times: equal split, R, and today's alternatives",
     source="Paper 000, Fig. 5",
     about="Three Apache servers with a tenth of a CPU each, one of which shares it with `stress`; 100,000-byte files, "
-    "httperf with exponential intervals. The alternatives stand in the switch's place, in the same namespace; the "
-    "kernel routes.",
+    "httperf with exponential intervals. The alternatives stand in the switch's place, in the same namespace, and "
+    "proxies have its priority (real-time, before all servers); the kernel routes.",
     points=points,
     place=place,
     report=report,

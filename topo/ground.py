@@ -77,7 +77,7 @@ class Ground:
         switch_class = self.switch_class()
         self.net = net = Mininet(controller=None, switch=switch_class, build=False)
         self._stack.callback(net.stop)
-        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory)
+        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory, realtime=True)
         assert isinstance(switch, ProcessSwitch)
         self.switch = self._nodes[SWITCH_NAME] = switch
         for host in hosts:

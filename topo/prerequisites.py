@@ -21,6 +21,7 @@ PACKAGE_OF = {
     "curl": "curl",
     "sysctl": "procps",
     "setpriv": "util-linux",
+    "chrt": "util-linux",
 }
 """Program -> Debian package."""
 

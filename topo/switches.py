@@ -17,6 +17,7 @@ from topo.mn import Node, Switch
 from topo.netns import listening
 from topo.plan import CPU_PORT, GRPC_PORT, THRIFT_PORT
 from topo.processes import Process, await_true, run_in
+from topo.realtime import before_all_else
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 READY_TIMEOUT_S = 30.0
@@ -31,10 +32,11 @@ class ProcessSwitch(Switch):
     load_share = 1.0
     """How much of the lab's usual load, and of its servers' CPU, this switch is given."""
 
-    def __init__(self, name: str, *, directory: Path, **params: object) -> None:
-        """Keep logs in `directory`; the namespace is the switch's own."""
+    def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
+        """Keep logs in `directory`; the namespace is the switch's own.  With `realtime` it runs before all else."""
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
         self.directory = directory
+        self.realtime = realtime
         self.process: Process | None = None
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
@@ -56,14 +58,19 @@ class ProcessSwitch(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
         for interface in ports.values():
             turn_offloads_off(self.pid, interface)
-        self.process = process = Process(
-            self.program,
-            self.command(self.executable(), ports),
-            log=self.directory / f"{self.program}.log",
+        process = self.start_process(self.program, self.command(self.executable(), ports))
+        await_true(f"{self.program} is ready", lambda: self.ready(process), READY_TIMEOUT_S)
+
+    def start_process(self, name: str, argv: list[str]) -> Process:
+        """Start the one process, in the switch's namespace; its log is named after it."""
+        self.process = Process(
+            name,
+            before_all_else(argv) if self.realtime else argv,
+            log=self.directory / f"{name}.log",
             namespace_pid=self.pid,
             directory=self.directory,
         )
-        await_true(f"{self.program} is ready", lambda: self.ready(process), READY_TIMEOUT_S)
+        return self.process
 
     def ready(self, process: Process) -> bool:
         """Say whether P4Runtime is served; raise LabError if the process has ended."""

@@ -237,6 +237,16 @@ def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(t
     assert Store(tmp_path, "doubling").known(experiment)[0] == "full"
 
 
+def test_a_document_is_begun_where_there_is_none(tmp_path: Path) -> None:
+    experiment, docs = doubling([]), tmp_path / "not/there"
+    run(experiment, tmp_path, quick=True)
+    store = Store(tmp_path, "doubling")
+    written = write(experiment, store)
+    assert written is not None
+    write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling"])
+    assert (docs / "results.md").read_text().startswith("# Results") and (docs / "results/doubling.svg").exists()
+
+
 def test_experiments_are_known_by_name() -> None:
     assert [one.name for one in chosen([])] == list(EXPERIMENTS)
     with pytest.raises(UnknownError, match="no experiment 'fig-9'; there are: r-fig2, "):

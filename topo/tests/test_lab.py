@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ from topo.plan import (
     Balance,
 )
 from topo.processes import await_true, run_in
+from topo.realtime import before_all_else
 from topo.switches import switch_kind
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
@@ -53,6 +55,15 @@ def test_a_hosts_syn_timers_are_its_namespaces_own(lab: Lab) -> None:
         assert syn_sysctls(other) == (retries, linear)
     finally:
         run_in(client, ["sysctl", "-q", "-w", f"{SYN_RETRIES}={retries}"])
+
+
+def test_the_switch_runs_before_all_else(lab: Lab) -> None:
+    if not before_all_else([]):
+        pytest.skip("no real-time priority is allowed here")
+    assert lab.switch.process is not None and lab.controller.process is not None
+    threads = [int(thread.name) for thread in Path(f"/proc/{lab.switch.process.pid}/task").iterdir()]
+    assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_RR}
+    assert os.sched_getscheduler(lab.controller.process.pid) == os.SCHED_OTHER
 
 
 def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:
