@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from finsy import P4MeterConfig, P4MeterEntry
 
-from ..names import Meter
+from sluice.names import Meter
+
 from .bucket import Bucket
 from .state import State
 

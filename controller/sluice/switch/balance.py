@@ -13,20 +13,20 @@ from finsy import P4IndirectAction, P4Schema, P4TableAction, P4TableEntry, P4Tab
 from finsy.p4schema import P4Table
 from finsy.proto import p4r
 
-from ..balance import largest_remainder, weight_sum
-from ..names import SERVERS, Action, Table
+from sluice.balance import largest_remainder, weight_sum
+from sluice.names import SERVERS, Action, Table
+
 from .errors import SwitchError
 from .plan import Service
 from .state import State
 
-
 SMALL_POOL = 16
-"""Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all would often be the same
+"""Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all is often the same
 server. In larger ones all have one group, and a connection in so many takes no second look."""
 
 
 class Member(P4TableAction):
-    """An action of a group, encoded once: a decision changes few of a large pool's members, and a group is written whole."""
+    """An action of a group, encoded once: a decision changes few members of a large pool; groups are written whole."""
 
     def encode_action(self, schema: P4Schema | P4Table) -> p4r.Action:
         """See P4TableAction. The message is shared: it is not to be changed."""
@@ -63,9 +63,7 @@ def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], li
         return {}
     if len(weights) > SMALL_POOL:
         return {SERVERS + service.id: (dict(weights), list(weights))}
-    return {
-        server: ({one: weight for one, weight in weights.items() if one != server}, [server]) for server in weights
-    }
+    return {server: ({one: weight for one, weight in weights.items() if one != server}, [server]) for server in weights}
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:

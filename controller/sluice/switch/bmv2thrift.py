@@ -1,4 +1,4 @@
-"""What BMv2 offers over Thrift only, registers and the depth of its queues: the calls that are used, and how to reach them."""
+"""What BMv2 offers over Thrift only, registers and the depth of its queues: the calls in use, and how to reach them."""
 
 from __future__ import annotations
 

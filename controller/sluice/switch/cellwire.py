@@ -34,7 +34,7 @@ class OtherShape(Exception):
 def decode(
     answer: bytes, register_ids: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
-    """Register (its place in ``register_ids``), index and value of every cell in a serialised ReadResponse, as they come.
+    """Register (its place in ``register_ids``), index and value of every cell of a serialised ReadResponse, in order.
 
     Raises OtherShape, also for cells of any other register. O(bytes) for each of the registers.
     """
@@ -73,9 +73,7 @@ def _require(holds: bool) -> None:
 
 def _head(register_id: int) -> bytes:
     """What a cell begins with, up to the tag of the index; the lengths in it are this example's."""
-    entry = p4r.RegisterEntry(
-        register_id=register_id, index=p4r.Index(index=1), data=p4d.P4Data(bitstring=b"\0")
-    )
+    entry = p4r.RegisterEntry(register_id=register_id, index=p4r.Index(index=1), data=p4d.P4Data(bitstring=b"\0"))
     example = p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry)]).SerializeToString()
     return example[: -len(bytes.fromhex("02 08 01 1a 03 0a 01 00"))]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..config import SwitchConfig
+from sluice.config import SwitchConfig
+
 from . import pipeline
 from .pipeline import Pipeline
 from .targets import TARGETS

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from ..names import Action, Table
+from sluice.names import Action, Table
+
 from .plan import Endpoint
 from .state import State
 
@@ -25,9 +26,7 @@ def services(state: State) -> Iterator[P4TableEntry]:
             action=P4TableAction(Action.TO_SERVICE, service=service.id),
         )
     for endpoint in (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired)):
-        yield P4TableEntry(
-            Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT)
-        )
+        yield P4TableEntry(Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT))
 
 
 def origins(state: State) -> Iterator[P4TableEntry]:
@@ -42,7 +41,5 @@ def origins(state: State) -> Iterator[P4TableEntry]:
         yield P4TableEntry(
             Table.ORIGINS,
             match=_match(endpoint),
-            action=P4TableAction(
-                Action.FROM_SERVER, server=server, service=service, address=int(address), port=port
-            ),
+            action=P4TableAction(Action.FROM_SERVER, server=server, service=service, address=int(address), port=port),
         )

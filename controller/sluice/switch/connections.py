@@ -10,7 +10,8 @@ import numpy as np
 from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
-from ..names import Action, PinState, Register, Table
+from sluice.names import Action, PinState, Register, Table
+
 from .registers import Registers
 from .state import State
 

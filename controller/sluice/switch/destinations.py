@@ -7,8 +7,9 @@ from ipaddress import IPv4Address
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from ..names import Action, Register, Table
-from ..news import Requests
+from sluice.names import Action, Register, Table
+from sluice.news import Requests
+
 from .bucket import Bucket
 from .registers import Registers
 from .state import State
@@ -78,7 +79,4 @@ async def read_requests(registers: Registers, numbers: Mapping[IPv4Address, int]
         by_number[number] = TOGETHER if number in by_number else int(address)
     wanted = list(by_number)
     columns = await registers.columns(_CELLS, wanted)
-    return {
-        by_number[number]: Requests(*row)
-        for number, row in zip(wanted, zip(*columns, strict=True), strict=True)
-    }
+    return {by_number[number]: Requests(*row) for number, row in zip(wanted, zip(*columns, strict=True), strict=True)}

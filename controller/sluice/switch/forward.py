@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from ..names import Action, Table
+from sluice.names import Action, Table
+
 from .state import State
 
 
@@ -50,6 +51,4 @@ def vlans(state: State) -> Iterator[P4TableEntry]:
                 action = P4TableAction(Action.STRIP)
             case vid:
                 action = P4TableAction(Action.SET_VLAN, id=vid)
-        yield P4TableEntry(
-            Table.EGRESS_VLAN, match=P4TableMatch(port=interface.port), action=action
-        )
+        yield P4TableEntry(Table.EGRESS_VLAN, match=P4TableMatch(port=interface.port), action=action)

@@ -1,8 +1,8 @@
-"""Groups on a switch whose members have no weights: repeated members, in a new group, to which one entry is switched over.
+"""Groups where members have no weights: repeated members, in a new group to which an entry is switched over.
 
-Packets see the old group or the new one, whole. Every step is a request of its own, and what a step needs was done by the
-one before: a switch that is lost on the way serves the old groups, and what lies about unused is removed by whoever reads
-the switch next.
+Packets see the old group or the new one, whole. Every step is a request of its own, and what a step needs was done by
+the one before: a switch that is lost on the way serves the old groups, and what lies about unused is removed by whoever
+reads the switch next.
 
 | step | |
 |---|---|
@@ -108,7 +108,7 @@ class Groups:
         return joined
 
     def steps(self, updates: Sequence[p4r.Update]) -> list[list[p4r.Update]]:
-        """The requests that bring about ``updates`` (with one-shot entries), to be made in order, each once the one before is done.
+        """The requests that bring about ``updates`` (with one-shot entries), each to be made after the one before.
 
         What they change counts as done: after a failure the switch is to be read again.
         """
@@ -158,7 +158,8 @@ class Groups:
         ]
         numbers = [members.take(profile) for _ in copies]
         made = [
-            _member(p4r.Update.INSERT, (profile, number), action) for number, action in zip(numbers, copies, strict=True)
+            _member(p4r.Update.INSERT, (profile, number), action)
+            for number, action in zip(numbers, copies, strict=True)
         ]
         return _Group(profile, groups.take(profile), tuple(numbers)), made
 

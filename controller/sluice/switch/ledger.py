@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..balance import Counts
-from ..names import Register
+from sluice.balance import Counts
+from sluice.names import Register
+
 from .registers import Registers
 
 _CELLS = (

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from ..names import Action, Table
+from sluice.names import Action, Table
+
 from .state import State
 
 
@@ -15,6 +16,4 @@ def entries(state: State) -> Iterator[P4TableEntry]:
     config = state.plan.config
     addresses = {i.address.ip for i in config.interfaces} | {s.address for s in config.services}
     for address in sorted(addresses):
-        yield P4TableEntry(
-            Table.OWNED, match=P4TableMatch(address=int(address)), action=P4TableAction(Action.IS_OWNED)
-        )
+        yield P4TableEntry(Table.OWNED, match=P4TableMatch(address=int(address)), action=P4TableAction(Action.IS_OWNED))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from ..balance import Mode
-from ..config import Config, InterfaceConfig, ServiceConfig
-from ..names import PROTOCOL_TCP
+from sluice.balance import Mode
+from sluice.config import Config, InterfaceConfig, ServiceConfig
+from sluice.names import PROTOCOL_TCP
 
 Endpoint = tuple[IPv4Address, int, int]
 """Address, protocol, port."""

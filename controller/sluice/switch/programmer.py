@@ -1,8 +1,8 @@
 """A switch programmed from a configuration and driven step by step, without an event loop: for tests and tools.
 
-    with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
-        switch.apply(weights={"web": {"s1": 192, "s2": 64}})
-        before = switch.ledger("web", "s1")
+with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
+    switch.apply(weights={"web": {"s1": 192, "s2": 64}})
+    before = switch.ledger("web", "s1")
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sluice.balance.ratios import Member
 from sluice.config import Config
 from sluice.names import SERVERS, SERVICES, Counter, DropReason, Register
 
+from .choice import program_for
 from .errors import SwitchError
 from .ledger import read_ledger
 from .plan import Plan, Server, Service, make_plan
@@ -30,7 +31,6 @@ from .reconcile import Found, read_back, reconcile
 from .registers import Registers, open_registers
 from .session import Session
 from .state import Neighbour, State
-from .choice import program_for
 from .verdict import Traffic, read_traffic
 
 _T = TypeVar("_T")

@@ -8,10 +8,11 @@ import numpy as np
 from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
-from ..config import NewsConfig
-from ..names import Action, Register, Table
-from ..news.flows import FlowKeys
-from ..news.rates import FlowRates, measured_share
+from sluice.config import NewsConfig
+from sluice.names import Action, Register, Table
+from sluice.news.flows import FlowKeys
+from sluice.news.rates import FlowRates, measured_share
+
 from .registers import Registers
 from .state import State
 from .targets.units import MICROSECONDS, STEPS, Units

@@ -10,7 +10,8 @@ from ipaddress import IPv4Address
 from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4MeterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
-from ..names import Meter, Profile, Table
+from sluice.names import Meter, Profile, Table
+
 from . import (
     admission,
     balance,
@@ -26,10 +27,10 @@ from . import (
     verdict,
 )
 from .bucket import Bucket
+from .errors import SwitchError
 from .groups import Groups
 from .keys import Key, exactly, key_of
 from .plan import Endpoint, Numbers, Retired
-from .errors import SwitchError
 from .session import Session
 from .state import Neighbour, State
 from .targets import Profile as Target
@@ -159,9 +160,7 @@ async def reconcile(
     return len(updates)
 
 
-def _compared(
-    found: Found, schema: P4Schema, state: State, tables: Collection[Table]
-) -> dict[Key, p4r.TableEntry]:
+def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[Table]) -> dict[Key, p4r.TableEntry]:
     """What the switch has that may differ: all of the tables or, of some services, only what can be theirs."""
     numbers = {table: schema.tables[table].id for table in tables}
     if state.whole:
@@ -177,9 +176,7 @@ def _compared(
     return {key: found.entries[key] for key in keys if key in found.entries}
 
 
-def difference(
-    have: dict[Key, p4r.TableEntry], want: dict[Key, p4r.TableEntry]
-) -> list[p4r.Update]:
+def difference(have: dict[Key, p4r.TableEntry], want: dict[Key, p4r.TableEntry]) -> list[p4r.Update]:
     """INSERTs and MODIFYs in the order of ``want``, then DELETEs of what is not wanted, last stage first."""
     updates: list[p4r.Update] = []
     for key, entry in want.items():
@@ -234,7 +231,8 @@ def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> 
     return {
         e.meter_entry.index.index: Bucket(e.meter_entry.config.cir, e.meter_entry.config.cburst)
         for e in entities
-        if e.meter_entry.meter_id == number and e.meter_entry.HasField("config")
+        if e.meter_entry.meter_id == number
+        and e.meter_entry.HasField("config")
         # A meter that was never set reads back on BMv2 as the largest rates there are.
         and 0 < e.meter_entry.config.cir < 1 << 32
     }

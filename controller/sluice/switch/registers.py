@@ -11,7 +11,8 @@ from finsy import P4RegisterEntry
 from finsy.proto import p4d, p4r
 from numpy.typing import NDArray
 
-from ..names import Register
+from sluice.names import Register
+
 from . import cellwire
 from .errors import SwitchError
 from .session import Session

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from finsy import P4TableAction, P4TableEntry
 
-from ..names import SAMPLES, Action, Register, Table
+from sluice.names import SAMPLES, Action, Register, Table
+
 from .registers import Registers
 from .state import State
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..names import SERVERS, PinState, Register
+from sluice.names import SERVERS, PinState, Register
+
 from .connections import newest
 from .registers import Registers
 
@@ -48,7 +49,7 @@ async def count_expired(registers: Registers, idle_s: float) -> list[int]:
 
 
 async def correct(registers: Registers, servers: Sequence[int], idle_s: float) -> dict[int, int]:
-    """Take connections that ended unseen out of the loads; returns how many, where that has changed. Raises SwitchError.
+    """Take connections that ended unseen out of the loads; returns how many, where that changed. Raises SwitchError.
 
     They are those whose slot another connection has taken, and those that still have theirs and are expired: the loads
     themselves are not read, so that connections that come and go meanwhile do no harm.

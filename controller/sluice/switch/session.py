@@ -13,7 +13,8 @@ from finsy import GRPCStatusCode, P4Client, P4ClientError
 from finsy import p4entity as entity
 from finsy.proto import U128, p4r
 
-from ..log import logger
+from sluice.log import logger
+
 from .errors import NotPrimary, SwitchError, SwitchLost, translated
 from .pipeline import Pipeline
 from .targets import Profile
@@ -53,9 +54,7 @@ def standby_election_id() -> int:
 class Session:
     """An open stream to a switch. Use as an async context manager; ends with SwitchLost when the stream does."""
 
-    def __init__(
-        self, address: str, device_id: int, pipeline: Pipeline, election_id: int | None = None
-    ) -> None:
+    def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int | None = None) -> None:
         self.address = address
         self.device_id = device_id
         self.pipeline = pipeline
@@ -137,9 +136,7 @@ class Session:
 
     async def _bid(self, election_id: int) -> None:
         self._election_id = election_id
-        request = p4r.MasterArbitrationUpdate(
-            device_id=self.device_id, election_id=U128.encode(election_id)
-        )
+        request = p4r.MasterArbitrationUpdate(device_id=self.device_id, election_id=U128.encode(election_id))
         await self._client.send(p4r.StreamMessageRequest(arbitration=request))
 
     async def _arbitration(self, message: p4r.MasterArbitrationUpdate) -> None:
@@ -254,9 +251,7 @@ class Session:
         channel = self._client.channel
         if channel is None:
             raise SwitchLost(f"switch {self.address}: the session is closed")
-        call = channel.unary_unary(
-            _PUSH, request_serializer=p4r.SetForwardingPipelineConfigRequest.SerializeToString
-        )
+        call = channel.unary_unary(_PUSH, request_serializer=p4r.SetForwardingPipelineConfigRequest.SerializeToString)
         try:
             await call(request, timeout=_PUSH_S)
         except grpc.RpcError as error:

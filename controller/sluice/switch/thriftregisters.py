@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from thriftpy2.thrift import TException
 
-from ..names import Register
+from sluice.names import Register
+
 from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
 from .targets.units import MICROSECONDS, Units

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from ..names import Action, Table
+from sluice.names import Action, Table
+
 from .state import State
 
 DRAINING = b"drain"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from finsy import P4CounterEntry
 
-from ..names import Counter, DropReason, PuntReason
+from sluice.names import Counter, DropReason, PuntReason
+
 from .bucket import Bucket
 from .session import Session
 from .state import State
@@ -85,9 +86,7 @@ async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
         return cells.get((counter, index), 0)
 
     def by_reason(counter: Counter) -> dict[str, int]:
-        return {
-            reason.name.lower(): count(counter, reason) for reason in PuntReason if reason is not PuntReason.NONE
-        }
+        return {reason.name.lower(): count(counter, reason) for reason in PuntReason if reason is not PuntReason.NONE}
 
     return Traffic(
         forwarded=count(Counter.VERDICTS, DropReason.NONE),

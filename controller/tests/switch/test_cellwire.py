@@ -6,7 +6,6 @@ import random
 
 import pytest
 from finsy.proto import p4d, p4r
-
 from sluice.switch.cellwire import OtherShape, decode
 
 REGISTER = 0x15A1_B2C3

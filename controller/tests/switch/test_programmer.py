@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch
-
 from sluice.balance import Counts
 from sluice.configload import parse
 from sluice.names import DropReason, PuntReason, Register

@@ -9,7 +9,6 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-
 from sluice.config import Config
 from sluice.configload import parse
 from sluice.names import Meter

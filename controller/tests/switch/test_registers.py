@@ -12,19 +12,18 @@ import pytest
 import thriftpy2
 from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4d, p4r
-from thriftpy2.protocol import TBinaryProtocolFactory
-from thriftpy2.server import TThreadedServer
-from thriftpy2.thrift import TMultiplexedProcessor, TProcessor
-from thriftpy2.transport import TBufferedTransportFactory, TServerSocket
-
 from sluice.names import REGISTER_SIZES, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
+from sluice.switch.bmv2thrift import IDL
 from sluice.switch.connections import read_pins
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
 from sluice.switch.session import Session
-from sluice.switch.bmv2thrift import IDL
 from sluice.switch.thriftregisters import ThriftRegisters
+from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.server import TThreadedServer
+from thriftpy2.thrift import TMultiplexedProcessor, TProcessor
+from thriftpy2.transport import TBufferedTransportFactory, TServerSocket
 
 _interface = thriftpy2.load_fp(io.StringIO(IDL), "test_bmv2_thrift")
 

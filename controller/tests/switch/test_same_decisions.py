@@ -1,4 +1,4 @@
-"""A packet train leads to the same decisions on every target: the observations differ in units, the decisions do not."""
+"""A packet train leads to the same decisions on every target: observations differ in units, decisions do not."""
 
 from __future__ import annotations
 

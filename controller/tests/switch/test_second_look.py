@@ -8,18 +8,17 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4r
-
 from sluice.balance import Mode
 from sluice.configload import parse
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.balance import SMALL_POOL, others
-from sluice.switch.targets.units import MICROSECONDS
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.secondlook import correct, count_expired, read_loads
 from sluice.switch.session import Session
 from sluice.switch.state import State
+from sluice.switch.targets.units import MICROSECONDS
 
 
 def looking(second_look: str = "true", servers: int = 2) -> State:
@@ -83,7 +82,9 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
         groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
         assert [params(list(one)) for one in groups] == [[[2, 128]], [[1, 128]]]
         names = {table.id: table.alias for table in switch.schema.tables}
-        order = [names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")]
+        order = [
+            names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")
+        ]
         assert order.index("choose_other") < order.index("choose")
 
         await reconcile(session, found, looking("false"))
@@ -96,7 +97,7 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
         assert switch.weights(1) == {1: 128, 2: 128}
 
 
-async def connection(registers: Memory, slot: int, server: int, state: PinState, age_s: float, way: int = 1) -> None:
+async def connection(registers: Memory, slot: int, server: int, state: PinState, *, age_s: float, way: int = 1) -> None:
     stamp = TICK_BASE + MICROSECONDS.ticks(1000.0) - MICROSECONDS.ticks(age_s)
     key, pin, cell = (
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)

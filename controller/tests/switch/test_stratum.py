@@ -142,7 +142,7 @@ async def test_a_selector_too_small_is_named(switch: StratumSwitch, tmp_path: Pa
     program = pipeline.load(tofinoprogram.write(tmp_path / "tiny", tofinoprogram.info(members=2, group=1)))
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
-        with pytest.raises(SwitchError, match="selector .* has room for 1 members .* 2 servers"):
+        with pytest.raises(SwitchError, match=r"selector .* has room for 1 members .* 2 servers"):
             await reconcile(session, await read_back(session), initial_state(_config()))
     assert switch.requests == []
 
@@ -251,4 +251,3 @@ def test_one_shot_groups_and_weights_are_refused_in_stratums_words() -> None:
 
 def _insert(**entity: p4r.TableEntry | p4r.ActionProfileGroup) -> p4r.Update:
     return p4r.Update(type=INSERT, entity=p4r.Entity(**entity))  # type: ignore[arg-type]
-

@@ -1,7 +1,7 @@
 """Stratum's device configuration for a Tofino, from what p4c wrote: Stratum's ``bf_pipeline_builder``, without Stratum.
 
-The message is BfPipelineConfig of ``stratum/hal/lib/barefoot/bf.proto``: the program's name (1), bfrt.json (2), and for each
-pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes it is for (4).
+The message is BfPipelineConfig of ``stratum/hal/lib/barefoot/bf.proto``: the program's name (1), bfrt.json (2), and for
+each pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes it is for (4).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import SwitchError
+from sluice.switch.errors import SwitchError
 
 CONF = "*.conf"
 """What lies beside bfrt.json, as p4c's driver writes it: which files make up the program."""

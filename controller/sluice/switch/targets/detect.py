@@ -9,14 +9,15 @@ import grpc.aio
 from finsy import GRPCStatusCode, P4ClientError
 from finsy.proto import p4r, p4r_grpc
 
-from ..errors import SwitchError, translated
+from sluice.switch.errors import SwitchError, translated
+
 from . import EMBEDDED, STRATUM, Profile
 
 _ANSWER_S = 10.0
 
 _STRATUM_WITHOUT_A_PROGRAM = "valid forwarding pipeline config has been"
-"""``p4_service.cc``, DoGetForwardingPipelineConfig: "No valid forwarding pipeline config has been pushed for any node so
-far." or "Invalid node id or no valid forwarding pipeline config has been pushed for node 1 yet." """
+"""``p4_service.cc``, DoGetForwardingPipelineConfig: "No valid forwarding pipeline config has been pushed for any node
+so far." or "Invalid node id or no valid forwarding pipeline config has been pushed for node 1 yet." """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ async def detect(address: str, device_id: int) -> Profile:
             async with asyncio.timeout(_ANSWER_S):
                 reply: p4r.GetForwardingPipelineConfigResponse = await stub.GetForwardingPipelineConfig(request)
         except TimeoutError as error:
-            raise SwitchError(f"switch {address}: does not say what it is within {_ANSWER_S:g} s; set --target") from error
+            raise SwitchError(
+                f"switch {address}: does not say what it is within {_ANSWER_S:g} s; set --target"
+            ) from error
         except grpc.RpcError as error:
             failed = P4ClientError(error, "GetForwardingPipelineConfig")
             if failed.code in (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND):

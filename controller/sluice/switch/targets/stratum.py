@@ -1,16 +1,16 @@
-"""A Tofino under Stratum (``stratum/hal/lib/barefoot`` of stratum/stratum, 2024): what it refuses, and what is done instead.
+"""A Tofino under Stratum (``stratum/hal/lib/barefoot`` of stratum/stratum, 2024): what it refuses, and what we do.
 
 - No one-shot groups: ``bfrt_table_manager.cc``, BuildTableData: "Unsupported action type: 4"; no weights,
-  WriteActionProfileGroup: "Member weights greater than 1 are not supported." Members are repeated instead, in a new group;
-  one entry is switched over to it (groups.py). The driver refuses the same member twice in a group (open-p4studio,
-  ``pipe_mgr_select_tbl.c``), so that each copy is a member of its own.
+  WriteActionProfileGroup: "Member weights greater than 1 are not supported." Members are repeated instead, in a new
+  group; one entry is switched over to it (groups.py). The driver refuses the same member twice in a group
+  (open-p4studio, ``pipe_mgr_select_tbl.c``), so that each copy is a member of its own.
 - BuildP4TableEntry gives no metadata back: what was noted with an entry is gone.
 - ``bf_sde_wrapper.cc``, ReadRegisters: the value of the first pipe only, ``register_data[0]``; of a pair only the field
   named ``f1`` (GetRegisterDataFieldId: "Could not find register data field id."); and every read copies the whole array
   out of the hardware (SynchronizeRegisters). WriteRegister writes all pipes.
-- WriteIndirectMeter writes all pipes, so that each has the whole rate: another reason for one pipe. Meters by bytes are kept
-  in kbit/s; ours count packets. The driver rounds (tofinometer.py). RED is 3, and only the program sees it.
-- ``p4_service.cc``: "Invalid device ID." for device 0; RECONCILE_AND_COMMIT unimplemented; atomicity CONTINUE_ON_ERROR only.
+- WriteIndirectMeter writes all pipes, so that each has the whole rate: another reason for one pipe. Meters by bytes are
+  kept in kbit/s; ours count packets. The driver rounds (tofinometer.py). RED is 3, and only the program sees it.
+- ``p4_service.cc``: "Invalid device ID." for device 0; no RECONCILE_AND_COMMIT; atomicity CONTINUE_ON_ERROR only.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from finsy import P4Schema
 from finsy.proto import p4i, p4r
 
-from ...balance import largest_remainder
-from ...config import Config
-from ...names import Meter, Register
-from ..errors import SwitchError
+from sluice.balance import largest_remainder
+from sluice.config import Config
+from sluice.names import Meter, Register
+from sluice.switch.errors import SwitchError
+
 from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess
 from .units import NANOSECONDS
@@ -37,7 +38,7 @@ READ = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.RATE_FLOW)
 _FIELD = "f1"
 
 PENDING_S, STEP = 10.0, 128
-"""Compiled into the program, for P4Runtime has no word for them: p4src/tna/target.p4, PENDING_TICKS and RATE_SLOT_TICKS."""
+"""Compiled into the program, P4Runtime having no word for them: p4src/tna/target.p4, PENDING_TICKS, RATE_SLOT_TICKS."""
 
 
 def entry(wanted: p4r.TableEntry) -> p4r.TableEntry:
@@ -60,8 +61,8 @@ def weights_of(schema: P4Schema, table: int, groups: int, weights: Sequence[int]
     total = 1 << (room.bit_length() - 1) if room else 0
     if total < len(weights):
         raise SwitchError(
-            f"selector {profile.alias} has room for {room} members in each of {groups} groups, and {len(weights)} servers "
-            "are in one; configure fewer, or compile the program with a larger selector"
+            f"selector {profile.alias} has room for {room} members in each of {groups} groups, and {len(weights)} "
+            "servers are in one; configure fewer, or compile the program with a larger selector"
         )
     scaled = largest_remainder(dict(enumerate(weights)), total, present=range(len(weights)))
     return [scaled[place] for place in range(len(weights))]

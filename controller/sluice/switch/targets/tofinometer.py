@@ -3,16 +3,16 @@
 A rate is a mantissa of 9 bits over a power of two up to 2^27, in packets a clock cycle; a burst is a mantissa of 8 bits
 times a power of two. The driver cuts off what does not fit, and lets a rate's mantissa not be above the burst
 (open-p4studio, ``pipe_mgr_meter_drv_workflows.c``: pipe_mgr_meter_drv_get_rate_params,
-pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore whole multiples of 9.1, of which there is
-no smaller one, and small buckets have coarse rates.
+pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore whole multiples of 9.1, of which
+there is no smaller one, and small buckets have coarse rates.
 """
 
 from __future__ import annotations
 
-from ..bucket import Bucket
+from sluice.switch.bucket import Bucket
 
 CLOCK_HZ = 1_220_000_000
-"""A Tofino 1's core clock. Others run at other speeds: their rates are off by as much as the steps differ, a part of 9.1/s."""
+"""A Tofino 1's core clock. Others run at other speeds: their rates are off by the difference of the steps of 9.1/s."""
 
 _RATE_BITS, _RATE_SHIFT, _BURST_BITS = 9, 27, 8
 _LEAST_MANTISSA = 32
@@ -32,7 +32,10 @@ def held(bucket: Bucket, clock_hz: int = CLOCK_HZ) -> Bucket:
 
 
 def nearest(bucket: Bucket, clock_hz: int = CLOCK_HZ) -> Bucket:
-    """The bucket to ask for so that the rate held is nearest to the one wanted, and the burst not below the one wanted (up to MOST_BURST)."""
+    """The bucket to ask for so that the rate held is nearest to the one wanted.
+
+    Its burst is not below the one wanted, up to MOST_BURST.
+    """
     ideal, _ = _rate(bucket.rate, 1 << 62, 0, clock_hz)
     burst = min(_raised(max(bucket.burst, min(ideal + 2, _LEAST_MANTISSA))), MOST_BURST)
     mantissa, shift = _rate(bucket.rate, burst, 0, clock_hz)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...names import RATE_TICK_US, TICK_US
+from sluice.names import RATE_TICK_US, TICK_US
 
 STEPS = 7
 """Steps in a window; see p4src/stages/rates.p4."""
@@ -25,7 +25,7 @@ class Units:
         return math.ceil(seconds * 1_000_000 / self.tick_us)
 
     def step(self, window_s: float) -> int:
-        """The step of a response's window whose STEPS are nearest to ``window_s``: a power of two, in the rates' ticks."""
+        """The step of a response's window whose STEPS are nearest to ``window_s``: a power of two of rates' ticks."""
         return 1 << max(0, round(math.log2(window_s * 1_000_000 / self.rate_tick_us / STEPS)))
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from finsy import P4Schema
 from finsy.proto import p4r
 
-from ...config import Config
-from ..bucket import Bucket
+from sluice.config import Config
+from sluice.switch.bucket import Bucket
 
 CODE = "sluice.json"
 
