@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from ipaddress import IPv4Address
 
 from finsy import P4PacketIn
@@ -67,18 +68,24 @@ class Neighbours:
                 pass
 
     async def listen(self) -> None:
-        """Take in the switch's packets. Never returns; raises SwitchError."""
+        """Take in the switch's packets. Never returns; raises SwitchError.
+
+        Answers that came while others were written are written together: each writing compares all neighbours.
+        """
         while True:
-            packet = await self._link.session.next_packet()
-            match packet["reason"]:
-                case PuntReason.ARP:
-                    await self._learn(packet)
-                case PuntReason.TTL:
-                    await self._answer(packet)
-                case PuntReason.NEIGHBOUR:
-                    self._unresolved(IPv4Address(packet["next_hop"]))
-                case other:
-                    _log.warning("packet with an unknown reason", extra={"reason": other})
+            learned: dict[IPv4Address, Neighbour] = {}
+            for packet in await self._link.session.next_packets():
+                match packet["reason"]:
+                    case PuntReason.ARP:
+                        learned |= self._heard(packet)
+                    case PuntReason.TTL:
+                        await self._answer(packet)
+                    case PuntReason.NEIGHBOUR:
+                        self._unresolved(IPv4Address(packet["next_hop"]))
+                    case other:
+                        _log.warning("packet with an unknown reason", extra={"reason": other})
+            if learned:
+                await self._write(learned)
 
     async def _question(self, address: IPv4Address) -> None:
         for interface in self._world.plan.interfaces_towards(address):
@@ -86,21 +93,25 @@ class Neighbours:
             frame = arp_request(interface.mac, interface.address.ip, address, vlan)
             await self._link.session.send_packet(frame, interface.port)
 
-    async def _learn(self, packet: P4PacketIn) -> None:
+    def _heard(self, packet: P4PacketIn) -> dict[IPv4Address, Neighbour]:
+        """What an ARP packet tells that is new."""
         arp = Arp.parse(packet.payload)
         interface = self._interfaces.get(packet["ingress_port"])
         if arp is None or interface is None or not arp.is_reply:
-            return
+            return {}
         if arp.sender not in interface.address.network or arp.sender_mac[0] & 1:
             # Not an address of that subnet, or not the MAC address of one host: whoever sends this is mistaken.
-            return
+            return {}
         neighbour = Neighbour(interface.port, mac_text(arp.sender_mac))
         now = asyncio.get_running_loop().time()
-        if self._world.neighbours.heard(arp.sender, neighbour, now):
-            await self._link.apply(self._world.state(), TABLES)
-            fields = {"address": str(arp.sender), "port": neighbour.port, "mac": neighbour.mac}
+        return {arp.sender: neighbour} if self._world.neighbours.heard(arp.sender, neighbour, now) else {}
+
+    async def _write(self, learned: Mapping[IPv4Address, Neighbour]) -> None:
+        await self._link.apply(self._world.state(), TABLES)
+        for address, neighbour in learned.items():
+            fields = {"address": str(address), "port": neighbour.port, "mac": neighbour.mac}
             _log.info("neighbour learned", extra=fields)
-            self._wake.set()
+        self._wake.set()
 
     def _unresolved(self, address: IPv4Address) -> None:
         if self._world.plan.interfaces_towards(address):

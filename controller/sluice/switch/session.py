@@ -204,6 +204,13 @@ class Session:
         """The next packet from the switch."""
         return await self._packets.get()
 
+    async def next_packets(self) -> list[entity.P4PacketIn]:
+        """The packets that have come from the switch, at least one, in their order."""
+        packets = [await self.next_packet()]
+        while not self._packets.empty():
+            packets.append(self._packets.get_nowait())
+        return packets
+
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
         """Have the switch send a frame as it is. Raises SwitchError."""
         packet = entity.P4PacketOut(payload, egress_port=egress_port)

@@ -81,6 +81,22 @@ async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch,
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
 
 
+async def test_answers_that_come_together_are_written_together(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    hosts = [IPv4Address("10.0.2.100") + number for number in range(100)]
+    async with running(write_config()):
+        for host in hosts:
+            switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(host))
+        unasked = {str(host) for host in hosts}
+        async with asyncio.timeout(60):
+            while unasked:
+                unasked.discard((await _out(switch))[1][ARP].pdst)
+        before = len(switch.writes)
+        for host in hosts:
+            switch.packet_in(_reply(str(host), "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        await until(lambda: len(switch.entries("neighbours")) == len(hosts), "every neighbour's entry")
+        assert len(switch.writes) - before < len(hosts) / 2
+
+
 async def test_time_exceeded_is_answered(switch: FakeSwitch, write_config: WriteConfig) -> None:
     probe = Ether(src=SERVER, dst="02:00:00:00:00:01") / IP(src="10.0.1.50", dst="10.0.2.2", ttl=1)
     probe = Ether(bytes(probe / UDP(sport=4000, dport=33434) / b"traceroute"))
