@@ -217,8 +217,9 @@ def _settling(pools: Pools) -> str:
     return (
         "In parts of what an equal split gives them the loaded servers' share in the last third, by the size of the "
         "pool, and from which second on it stays at that, to a tenth of the way there: "
-        f"{'; '.join(said)}. One server a period gives up part of its ratio: the more loaded servers, the more periods "
-        "it takes, however clear the counts are; the algorithm's authors had three servers. "
+        f"{'; '.join(said)}. In paper mode one server a period gives up part of its ratio: the more loaded servers, "
+        "the more periods it takes, however clear the counts are; the algorithm's authors had three servers. In "
+        "production mode all that stand out give at once. "
         + (
             f"The share still falls at the end in pools of {', '.join(f'{size:,}' for size in falling)}."
             if falling

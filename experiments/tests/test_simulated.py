@@ -447,7 +447,7 @@ def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
     assert report.tables[0].rows[2][6:10] == ["2.00 %", "0.60", "not in 180 s", "0.00"]
     even = [pool_run(3, "paper", 0.2), pool_run(3, "production", 0.2)]
     settling, _, evidence, *_ = sim_scale.report(even).text[1:]
-    assert settling.endswith("had three servers.") and evidence == ""
+    assert settling.endswith("give at once.") and evidence == ""
     mixed = [pool_run(3, "paper", 0.2), pool_run(3, "paper", 0.2, settled_s=None)]
     assert "(settled: 40, not in 180 s in 1 of 2)" in sim_scale.report(mixed).text[1]
 

@@ -1,4 +1,4 @@
-"""How sure it is that one server answers worse than the rest."""
+"""How sure it is that servers answer worse than the rest."""
 
 from __future__ import annotations
 
@@ -9,20 +9,36 @@ from .counts import Counts, total
 from .metric import smoothed
 
 
-def worst_smoothed(windows: Mapping[int, Counts], alpha: float, beta: float) -> int | None:
-    """The server with the largest smoothed R (the lower id of several equal); None without servers."""
-    if not windows:
-        return None
-    return min(windows, key=lambda server: (-smoothed(windows[server], alpha, beta), server))
+def standing_out(
+    windows: Mapping[int, Counts], *, alpha: float, beta: float, least_z: float, min_syn: int
+) -> dict[int, float]:
+    """The servers that leave more unanswered than the rest, by how many standard deviations; the worst first.
+
+    From the largest smoothed R (the lower id of several equal) on, each with ``min_syn`` SYNs is compared with all that
+    do not stand out, until one does not.
+    """
+    found: dict[int, float] = {}
+    rest = total(list(windows.values()))
+    evident = (server for server, counts in windows.items() if counts.syn >= min_syn)
+    for server in sorted(evident, key=lambda server: (-smoothed(windows[server], alpha, beta), server)):
+        rest = without(rest, windows[server])
+        z = deviation(windows[server], rest)
+        if z <= least_z:
+            break
+        found[server] = z
+    return found
 
 
-def deviation(server: int, windows: Mapping[int, Counts]) -> float:
+def without(whole: Counts, part: Counts) -> Counts:
+    """The SYNs and SYN-ACKs of a pool but for those of one of it."""
+    return Counts(syn=whole.syn - part.syn, synack=whole.synack - part.synack)
+
+
+def deviation(mine: Counts, rest: Counts) -> float:
     """Standard deviations by which a server's share of unanswered SYNs is above the rest of the pool's.
 
     The pooled two-proportion statistic; 0 when the server is not above the rest or either side is empty.
     """
-    mine = windows[server]
-    rest = total([counts for other, counts in windows.items() if other != server])
     if mine.syn == 0 or rest.syn == 0:
         return 0.0
     lost_mine, lost_rest = max(0, mine.syn - mine.synack), max(0, rest.syn - rest.synack)

@@ -48,7 +48,7 @@ class ProductionOptions:
     """A flood is suspected when a smaller part than this of the answered handshakes completes."""
     flood_r: Annotated[float, Gt(0)] = 1.0
     """... or when R is above this on every server at once."""
-    slow_factor: Annotated[float, Ge(0)] = 3.0
+    slow_factor: Annotated[float, Ge(0)] = 2.0
     """A server is slow when its connections stay open so many times as long as the others'; 0: nobody looks."""
     slow_open: Annotated[int, Ge(1)] = 5
     """... and when so many of its connections were met open at the readings of the window."""

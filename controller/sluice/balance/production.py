@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .confidence import deviation, proportional_step, worst_smoothed
+from .confidence import proportional_step, standing_out
 from .counts import Counts
 from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered
 from .options import BalanceOptions
 from .ratios import Ratios, bounded
 from .recovery import ramp, relax
-from .slowness import Work, slowest
-from .step import shift
+from .slowness import Work, slow
+from .step import relieve
+
+NAMED = 3
+"""So many of the servers that give are named in a decision's reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,25 @@ def production_step(situation: Situation, options: BalanceOptions) -> tuple[Rati
 def _move(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
     extra = options.production
     answering = {i: w for i, w in situation.windows.items() if i not in situation.silent}
-    evident = {i: w for i, w in answering.items() if w.syn >= options.min_syn}
-    source = worst_smoothed(evident, extra.alpha, extra.beta)
-    if source is not None and len(answering) > 1:
-        z = deviation(source, answering)
-        step = proportional_step(z, extra.confidence_z, options.delta)
-        if step > 0:
-            receivers = {i: situation.fair[i] for i in answering if i != source}
-            return shift(situation.ratios, source, step, receivers), f"step {step:.3f} (z {z:.1f})"
-    slow = slowest({i: situation.work[i] for i in answering if i in situation.work}, extra.slow_factor, extra.slow_open)
-    if slow is not None and extra.slow_factor > 0:
-        receivers = {i: situation.fair[i] for i in answering if i != slow}
-        return shift(situation.ratios, slow, options.delta, receivers), f"step {options.delta:.3f}: {slow} takes long"
+    losing = standing_out(
+        answering, alpha=extra.alpha, beta=extra.beta, least_z=extra.confidence_z, min_syn=options.min_syn
+    )
+    parts = {i: proportional_step(z, extra.confidence_z, options.delta) for i, z in losing.items()}
+    if extra.slow_factor > 0:
+        work = {i: situation.work[i] for i in answering if i in situation.work}
+        parts |= dict.fromkeys(slow(work, extra.slow_factor, extra.slow_open), options.delta)
+    if parts:
+        receivers = {i: situation.fair[i] for i in answering if i not in parts}
+        return relieve(situation.ratios, parts, receivers), _reason(parts, losing)
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
         return relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering"
     return dict(situation.ratios), "no difference beyond chance"
+
+
+def _reason(parts: Mapping[int, float], losing: Mapping[int, float]) -> str:
+    giving = ", ".join(
+        f"{part:.3f} of {server} ({f'z {losing[server]:.1f}' if server in losing else 'takes long'})"
+        for server, part in list(parts.items())[:NAMED]
+    )
+    return f"step: {giving}" + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")

@@ -26,18 +26,18 @@ class Work:
         return (self.open_sum + unmet) / max(1, self.begun)
 
 
-def slowest(work: Mapping[int, Work], factor: float, least_open: int) -> int | None:
-    """The server whose connections take more than ``factor`` times as long as all others' together; None if none does.
+def slow(work: Mapping[int, Work], factor: float, least_open: int) -> list[int]:
+    """The servers whose connections take more than ``factor`` times as long as those of all that are not slow together.
 
-    It has been met with ``least_open`` open connections at least. The others are given one more than they were met
-    with: where hardly any connection is ever met open, nobody is slow.
+    Each has been met with ``least_open`` open connections at least. The others are given one more than they were met
+    with: where hardly any connection is ever met open, nobody is slow.  The slowest is first.
     """
-    candidates = [server for server, one in work.items() if one.open_sum >= least_open]
-    if not candidates or len(work) < 2:
-        return None
-    source = max(candidates, key=lambda server: (work[server].time(), -server))
-    rest = [one for server, one in work.items() if server != source]
-    others = Work(sum(one.open_sum for one in rest), sum(one.begun for one in rest))
-    if others.begun == 0:
-        return None
-    return source if work[source].time() > factor * others.time(unmet=1.0) else None
+    found: list[int] = []
+    open_sum, begun = sum(one.open_sum for one in work.values()), sum(one.begun for one in work.values())
+    candidates = (server for server, one in work.items() if one.open_sum >= least_open)
+    for server in sorted(candidates, key=lambda server: (-work[server].time(), server)):
+        open_sum, begun = open_sum - work[server].open_sum, begun - work[server].begun
+        if begun <= 0 or work[server].time() <= factor * Work(open_sum, begun).time(unmet=1.0):
+            break
+        found.append(server)
+    return found

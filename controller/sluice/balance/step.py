@@ -48,3 +48,23 @@ def shift(
     result = {server: ratio + moved * others.get(server, 0.0) / scale for server, ratio in ratios.items()}
     result[source] = ratios[source] - moved
     return normalised(result)
+
+
+def relieve(ratios: Mapping[int, float], parts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
+    """Move a part of each of several servers' ratios to ``receivers``, in proportion to their values.
+
+    All give less, in proportion, where the receivers' sum would grow by more than the largest part of it; but what the
+    one that gives most has to give is moved in any case. With nobody to receive, nothing moves.
+    """
+    moved = {server: part * ratios[server] for server, part in parts.items()}
+    whole, scale = sum(moved.values()), sum(receivers.values())
+    if whole <= 0 or scale <= 0:
+        return dict(ratios)
+    room = max(parts.values()) * sum(ratios[server] for server in receivers)
+    part = min(1.0, max(room, *moved.values()) / whole)
+    return normalised(
+        {
+            server: ratio + part * (whole * receivers.get(server, 0.0) / scale - moved.get(server, 0.0))
+            for server, ratio in ratios.items()
+        }
+    )

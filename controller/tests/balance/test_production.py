@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import Pool
 from sluice.balance import BalanceOptions, Condition, Member, ProductionOptions
-from sluice.balance.confidence import deviation, proportional_step
+from sluice.balance.confidence import deviation, proportional_step, standing_out
 from sluice.balance.counts import Counts
 
 PRODUCTION = BalanceOptions(window_s=40)
@@ -19,10 +19,27 @@ def test_worst_server_loses_traffic() -> None:
 
 
 def test_differences_within_chance_move_nothing() -> None:
-    windows = {1: Counts(syn=100, synack=97), 2: Counts(syn=100, synack=99)}
-    z = deviation(1, windows)
+    z = deviation(Counts(syn=100, synack=97), Counts(syn=100, synack=99))
     assert 0 < z < 3
     assert proportional_step(z, 3.0, 0.1) == 0
+
+
+def test_all_that_lose_more_than_the_rest_stand_out_each_against_those_that_do_not() -> None:
+    windows = {i: Counts(syn=100, synack=99) for i in range(1, 9)} | {9: Counts(150, 100), 10: Counts(180, 100)}
+    found = standing_out(windows, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
+    assert list(found) == [10, 9]
+    alone = standing_out({i: windows[i] for i in windows if i != 10}, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
+    assert found[9] == alone[9], "the other one that stands out is not among those it is compared with"
+    assert standing_out({10: windows[10]}, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10) == {}
+    few = {**windows, 10: Counts(syn=9, synack=0)}
+    assert list(standing_out(few, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)) == [9], "too few SYNs are no evidence"
+
+
+def test_every_loaded_server_of_a_large_pool_gives_in_the_same_period() -> None:
+    pool = Pool({i: 60 if i <= 5 else 400 for i in range(1, 51)}, offered=7500, options=PRODUCTION)
+    pool.intervals(2)
+    ratios = pool.interval().ratios
+    assert max(ratios[i] for i in range(1, 6)) < 0.02 < min(ratios[i] for i in range(6, 51))
 
 
 def test_step_grows_with_the_evidence_up_to_delta() -> None:

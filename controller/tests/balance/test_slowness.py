@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sluice.balance import BalanceOptions, Balancer, Member, Mode, ProductionOptions
 from sluice.balance.counts import Counts
-from sluice.balance.slowness import Work, slowest
+from sluice.balance.slowness import Work, slow
 
 OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
@@ -14,19 +14,25 @@ def test_open_connections_over_new_ones_are_the_time_that_one_takes() -> None:
     assert Work(open_sum=3, begun=0).time() == 3
 
 
-def test_the_slowest_takes_several_times_as_long_as_the_others_together() -> None:
+def test_who_is_slow_takes_several_times_as_long_as_those_who_are_not_together() -> None:
     work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(20, 20)}
-    assert slowest(work, factor=3.0, least_open=5) == 3
-    assert slowest({**work, 3: Work(3, 20)}, 3.0, 5) is None, "too few were met open to tell"
-    assert slowest({**work, 3: Work(20, 400)}, 3.0, 5) is None
-    assert slowest({**work, 3: Work(20, 150)}, 3.0, 5) is None, "not so many times as long"
-    assert slowest({3: Work(20, 20)}, 3.0, 5) is None, "nobody to compare with"
-    assert slowest({1: Work(0, 0), 3: Work(20, 20)}, 3.0, 5) is None, "nobody else works"
+    assert slow(work, factor=3.0, least_open=5) == [3]
+    assert slow({**work, 3: Work(3, 20)}, 3.0, 5) == [], "too few were met open to tell"
+    assert slow({**work, 3: Work(20, 400)}, 3.0, 5) == []
+    assert slow({**work, 3: Work(20, 150)}, 3.0, 5) == [], "not so many times as long"
+    assert slow({3: Work(20, 20)}, 3.0, 5) == [], "nobody to compare with"
+    assert slow({1: Work(0, 0), 3: Work(20, 20)}, 3.0, 5) == [], "nobody else works"
+
+
+def test_several_are_slow_at_once_and_none_hides_behind_another() -> None:
+    work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(200, 200), 4: Work(90, 20)}
+    assert slow(work, 3.0, 5) == [4, 3]
+    assert slow({**work, 3: Work(200, 2000)}, 3.0, 5) == [4]
 
 
 def test_where_hardly_a_connection_is_met_open_nobody_is_slow() -> None:
-    assert slowest({1: Work(0, 9), 2: Work(10, 1)}, 3.0, 5) == 2
-    assert slowest({1: Work(0, 1), 2: Work(5, 2)}, 3.0, 5) is None
+    assert slow({1: Work(0, 9), 2: Work(10, 1)}, 3.0, 5) == [2]
+    assert slow({1: Work(0, 1), 2: Work(5, 2)}, 3.0, 5) == []
 
 
 class Answering:
@@ -69,3 +75,14 @@ def test_what_was_seen_before_the_counts_went_away_is_forgotten() -> None:
 def test_it_can_be_left_out_and_paper_mode_knows_nothing_of_it() -> None:
     for options in (replace(OPTIONS, production=ProductionOptions(slow_factor=0)), replace(OPTIONS, mode=Mode.PAPER)):
         assert abs(Answering(options).intervals(20, {1: 1, 2: 1, 3: 30})[3] - 1 / 3) < 1e-9
+
+
+def test_all_slow_servers_give_in_the_same_period() -> None:
+    balancer = Balancer([Member(i, 1.0) for i in range(1, 11)], OPTIONS)
+    counts = {i: Counts() for i in balancer.members}
+    balancer.observe(0.0, counts)
+    counts = {i: Counts(100, 100, 0, 100) for i in balancer.members}
+    decision = balancer.observe(1.0, counts, open_now={i: 60 if i <= 2 else 1 for i in balancer.members})
+    assert decision is not None
+    assert decision.ratios[1] == decision.ratios[2] and abs(decision.ratios[1] - 0.09) < 1e-9
+    assert decision.reason == "step: 0.100 of 1 (takes long), 0.100 of 2 (takes long)"

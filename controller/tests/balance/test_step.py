@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sluice.balance.ratios import bounded, normalised
-from sluice.balance.step import shift, worst
+from sluice.balance.step import relieve, shift, worst
 
 third = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
 
@@ -39,6 +39,25 @@ def test_no_evidence_is_not_a_small_r() -> None:
 
 def test_nobody_to_receive() -> None:
     assert shift({1: 1.0}, 1, 0.1) == {1: 1.0}
+
+
+def test_several_give_at_once_and_receivers_share_by_their_values() -> None:
+    ratios = {1: 0.1, 2: 0.1, 3: 0.4, 4: 0.4}
+    moved = relieve(ratios, {1: 0.1, 2: 0.05}, {3: 1.0, 4: 2.0})
+    assert moved == pytest.approx({1: 0.09, 2: 0.095, 3: 0.405, 4: 0.41})
+    assert relieve(ratios, {1: 0.1}, {}) == ratios == relieve(ratios, {}, {3: 1.0})
+
+
+def test_who_receives_does_not_grow_by_more_than_the_largest_part() -> None:
+    ratios = dict.fromkeys(range(1, 11), 0.1)
+    moved = relieve(ratios, dict.fromkeys(range(1, 10), 0.1), {10: 1.0})
+    assert moved[10] == pytest.approx(0.11)
+    assert sum(moved.values()) == pytest.approx(1.0)
+    assert moved[1] == pytest.approx(0.1 - 0.01 / 9)
+
+
+def test_what_one_gives_is_moved_whole_however_little_the_others_have() -> None:
+    assert relieve({1: 0.98, 2: 0.02}, {1: 0.1}, {2: 1.0}) == pytest.approx({1: 0.882, 2: 0.118})
 
 
 pools = st.dictionaries(st.integers(1, 40), st.floats(0.001, 1), min_size=2, max_size=20).map(normalised)
