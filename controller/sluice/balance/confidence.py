@@ -49,8 +49,3 @@ def deviation(mine: Counts, rest: Counts) -> float:
         return 0.0
     # Everything or nothing lost on both sides leaves no variance, and then no difference either.
     return difference / math.sqrt(variance) if variance > 0 else 0.0
-
-
-def proportional_step(z: float, confidence_z: float, delta: float) -> float:
-    """The part of the ratio to move: 0 up to ``confidence_z``, ``delta`` from twice that on, linear between."""
-    return delta * min(1.0, max(0.0, z / confidence_z - 1.0))

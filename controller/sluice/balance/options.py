@@ -49,7 +49,8 @@ class ProductionOptions:
     flood_r: Annotated[float, Gt(0)] = 1.0
     """... or when R is above this on every server at once."""
     slow_factor: Annotated[float, Ge(0)] = 2.0
-    """A server is slow when its connections stay open so many times as long as the others'; 0: nobody looks."""
+    """A server is slow when its connections stay open so many times as long as the others'; the step is whole at twice
+    that. 0: nobody looks."""
     slow_open: Annotated[int, Ge(1)] = 5
     """... and when so many of its connections were met open at the readings of the window."""
     slow_start_s: Annotated[float, Ge(0)] = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .confidence import proportional_step, standing_out
+from .confidence import standing_out
 from .counts import Counts
 from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered
@@ -13,7 +13,7 @@ from .options import BalanceOptions
 from .ratios import Ratios, bounded
 from .recovery import ramp, relax
 from .slowness import Work, slow
-from .step import relieve
+from .step import proportional_step, relieve
 
 NAMED = 3
 """So many of the servers that give are named in a decision's reason."""
@@ -69,7 +69,8 @@ def _move(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
     parts = {i: proportional_step(z, extra.confidence_z, options.delta) for i, z in losing.items()}
     if extra.slow_factor > 0:
         work = {i: situation.work[i] for i in answering if i in situation.work}
-        parts |= dict.fromkeys(slow(work, extra.slow_factor, extra.slow_open), options.delta)
+        for i, times in slow(work, extra.slow_factor, extra.slow_open).items():
+            parts[i] = max(parts.get(i, 0.0), proportional_step(times, extra.slow_factor, options.delta))
     if parts:
         receivers = {i: situation.fair[i] for i in answering if i not in parts}
         return relieve(situation.ratios, parts, receivers), _reason(parts, losing)

@@ -26,18 +26,20 @@ class Work:
         return (self.open_sum + unmet) / max(1, self.begun)
 
 
-def slow(work: Mapping[int, Work], factor: float, least_open: int) -> list[int]:
-    """The servers whose connections take more than ``factor`` times as long as those of all that are not slow together.
+def slow(work: Mapping[int, Work], factor: float, least_open: int) -> dict[int, float]:
+    """The servers whose connections take more than ``factor`` times as long as those of all that are not slow together,
+    with how many times as long. The slowest is first.
 
     Each has been met with ``least_open`` open connections at least. The others are given one more than they were met
-    with: where hardly any connection is ever met open, nobody is slow.  The slowest is first.
+    with: where hardly any connection is ever met open, nobody is slow.
     """
-    found: list[int] = []
+    found: dict[int, float] = {}
     open_sum, begun = sum(one.open_sum for one in work.values()), sum(one.begun for one in work.values())
     candidates = (server for server, one in work.items() if one.open_sum >= least_open)
     for server in sorted(candidates, key=lambda server: (-work[server].time(), server)):
         open_sum, begun = open_sum - work[server].open_sum, begun - work[server].begun
-        if begun <= 0 or work[server].time() <= factor * Work(open_sum, begun).time(unmet=1.0):
+        times = work[server].time() / Work(open_sum, begun).time(unmet=1.0) if begun > 0 else 0.0
+        if times <= factor:
             break
-        found.append(server)
+        found[server] = times
     return found

@@ -1,4 +1,4 @@
-"""The ratio step of Ohta & Andou (section 4.1 and equation 6)."""
+"""The ratio step of Ohta & Andou (section 4.1 and equation 6), and production mode's, of several servers at once."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def shift(
     result = {server: ratio + moved * others.get(server, 0.0) / scale for server, ratio in ratios.items()}
     result[source] = ratios[source] - moved
     return normalised(result)
+
+
+def proportional_step(evidence: float, least: float, delta: float) -> float:
+    """The part of a ratio to move: 0 up to ``least``, ``delta`` from twice that on, linear between."""
+    return delta * min(1.0, max(0.0, evidence / least - 1.0))
 
 
 def relieve(ratios: Mapping[int, float], parts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:

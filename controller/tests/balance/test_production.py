@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import Pool
 from sluice.balance import BalanceOptions, Condition, Member, ProductionOptions
-from sluice.balance.confidence import deviation, proportional_step, standing_out
+from sluice.balance.confidence import deviation, standing_out
 from sluice.balance.counts import Counts
+from sluice.balance.step import proportional_step
 
 PRODUCTION = BalanceOptions(window_s=40)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from sluice.balance import BalanceOptions, Balancer, Member, Mode, ProductionOptions
 from sluice.balance.counts import Counts
 from sluice.balance.slowness import Work, slow
@@ -16,23 +17,25 @@ def test_open_connections_over_new_ones_are_the_time_that_one_takes() -> None:
 
 def test_who_is_slow_takes_several_times_as_long_as_those_who_are_not_together() -> None:
     work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(20, 20)}
-    assert slow(work, factor=3.0, least_open=5) == [3]
-    assert slow({**work, 3: Work(3, 20)}, 3.0, 5) == [], "too few were met open to tell"
-    assert slow({**work, 3: Work(20, 400)}, 3.0, 5) == []
-    assert slow({**work, 3: Work(20, 150)}, 3.0, 5) == [], "not so many times as long"
-    assert slow({3: Work(20, 20)}, 3.0, 5) == [], "nobody to compare with"
-    assert slow({1: Work(0, 0), 3: Work(20, 20)}, 3.0, 5) == [], "nobody else works"
+    assert slow(work, factor=3.0, least_open=5) == {3: pytest.approx(1 / (45 / 800))}, "the others with one more"
+    assert slow({**work, 3: Work(3, 20)}, 3.0, 5) == {}, "too few were met open to tell"
+    assert slow({**work, 3: Work(20, 400)}, 3.0, 5) == {}
+    assert slow({**work, 3: Work(20, 150)}, 3.0, 5) == {}, "not so many times as long"
+    assert slow({3: Work(20, 20)}, 3.0, 5) == {}, "nobody to compare with"
+    assert slow({1: Work(0, 0), 3: Work(20, 20)}, 3.0, 5) == {}, "nobody else works"
 
 
 def test_several_are_slow_at_once_and_none_hides_behind_another() -> None:
     work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(200, 200), 4: Work(90, 20)}
-    assert slow(work, 3.0, 5) == [4, 3]
-    assert slow({**work, 3: Work(200, 2000)}, 3.0, 5) == [4]
+    found = slow(work, 3.0, 5)
+    assert list(found) == [4, 3]
+    assert found[3] == slow({i: work[i] for i in (1, 2, 3)}, 3.0, 5)[3]
+    assert list(slow({**work, 3: Work(200, 2000)}, 3.0, 5)) == [4]
 
 
 def test_where_hardly_a_connection_is_met_open_nobody_is_slow() -> None:
-    assert slow({1: Work(0, 9), 2: Work(10, 1)}, 3.0, 5) == [2]
-    assert slow({1: Work(0, 1), 2: Work(5, 2)}, 3.0, 5) == []
+    assert slow({1: Work(0, 9), 2: Work(10, 1)}, 3.0, 5) == {2: 90.0}
+    assert slow({1: Work(0, 1), 2: Work(5, 2)}, 3.0, 5) == {}
 
 
 class Answering:
@@ -86,3 +89,12 @@ def test_all_slow_servers_give_in_the_same_period() -> None:
     assert decision is not None
     assert decision.ratios[1] == decision.ratios[2] and abs(decision.ratios[1] - 0.09) < 1e-9
     assert decision.reason == "step: 0.100 of 1 (takes long), 0.100 of 2 (takes long)"
+
+
+def test_who_takes_little_more_than_the_factor_gives_little() -> None:
+    balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], OPTIONS)
+    balancer.observe(0.0, {i: Counts() for i in (1, 2, 3)})
+    counts = {i: Counts(100, 100, 0, 100) for i in (1, 2, 3)}
+    decision = balancer.observe(1.0, counts, open_now={1: 24, 2: 25, 3: 62})
+    assert decision is not None
+    assert decision.reason == "step: 0.024 of 3 (takes long)", "2.48 times as long as 50 over 200, with a factor of 2"
