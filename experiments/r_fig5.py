@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -127,7 +127,7 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
     }
     rates = sorted({one.parameters["rate_per_s"] for one in records})
     misses: list[str] = []
-    close: list[str] = []
+    close: dict[str, list[str]] = {}
     told = False
     for rate in rates:
         ours = figure_of(records, PRODUCTION.name, rate, kind, figure)
@@ -140,7 +140,7 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
             if ours.value > theirs.value:
                 misses.append(versus + (NO_MORE_THAN_CHANCE if by_chance(ours, theirs) else ""))
             elif by_chance(ours, theirs):
-                close.append(versus)
+                close.setdefault(other.title, []).append(f"{rate:g}/s")
     return Goal(
         text[kind],
         not misses if told else None,
@@ -148,8 +148,10 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
     )
 
 
-def _everywhere(close: Sequence[str]) -> str:
-    return "everywhere" + (f"{NO_MORE_THAN_CHANCE} at {'; '.join(close)}" if close else "")
+def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
+    """Say so, and at which rates the means of whom are no further apart than chance."""
+    whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
+    return "everywhere" + (f"{NO_MORE_THAN_CHANCE} from {whom}" if close else "")
 
 
 def _paper(records: Sequence[Record]) -> str:
