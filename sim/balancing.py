@@ -73,13 +73,12 @@ class BalancingSwitch:
         return pin.server
 
     def _choose(self, pin: Pin) -> None:
-        first = self._choice.draw(self._source)
         if self._look is None:
-            pin.server = first
+            pin.server = self._choice.draw(self._source)
             return
         if pin.counted:
             self._look.closed(pin.server)
-        pin.server, pin.counted = self._look.choose(first, self._source), True
+        pin.server, pin.counted = self._look.choose(self._source), True
 
     @property
     def looks(self) -> bool:

@@ -1,4 +1,4 @@
-"""The choice of a server for a new connection, by the selector's whole-numbered weights."""
+"""The choice of a server for a new connection, by the selector's whole-numbered weights: at random, or evenly."""
 
 from __future__ import annotations
 
@@ -20,4 +20,22 @@ class Choice:
 
     def draw(self, source: random.Random) -> int:
         """A server."""
-        return self._servers[bisect.bisect_right(self._sums, source.random() * self._sums[-1])]
+        return self.at(source.random())
+
+    def at(self, point: float) -> int:
+        """The server that has this point of [0, 1), which the weights divide in the servers' order."""
+        return self._servers[bisect.bisect_right(self._sums, point * self._sums[-1])]
+
+
+class Points:
+    """A Weyl sequence in [0, 1): the multiples of the golden ratio modulo 1, as the switch counts them (draw_point)."""
+
+    GOLDEN = 0x9E3779B9
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self) -> float:
+        """The next point."""
+        self._last = (self._last + self.GOLDEN) % (1 << 32)
+        return (self._last >> 16) / (1 << 16)

@@ -10,7 +10,7 @@ from .secondlook import SecondLook
 class LeastConnections(SecondLook):
     """Knows every server's open connections, and no weights; servers with equally many are drawn from."""
 
-    def choose(self, first: int, source: random.Random) -> int:
+    def choose(self, source: random.Random) -> int:
         """The server for a new connection, which is open there from now on."""
         fewest = min(self._open.values())
         chosen = source.choice([server for server, count in self._open.items() if count == fewest])

@@ -1,4 +1,4 @@
-"""The second look of the switch (p4src/stages/second_look.p4): of two servers drawn, the one with less to do."""
+"""The second look of the switch (p4src/stages/second_look.p4): of two servers drawn evenly, the one with less to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sluice.switch.balance import SMALL_POOL
 
-from .choice import Choice
+from .choice import Choice, Points
 from .clock import Clock
 
 SWEEP_S = 60.0
@@ -16,16 +16,16 @@ SWEEP_S = 60.0
 
 
 class SecondLook:
-    """Open connections by server, and the draw of the other one."""
+    """Open connections by server, and the draws of both."""
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
-        self._clock = clock
+        self._clock, self._points = clock, Points()
         self._open = dict.fromkeys(weights, 0)
         self.weigh(weights)
 
     def weigh(self, weights: Mapping[int, int]) -> None:
         """Draw by other weights from now on. In a small pool the other server is drawn from the rest, else from all."""
-        self._weights = dict(weights)
+        self._weights, self._all = dict(weights), Choice(weights)
         self._others: dict[int, Choice] = {}
         positive = sum(weight > 0 for weight in weights.values())
         if positive > 1 and len(weights) <= SMALL_POOL:
@@ -34,13 +34,14 @@ class SecondLook:
                 if any(rest.values()):
                     self._others[one] = Choice(rest)
         elif positive > 1:
-            self._others = dict.fromkeys(weights, Choice(weights))
+            self._others = dict.fromkeys(weights, self._all)
 
-    def choose(self, first: int, source: random.Random) -> int:
-        """The server for a new connection, which is open there from now on."""
-        chosen = first
+    def choose(self, source: random.Random) -> int:
+        """The server for a new connection, which is open there from now on. Nothing in it is random."""
+        chosen = first = self._all.at(self._points.next())
+        point = self._points.next()
         if (others := self._others.get(first)) is not None:
-            other = others.draw(source)
+            other = others.at(point)
             if other != first and self._lighter(first, other):
                 chosen = other
         self._open[chosen] += 1

@@ -113,6 +113,7 @@ class Register(StrEnum):
     SAMPLE_NEXT = "SluiceIngress.sampling.ring.sample_next"
     SAMPLE_RING = "SluiceIngress.sampling.ring.sample_ring"
     ADMITTED_CLIENTS = "SluiceIngress.destinations.clients.admitted_clients"
+    DRAW_POINT = "SluiceIngress.balance.by_ratio.draw_point"
     PIN_KEY_1 = "SluiceIngress.connections.key_1.pin_key_1"
     PIN_KEY_2 = "SluiceIngress.connections.key_2.pin_key_2"
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
@@ -183,6 +184,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.SAMPLE_NEXT: 1,
     Register.SAMPLE_RING: 1024,
     Register.ADMITTED_CLIENTS: 65536,
+    Register.DRAW_POINT: 1024,
     Register.PIN_KEY_1: 131072,
     Register.PIN_KEY_2: 131072,
     Register.PIN_SERVER_1: 131072,

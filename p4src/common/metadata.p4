@@ -126,6 +126,7 @@ struct metadata_t {
     bit<16>      payload;         // bytes behind the TCP header; measure
 
     service_id_t service;         // classify
+    weight_t     shares;          // its weights sum to a divisor of this, and servers are drawn evenly; 0: by hashes; classify
     connection_t connection;      // classify
     server_id_t  server;          // that this packet comes from; classify. Or goes to; connections
     ipv4_t       endpoint;        // address and port to put in place of the packet's: from a server

@@ -1,12 +1,13 @@
 // Balance: the server that a new connection would get, and the one for packets without a pin.
 //
-//   reads  service, flow, event, second_pass, preferred
+//   reads  service, shares, flow, event, second_pass, preferred
 //   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
 //          other, other_weight: drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
 //
-// All draws are hashes of the connection: the same packet draws the same server until the weights change. The second pass of a
-// SYN whose server is ejected draws by another hash, or the share of probes that an ejected server keeps would never leave it.
+// Draws are hashes of the connection: the same packet draws the same server until the weights change. The second pass of a SYN
+// whose server is ejected draws by another hash, or the share of probes that an ejected server keeps would never leave it. Where a
+// service has shares, a target that can draws choice and other evenly instead: the next two points of a sequence of the service's.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 
@@ -17,12 +18,13 @@ control Balance(inout metadata_t meta) {
 
     apply {
         others_id_t others = 0;
+        bit<16> point = 0;            // of the unit interval, for the draw that comes next
         bool asked = meta.event == Event.syn;
-        by_ratio.apply(meta.service, meta.flow, meta.second_pass, asked, meta.choice, meta.choice_weight, others);
+        by_ratio.apply(meta, asked, others, point);
         if (meta.preferred != 0) {
             meta.choice = meta.preferred;
         } else if (others != 0 && meta.second_pass == 0) {
-            other.apply(others, meta.flow, meta.other, meta.other_weight);
+            other.apply(meta, others, point);
         }
         if (meta.other == 0) {
             meta.loads.other = meta.choice;

@@ -1,8 +1,8 @@
 // Classify: is it for a service, from a server, or neither?
 //
 //   reads  flow
-//   writes service, connection, server, endpoint (from a server), path
-//   keys   services: destination address, protocol, port -> service; or a server's own endpoint
+//   writes service, shares, connection, server, endpoint (from a server), path
+//   keys   services: destination address, protocol, port -> service, and what its weights sum to; or a server's own endpoint
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint
 //   drops  direct_to_server
 //
@@ -13,8 +13,9 @@
 
 control Classify(inout metadata_t meta, inout DropReason drop) {
     @id(0x01000003)
-    action to_service(service_id_t service) {
+    action to_service(service_id_t service, weight_t shares) {
         meta.service = service;
+        meta.shares = shares;
         meta.path = Path.to_service;
         meta.connection.client = meta.flow.src;
         meta.connection.client_port = meta.flow.src_port;

@@ -56,10 +56,10 @@ def _endpoint(address: str, protocol: int, port_number: int) -> dict[str, object
     return {"address": address, "protocol": protocol, "port": port_number}
 
 
-def service(item: Service) -> P4TableEntry:
-    """What clients address."""
+def service(item: Service, shares: int = 0) -> P4TableEntry:
+    """What clients address; with shares, drawn from evenly."""
     match = _endpoint(item.address, item.protocol, item.port)
-    return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id)
+    return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id, shares=shares)
 
 
 def deny_direct(item: Service, server: Server) -> P4TableEntry:

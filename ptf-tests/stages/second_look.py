@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness import entries, plan
@@ -242,3 +242,93 @@ class DrawsDiffer(Looking):
             self.busy(S2, 0)
             self.busy(S3, 0)
         self.assertTrue(70 <= taken[S2.host.address] <= 130, taken)
+
+
+class Even(Looking):
+    """Base: WEB draws evenly, from the beginning of its sequence, and no draw is like another's by chance."""
+
+    WEIGHTS: Mapping[Server, int] = {S1: 128, S2: 85, S3: 43}
+    DRAWS = 120
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.switch.registers.clear(Register.DRAW_POINT)
+        self.switch.modify([entries.service(WEB, shares=sum(self.WEIGHTS.values()))])
+        self.addCleanup(self.switch.modify, [entries.service(WEB)])
+
+    def destinations(self, idle: Iterable[Server] = ()) -> list[str]:
+        """Where so many new connections go, one after the other; some servers have nothing to do before each."""
+        taken: list[str] = []
+        for port in range(40000, 40000 + self.DRAWS):
+            ((_, frame),) = self.exchange(plan.CLIENT, Flow(WEB, S1, client_port=port).syn()).frames
+            taken.append(".".join(str(byte) for byte in frame[30:34]))
+            for server in idle:
+                self.busy(server, 0)
+        return taken
+
+    def others(self, group: int, weights: Mapping[Server, int]) -> list[str]:
+        """Where they go if S1 is always drawn first, has more to do than anybody, and names that group."""
+        self.insert(entries.others(group, weights))
+        self.switch.modify([entries.ratios(WEB, {S1: 128}, {S1: group})])
+        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+        self.busy(S1, 1_000_000)
+        return self.destinations(weights)
+
+    def assertEven(self, taken: list[str], weights: Mapping[Server, int]) -> None:
+        """Whenever counted, each server has had its share to within 2.5 connections: of random draws one series in
+        fifty is that near all the way."""
+        whole = sum(weights.values())
+        for count in range(1, len(taken) + 1):
+            for server, weight in weights.items():
+                had = taken[:count].count(server.host.address)
+                self.assertLessEqual(abs(had - count * weight / whole), 2.5, (count, server.host.address, had))
+
+
+class DrawsEvenly(Even):
+    """A service with shares gives each server its turns about as far apart as its weight says."""
+
+    def runTest(self) -> None:
+        self.weigh(WEB, self.WEIGHTS)
+        self.assertEven(self.destinations(), self.WEIGHTS)
+
+
+class DrawsEvenlyOfFewer(Even):
+    """Where servers are left out and the weights sum to half of the shares, the draws are as even."""
+
+    WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.switch.modify([entries.service(WEB, shares=256)])
+
+    def runTest(self) -> None:
+        self.weigh(WEB, self.WEIGHTS)
+        self.assertEven(self.destinations(), self.WEIGHTS)
+
+
+class OthersEvenly(Even):
+    """The other draw is as even, among those whom the first one's group leaves."""
+
+    def runTest(self) -> None:
+        others = {S2: 85, S3: 43}
+        self.assertEven(self.others(S1.id, others), others)
+
+
+class LargePoolsEvenly(Even):
+    """In a large pool the other is drawn from all, evenly, too."""
+
+    def runTest(self) -> None:
+        others = {S2: 128, S3: 128}
+        self.assertEven(self.others(SERVERS + WEB.id, others), others)
+
+
+class SequencesApart(Even):
+    """Each service goes on in its own sequence: a connection of another one moves nothing."""
+
+    def runTest(self) -> None:
+        self.weigh(WEB, self.WEIGHTS)
+        self.switch.registers.clear(Register.DRAW_POINT)
+        first = self.destinations()[:1]
+        cells = self.switch.registers.read([(Register.DRAW_POINT, number) for number in range(8)])
+        self.assertEqual([number for number, cell in enumerate(cells) if cell], [WEB.id])
+        self.assertEqual(first, [S2.host.address])

@@ -119,7 +119,8 @@ class World:
                     args = {"port": port, "src": router_mac(port), "dst": host_mac(host)}
                     made.append(self._entry("neighbours", {"next_hop": host}, "set_neighbour", args))
         for number, endpoint in SERVICES.items():
-            made.append(self._entry("services", _endpoint(*endpoint), "to_service", {"service": number}))
+            args = {"service": number, "shares": self.rng.choice((0, 37, 256, 65535))}
+            made.append(self._entry("services", _endpoint(*endpoint), "to_service", args))
         for number, (host, protocol, port, service) in SERVERS.items():
             match = _endpoint(host, protocol, port)
             address, _, service_port = SERVICES[service]

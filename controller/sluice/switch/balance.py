@@ -44,6 +44,16 @@ def capacities(service: Service) -> dict[int, int]:
     return largest_remainder(shares, weight_sum(len(shares)), present=shares)
 
 
+def shares(state: State, service: Service) -> int:
+    """What the weights of the whole pool sum to: places in its group are counted in these when it draws evenly; 0: it
+    draws by hashes.
+
+    A pool of which servers are left out may sum to less. Both are powers of two: a place counts modulo the group's
+    size, and the draws stay even.
+    """
+    return weight_sum(len(service.servers)) if service.id in state.second_look else 0
+
+
 def choose(state: State) -> Iterator[P4TableEntry]:
     """One group a service: the weights that R decides. Each server names the group to draw the other one from."""
     for service in state.plan.services:

@@ -8,6 +8,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from sluice.names import Action, Table
 
+from . import balance
 from .plan import Endpoint
 from .state import State
 
@@ -18,12 +19,12 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
-    """Every service, and a denial of every server's own endpoint."""
+    """Every service, and a denial of every server's own endpoint. A service that takes a second look draws evenly."""
     for service in state.plan.services:
         yield P4TableEntry(
             Table.SERVICES,
             match=_match(service.endpoint),
-            action=P4TableAction(Action.TO_SERVICE, service=service.id),
+            action=P4TableAction(Action.TO_SERVICE, service=service.id, shares=balance.shares(state, service)),
         )
     for endpoint in (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired)):
         yield P4TableEntry(Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT))

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch, Memory
+from finsy import P4TableAction
 from finsy.proto import p4r
-from sluice.balance import Mode
+from sluice.balance import Mode, weight_sum
 from sluice.configload import parse
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
-from sluice.switch.balance import SMALL_POOL, others
+from sluice.switch.balance import SMALL_POOL, others, shares
+from sluice.switch.classify import services
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.secondlook import correct, count_expired, read_loads
@@ -67,6 +69,22 @@ def test_production_mode_looks_twice_unless_told_otherwise(configured: bool | No
     assert state.plan.services[0].second_look(mode) is looks
 
 
+@pytest.mark.parametrize(("servers", "shares"), [(2, 256), (SMALL_POOL, 256), (SMALL_POOL + 1, 512), (100, 2048)])
+def test_a_service_that_looks_draws_evenly_from_what_its_weights_sum_to(servers: int, shares: int) -> None:
+    entry = next(entry for entry in services(looking(servers=servers)))
+    assert isinstance(entry.action, P4TableAction) and entry.action.args["shares"] == shares
+    entry = next(entry for entry in services(looking("false", servers=servers)))
+    assert isinstance(entry.action, P4TableAction) and entry.action.args["shares"] == 0
+
+
+@pytest.mark.parametrize("servers", range(2, 200, 7))
+def test_shares_are_a_multiple_of_what_the_weights_sum_to_whoever_is_left_out(servers: int) -> None:
+    state = looking(servers=servers)
+    (service,) = state.plan.services
+    for left in range(1, servers + 1):
+        assert shares(state, service) % weight_sum(left) == 0
+
+
 def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
     return [[int.from_bytes(p.value, "big") for p in one.action.params] for one in members]
 
@@ -90,6 +108,7 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
         await reconcile(session, found, looking("false"))
         assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
             "choose",
+            "services",
             "choose_other",
             "choose_other",
         ]

@@ -1,5 +1,6 @@
 // Action selectors: a server drawn from a service's members by a hash of the connection; 0 where there is none. There are no weights
-// in the hardware: a member of weight w stands w times in its group.
+// in the hardware: a member of weight w stands w times in its group. Nothing is drawn evenly: a selector takes a hash apart as it
+// likes, and a point of a sequence would not be where it was.
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 
@@ -7,8 +8,7 @@ const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
 
 // The weights that R decides. A second pass draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
 // are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
-control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second_pass, in bool asked,
-                       inout server_id_t server, inout weight_t weight, inout others_id_t others) {
+control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
     l4_port_t near_port;
     l4_port_t far_port;
 
@@ -19,20 +19,20 @@ control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second
 
     @id(0x01000014)
     action choose_server(server_id_t id, weight_t own_weight, others_id_t others_id) {
-        server = id;
-        weight = own_weight;
+        meta.choice = id;
+        meta.choice_weight = own_weight;
         others = others_id;
     }
 
     @id(0x0200000a)
     table choose {
         key = {
-            service       : exact @name("service");
-            near_port     : selector;
-            flow.src      : selector;
-            far_port      : selector;
-            flow.dst      : selector;
-            flow.protocol : selector;
+            meta.service       : exact @name("service");
+            near_port          : selector;
+            meta.flow.src      : selector;
+            far_port           : selector;
+            meta.flow.dst      : selector;
+            meta.flow.protocol : selector;
         }
         actions = { choose_server; }
         implementation = groups;
@@ -40,12 +40,12 @@ control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second
     }
 
     apply {
-        if (second_pass == 1) {
-            near_port = flow.dst_port;
-            far_port = flow.src_port;
+        if (meta.second_pass == 1) {
+            near_port = meta.flow.dst_port;
+            far_port = meta.flow.src_port;
         } else {
-            near_port = flow.src_port;
-            far_port = flow.dst_port;
+            near_port = meta.flow.src_port;
+            far_port = meta.flow.dst_port;
         }
         if (asked) {
             choose.apply();
@@ -54,7 +54,7 @@ control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second
 }
 
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t server, inout weight_t weight) {
+control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(0x03)
     ActionProfile(TNA_OTHERS_SIZE) others_by_ratio;
@@ -62,19 +62,19 @@ control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t ser
 
     @id(0x0100001a)
     action choose_other_server(server_id_t id, weight_t own_weight) {
-        server = id;
-        weight = own_weight;
+        meta.other = id;
+        meta.other_weight = own_weight;
     }
 
     @id(0x0200000f)
     table choose_other {
         key = {
-            others        : exact @name("others");
-            flow.protocol : selector;
-            flow.dst      : selector;
-            flow.src      : selector;
-            flow.dst_port : selector;
-            flow.src_port : selector;
+            others             : exact @name("others");
+            meta.flow.protocol : selector;
+            meta.flow.dst      : selector;
+            meta.flow.src      : selector;
+            meta.flow.dst_port : selector;
+            meta.flow.src_port : selector;
         }
         actions = { choose_other_server; }
         implementation = groups;

@@ -2,32 +2,37 @@
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
+// Whoever draws finds a place in a group, hence `identity`: the connection's hash, or a point of the unit interval times the
+// group's size. Members of a group lie in the order in which they were written, those of a server side by side.
+
 // The weights that R decides. A second pass draws anew, with the client's address in front of its port. (Its number as one more
 // field would not do: CRCs are linear, and all who drew one server would draw the same other one.)
-control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second_pass, in bool asked,
-                       inout server_id_t server, inout weight_t weight, inout others_id_t others) {
-    l4_port_t client_high = flow.src_port;
-    bit<32> client_low = flow.src;
+//
+// Evenly: each service goes on in a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap
+// that those before have left, so that a server's turns come about as far apart as its weight says.
+control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
+    const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the golden ratio's fraction
+
+    @id(0x16000038)
+    register<bit<32>>(SERVICES) draw_point;
+    bit<32> last = 0;
+    bit<32> draw = 0;
 
     @id(0x11000001)
-    action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) ratios;
+    action_selector(HashAlgorithm.identity, SELECTOR_SIZE, 32w32) ratios;
 
     @id(0x01000014)
     action choose_server(server_id_t id, weight_t own_weight, others_id_t others_id) {
-        server = id;
-        weight = own_weight;
+        meta.choice = id;
+        meta.choice_weight = own_weight;
         others = others_id;
     }
 
     @id(0x0200000a)
     table choose {
         key = {
-            service       : exact @name("service");
-            client_high   : selector;
-            client_low    : selector;
-            flow.dst_port : selector;
-            flow.dst      : selector;
-            flow.protocol : selector;
+            meta.service : exact @name("service");
+            draw         : selector;
         }
         actions = { choose_server; }
         implementation = ratios;
@@ -36,35 +41,44 @@ control WeightedChoice(in service_id_t service, in flow_t flow, in bit<1> second
 
     apply {
         if (asked) {
-            if (second_pass == 1) {
-                client_high = flow.src[31:16];
-                client_low = flow.src[15:0] ++ flow.src_port;
+            if (meta.second_pass == 1) {
+                hash(draw, HashAlgorithm.crc32, 32w0,
+                     { meta.flow.src, meta.flow.src_port, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
+                     64w0x100000000);
+            } else if (meta.shares == 0) {
+                hash(draw, HashAlgorithm.crc32, 32w0,
+                     { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
+                     64w0x100000000);
+            } else {
+                draw_point.read(last, (bit<32>)meta.service);
+                draw_point.write((bit<32>)meta.service, last + 2 * GOLDEN);
+                draw = (((last + GOLDEN) >> 16) * (bit<32>)meta.shares) >> 16;
+                point = (last + 2 * GOLDEN)[31:16];
             }
             choose.apply();
         }
     }
 }
 
-// The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t server, inout weight_t weight) {
+// The other server of a second look, by the same weights: by another order of fields or the point after, from a group that leaves out
+// the first (its number is the server's), or, of a large pool, from all (its number is SERVERS or more).
+control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
+    bit<32> draw = 0;
+
     @id(0x11000003)
-    action_selector(HashAlgorithm.crc32, OTHERS_SIZE, 32w32) others_by_ratio;
+    action_selector(HashAlgorithm.identity, OTHERS_SIZE, 32w32) others_by_ratio;
 
     @id(0x0100001a)
     action choose_other_server(server_id_t id, weight_t own_weight) {
-        server = id;
-        weight = own_weight;
+        meta.other = id;
+        meta.other_weight = own_weight;
     }
 
     @id(0x0200000f)
     table choose_other {
         key = {
-            others        : exact @name("others");
-            flow.protocol : selector;
-            flow.dst      : selector;
-            flow.src      : selector;
-            flow.dst_port : selector;
-            flow.src_port : selector;
+            others : exact @name("others");
+            draw   : selector;
         }
         actions = { choose_other_server; }
         implementation = others_by_ratio;
@@ -72,6 +86,17 @@ control OtherChoice(in others_id_t others, in flow_t flow, inout server_id_t ser
     }
 
     apply {
+        if (meta.shares == 0) {
+            hash(draw, HashAlgorithm.crc32, 32w0,
+                 { meta.flow.protocol, meta.flow.dst, meta.flow.src, meta.flow.dst_port, meta.flow.src_port },
+                 64w0x100000000);
+        } else {
+            draw = (bit<32>)meta.shares;
+            if ((bit<32>)others < SERVERS) {
+                draw = draw - (bit<32>)meta.choice_weight;
+            }
+            draw = ((bit<32>)point * draw) >> 16;
+        }
         choose_other.apply();
     }
 }

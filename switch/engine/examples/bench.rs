@@ -92,7 +92,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
     for port in [CLIENT_PORT, SERVER_PORT] {
         s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC, &[u8::from(port == SERVER_PORT)]]);
     }
-    s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1]]);
+    s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1], &[0]]);
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
     // Weight 1, and no group for a second look.
     let choices: [(&str, &str, &[&[u8]]); 2] =

@@ -94,7 +94,7 @@ impl Both {
         for i in 1..3u8 {
             for port in 0..14 {
                 let key = vec![exact(&address(i)), exact(&[6]), exact(&[0, port])];
-                self.add("services", key, "to_service", &[&[i]]);
+                self.add("services", key, "to_service", &[&[i], &[i << 4]]);
             }
             self.add("owned", vec![exact(&address(i))], "is_owned", &[]);
             self.add("choose_other", vec![exact(&[i])], "choose_other_server", &[&[i + 1], &[1]]);
