@@ -20,7 +20,7 @@ struct place_t {
     KeyOp         op;             // what it does to a key
     PinState      expected;       // from that, and only from there,
     PinState      next;           // the state steps to this;
-    bit<1>        force;          // or from anywhere
+    bit<1>        or_later;       // or from any state after that
 }
 
 control Places(in metadata_t meta, in decided_t decided, out place_t place) {
@@ -89,7 +89,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
         }
         stamps();
         pin_hash.apply(meta, place.slot_1, place.slot_2, place.fingerprint);
-        steps.apply(meta, decided, place.op, place.expected, place.next, place.force);
+        steps.apply(meta, decided, place.op, place.expected, place.next, place.or_later);
     }
 }
 

@@ -41,6 +41,32 @@ class SynAck(StageTest):
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
+class PortsOfOneGivenUp(StageTest):
+    """A client that gave its connection up without a FIN uses its ports again: the new one's SYN-ACK is its first."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.client_sends(flow, flow.data())
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
+class SynAgainWhenAnswered(StageTest):
+    """A SYN-ACK that was lost on its way to the client is repeated: it does not count twice."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.client_sends(flow, flow.ack(), completed(S1))
+
+
 class CompletedByPayload(StageTest):
     """The handshake's last ACK may be lost, or carry the request."""
 

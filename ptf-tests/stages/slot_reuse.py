@@ -94,7 +94,8 @@ class ReuseIdle(StageTest):
 
 
 class IdleButNotReplaced(StageTest):
-    """Idle beyond its time, and nobody took the slot: the connection is still found, and payload renews it."""
+    """Idle beyond its time, and nobody took the slot: the connection is still found, and payload renews it. So is its
+    server when its ports are used again."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16, linger=1)
@@ -104,8 +105,9 @@ class IdleButNotReplaced(StageTest):
         self.pass_ticks(16)
         self.client_sends(flow, flow.ack())
         self.client_sends(flow, flow.data())
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.ESTABLISHED)
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertPinned(flow, PinState.PENDING)
 
 
 class ReplacedWhenIdle(StageTest):
@@ -145,7 +147,8 @@ class PayloadKeepsAlive(StageTest):
 
 
 class NothingShortens(StageTest):
-    """A SYN or SYN-ACK sent again in an established connection takes none of the time that payload gave it."""
+    """A SYN-ACK sent again in an established connection changes nothing; a SYN begins a new one, and takes none of the
+    time that payload gave it: whoever only pretends to be the client ends nothing."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -153,8 +156,11 @@ class NothingShortens(StageTest):
         self.client_sends(flow, flow.data())
         before = self.assertPinned(flow, PinState.ESTABLISHED)
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertEqual(self.assertPinned(flow, PinState.ESTABLISHED), before)
+        self.weigh(WEB, {S2: 1})
+        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.assertEqual(self.assertPinned(flow, PinState.PENDING).stamp, before.stamp)
+        self.client_sends(flow, flow.data())
 
 
 class Flood(StageTest):

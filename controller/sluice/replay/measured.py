@@ -115,8 +115,9 @@ class MeasuredSwitch:
             self._close(key, server)
         elif segment.flags & SYN:
             self._syn(segment, service, server)
-            if state is None or state is _State.CLOSING:
+            if state is not _State.ANSWERED:
                 self._states[key] = _State.PENDING
+            if state is None or state is _State.CLOSING:
                 self._count(Register.LOAD_FIRST, server.id)
         elif state is _State.ANSWERED:
             self._states[key] = _State.ESTABLISHED

@@ -121,6 +121,17 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     assert sum(1 for cell in cells.of(Register.RATE_BYTES) if cell == 1040) == 3
 
 
+async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) -> None:
+    packets = [*connection(1.0, 5000, S1)[:-1], *connection(2.0, 5000, S1)]  # the first has no FIN
+    replay = Replay(parse(web()))
+    switch = MeasuredSwitch(replay.world)
+    for segment in read_capture(write(tmp_path / "c.pcap", packets)):
+        switch.take(segment)
+    first, _ = (server.id for server in replay.world.plan.servers)
+    assert (await read_ledger(switch.memory, [first]))[first] == Counts(syn=2, synack=2, completed=2)
+    assert await read_loads(switch.memory, [first]) == {first: 0}
+
+
 def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path: Path) -> None:
     config = parse(web(period_s=1, window_s=5))
     replay = Replay(config)

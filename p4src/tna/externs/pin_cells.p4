@@ -161,7 +161,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     }
 }
 
-// A state cell: goes to `next` from `expected`, or from anywhere of a claimed slot or by force; gives the state before.
+// A state cell: goes to `next` from `expected`, or also from any later, or of a claimed slot from anywhere; gives the state before.
 control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(0x05)
     Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_1;
@@ -170,6 +170,14 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
             if (cell == (bit<8>)place.expected) {
+                cell = (bit<8>)place.next;
+            }
+        }
+    };
+    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) leap = {
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            if (cell >= (bit<8>)place.expected) {
                 cell = (bit<8>)place.next;
             }
         }
@@ -187,8 +195,8 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     }
 
     @hidden
-    action do_set() {
-        meta.state = (PinState)set.execute(slot);
+    action do_leap() {
+        meta.state = (PinState)leap.execute(slot);
     }
 
     // Of a slot that was claimed the state is that of a new connection.
@@ -203,13 +211,13 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     @hidden
     table operation {
         key = {
-            meta.claimed : ternary @name("claimed");
-            place.force  : ternary @name("force");
+            meta.claimed   : ternary @name("claimed");
+            place.or_later : ternary @name("or_later");
         }
-        actions = { do_step; do_set; do_begin; neither; }
+        actions = { do_step; do_leap; do_begin; neither; }
         const entries = {
             (1, _) : do_begin();
-            (_, 1) : do_set();
+            (_, 1) : do_leap();
             (_, _) : do_step();
         }
         const default_action = neither();
@@ -232,6 +240,14 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
             }
         }
     };
+    RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) leap = {
+        void apply(inout bit<8> cell, out bit<8> before) {
+            before = cell;
+            if (cell >= (bit<8>)place.expected) {
+                cell = (bit<8>)place.next;
+            }
+        }
+    };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) set = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
@@ -245,8 +261,8 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     }
 
     @hidden
-    action do_set() {
-        meta.state = (PinState)set.execute(slot);
+    action do_leap() {
+        meta.state = (PinState)leap.execute(slot);
     }
 
     // Of a slot that was claimed the state is that of a new connection.
@@ -261,13 +277,13 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     @hidden
     table operation {
         key = {
-            meta.claimed : ternary @name("claimed");
-            place.force  : ternary @name("force");
+            meta.claimed   : ternary @name("claimed");
+            place.or_later : ternary @name("or_later");
         }
-        actions = { do_step; do_set; do_begin; neither; }
+        actions = { do_step; do_leap; do_begin; neither; }
         const entries = {
             (1, _) : do_begin();
-            (_, 1) : do_set();
+            (_, 1) : do_leap();
             (_, _) : do_step();
         }
         const default_action = neither();

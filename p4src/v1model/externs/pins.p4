@@ -109,8 +109,8 @@ control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin,
     }
 }
 
-// A state cell: goes to `next` from `expected`, or from anywhere by force; gives the state before.
-control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
+// A state cell: goes to `next` from `expected`, or also from any later; gives the state before.
+control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> or_later, out PinState before) {
     @id(0x16000005)
     register<bit<8>>(CONNECTION_SLOTS) pin_state_1;
 
@@ -118,13 +118,13 @@ control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in
         bit<8> cell;
         pin_state_1.read(cell, (bit<32>)slot);
         before = (PinState)cell;
-        if (force == 1 || cell == (bit<8>)expected) {
+        if (cell == (bit<8>)expected || (or_later == 1 && cell > (bit<8>)expected)) {
             pin_state_1.write((bit<32>)slot, (bit<8>)next);
         }
     }
 }
 
-control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> force, out PinState before) {
+control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> or_later, out PinState before) {
     @id(0x16000006)
     register<bit<8>>(CONNECTION_SLOTS) pin_state_2;
 
@@ -132,7 +132,7 @@ control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in
         bit<8> cell;
         pin_state_2.read(cell, (bit<32>)slot);
         before = (PinState)cell;
-        if (force == 1 || cell == (bit<8>)expected) {
+        if (cell == (bit<8>)expected || (or_later == 1 && cell > (bit<8>)expected)) {
             pin_state_2.write((bit<32>)slot, (bit<8>)next);
         }
     }

@@ -26,13 +26,15 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
             }
         }
 
+        PinState expected_2 = place.expected;
         PinState next_2 = place.next;
-        bit<1> force_2 = place.force;
-        if (claimed_1 == 1) {
-            next_2 = PinState.closing;
-            force_2 = 1;
-        } else if (claimed_2 == 1) {
-            force_2 = 1;
+        bit<1> or_later_2 = place.or_later;
+        if (claimed_1 == 1 || claimed_2 == 1) {
+            expected_2 = PinState.pending;
+            or_later_2 = 1;
+            if (claimed_1 == 1) {
+                next_2 = PinState.closing;
+            }
         }
 
         // The pin: way 2 first, for way 1 may inherit it.
@@ -67,21 +69,21 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
             PinState before_1 = PinState.pending;
             PinState before_2 = PinState.pending;
             if (hit_2 == 1 || claimed_2 == 1) {
-                state_2.apply(place.slot_2, place.expected, next_2, force_2, before_2);
+                state_2.apply(place.slot_2, expected_2, next_2, or_later_2, before_2);
             }
             if (claimed_1 == 1) {
-                // Claimed by a SYN: a connection that was closing in way 2 begins anew.
+                // Claimed by a SYN: a connection that was established in way 2, or closing, begins anew.
                 PinState inherited = PinState.pending;
-                if (before_2 != PinState.closing) {
+                if (before_2 == PinState.answered) {
                     inherited = before_2;
                 }
-                state_1.apply(place.slot_1, place.expected, inherited, 1, before_1);
+                state_1.apply(place.slot_1, PinState.pending, inherited, 1, before_1);
                 meta.state = inherited;
                 if (before_1 != PinState.closing && place.op == KeyOp.claim) {
                     meta.evicted = server_before;
                 }
             } else if (hit_1 == 1) {
-                state_1.apply(place.slot_1, place.expected, place.next, place.force, before_1);
+                state_1.apply(place.slot_1, place.expected, place.next, place.or_later, before_1);
                 meta.state = before_1;
             } else if (hit_2 == 1) {
                 meta.state = before_2;
