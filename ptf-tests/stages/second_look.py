@@ -318,7 +318,7 @@ class LargePoolsEvenly(Even):
     """In a large pool the other is drawn from all, evenly, too."""
 
     def runTest(self) -> None:
-        others = {S2: 128, S3: 128}
+        others = {S2: 170, S3: 86}
         self.assertEven(self.others(SERVERS + WEB.id, others), others)
 
 
