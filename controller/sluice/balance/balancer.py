@@ -53,6 +53,7 @@ class Balancer:
         self._options = options
         self._joined: dict[int, float] = {}
         self._windows = {i: Window(options.intervals) for i in self._members}
+        self._evidence = {i: Window(options.intervals) for i in self._members}
         self._open = self._rings()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
@@ -121,7 +122,8 @@ class Balancer:
         for server in set(self._joined) - set(changed):
             del self._joined[server]
         self._windows = {i: self._windows.get(i) or Window(options.intervals) for i in changed}
-        for window in self._windows.values():
+        self._evidence = {i: self._evidence.get(i) or Window(options.intervals) for i in changed}
+        for window in (*self._windows.values(), *self._evidence.values()):
             window.resize(options.intervals)
         self._open = self._rings()
         self._previous = {i: c for i, c in self._previous.items() if i in changed}
@@ -164,6 +166,7 @@ class Balancer:
             return None
         for server, counts in differences.items():
             self._windows[server].push(counts)
+            self._evidence[server].push(counts)
             if open_now is not None:
                 self._open[server].append(open_now[server])
             else:
@@ -204,11 +207,16 @@ class Balancer:
                     # It answers again: slow start, and a window without the silence.
                     self._joined[server] = now_s
                     self._windows[server].clear()
+                    self._evidence[server].clear()
                 ages = {i: now_s - self._joined.get(i, _LONG_AGO) for i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
                 work = {i: Work(sum(self._open[i]), in_play[i].synack) for i in active if self._open[i]}
-                situation = Situation(ratios, fair, in_play, ejected, ages, diagnosis, work)
-                ratios, reason = production_step(situation, options)
+                evidence = {i: self._evidence[i].total for i in active}
+                situation = Situation(ratios, fair, in_play, evidence, ejected, ages, diagnosis, work)
+                move = production_step(situation, options)
+                ratios, reason = move.ratios, move.reason
+                for server in move.gave:
+                    self._evidence[server].clear()
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios
         return Decision(

@@ -27,6 +27,8 @@ class Situation:
     """Over the servers that are not draining."""
     fair: Mapping[int, float]
     windows: Mapping[int, Counts]
+    evidence: Mapping[int, Counts]
+    """As ``windows``, since a server last gave for what it lost: losses are acted on once."""
     silent: frozenset[int]
     """Silent servers; ignored in a panic."""
     ages_s: Mapping[int, float]
@@ -36,14 +38,24 @@ class Situation:
     """Open and new connections over the window, where the switch counts them."""
 
 
-def production_step(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A production decision."""
+
+    ratios: Ratios
+    reason: str
+    gave: frozenset[int] = frozenset()
+    """Servers that give for SYNs that they lost."""
+
+
+def production_step(situation: Situation, options: BalanceOptions) -> Move:
     """One decision: the new ratios and why they are what they are."""
     extra = options.production
     fair = situation.fair
     if situation.diagnosis.condition is Condition.PANIC:
-        return dict(fair), "panic: split by capacity"
+        return Move(dict(fair), "panic: split by capacity")
     if situation.diagnosis.freeze:
-        return dict(situation.ratios), "frozen"
+        return Move(dict(situation.ratios), "frozen")
 
     floors = {server: extra.probe_floor * share for server, share in fair.items()}
     caps = {
@@ -54,17 +66,20 @@ def production_step(situation: Situation, options: BalanceOptions) -> tuple[Rati
         else max(floors[server], part * share)
         for server, share in fair.items()
     }
-    proposal, reason = _move(situation, options)
-    if situation.silent:
-        reason = f"{len(situation.silent)} silent at the probe floor; {reason}"
-    return bounded(proposal, floors, caps), reason
+    move = _move(situation, options)
+    reason = f"{len(situation.silent)} silent at the probe floor; {move.reason}" if situation.silent else move.reason
+    return Move(bounded(move.ratios, floors, caps), reason, move.gave)
 
 
-def _move(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
+def _move(situation: Situation, options: BalanceOptions) -> Move:
     extra = options.production
     answering = {i: w for i, w in situation.windows.items() if i not in situation.silent}
     losing = standing_out(
-        answering, alpha=extra.alpha, beta=extra.beta, least_z=extra.confidence_z, min_syn=options.min_syn
+        {i: situation.evidence[i] for i in answering},
+        alpha=extra.alpha,
+        beta=extra.beta,
+        least_z=extra.confidence_z,
+        min_syn=options.min_syn,
     )
     parts = {i: proportional_step(z, extra.confidence_z, options.delta) for i, z in losing.items()}
     if extra.slow_factor > 0:
@@ -73,11 +88,11 @@ def _move(situation: Situation, options: BalanceOptions) -> tuple[Ratios, str]:
             parts[i] = max(parts.get(i, 0.0), proportional_step(times, extra.slow_factor, options.delta))
     if parts:
         receivers = {i: situation.fair[i] for i in answering if i not in parts}
-        return relieve(situation.ratios, parts, receivers), _reason(parts, losing)
+        return Move(relieve(situation.ratios, parts, receivers), _reason(parts, losing), frozenset(losing))
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
-        return relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering"
-    return dict(situation.ratios), "no difference beyond chance"
+        return Move(relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering")
+    return Move(dict(situation.ratios), "no difference beyond chance")
 
 
 def _reason(parts: Mapping[int, float], losing: Mapping[int, float]) -> str:

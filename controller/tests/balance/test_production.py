@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import Pool
-from sluice.balance import BalanceOptions, Condition, Member, ProductionOptions
+from sluice.balance import BalanceOptions, Balancer, Condition, Decision, Member, ProductionOptions
 from sluice.balance.confidence import deviation, standing_out
 from sluice.balance.counts import Counts
 from sluice.balance.step import proportional_step
@@ -47,6 +47,26 @@ def test_step_grows_with_the_evidence_up_to_delta() -> None:
     assert proportional_step(3.0, 3.0, 0.1) == 0
     assert math.isclose(proportional_step(4.5, 3.0, 0.1), 0.05)
     assert proportional_step(60.0, 3.0, 0.1) == 0.1
+
+
+def test_losses_are_acted_on_once() -> None:
+    balancer = Balancer([Member(i) for i in (1, 2, 3)], PRODUCTION)
+    counts = {i: Counts() for i in (1, 2, 3)}
+
+    def interval(lost: int) -> Decision:
+        for i in counts:
+            counts[i] += Counts(syn=100, synack=100 - (lost if i == 3 else 0), completed=100 - (lost if i == 3 else 0))
+        decision = balancer.observe(0.0, counts)
+        assert decision is not None
+        return decision
+
+    balancer.observe(0.0, counts)
+    burst = interval(60)
+    assert burst.ratios[3] < 1 / 3
+    assert burst.r[3] == 1.5, "R is of the window, whatever was acted on"
+    after = interval(0)
+    assert after.ratios == burst.ratios and after.r[3] is not None and after.r[3] > PRODUCTION.production.quiet_r
+    assert interval(60).ratios[3] < after.ratios[3], "what is lost anew is"
 
 
 def test_mended_server_comes_back() -> None:
