@@ -1,4 +1,5 @@
-// Action selectors: a server drawn from a service's weighted members by a hash of the connection; where there is none, 0 as before.
+// Action selectors: a server drawn from a service's weighted members, by a hash of the connection or evenly; where there is none, 0 as
+// before.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
