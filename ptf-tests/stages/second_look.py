@@ -10,7 +10,7 @@ from harness.base import StageTest, again, completed, first_answer, new
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.plan import S1, S2, S3, WEB, Server
-from sluice.names import SERVERS, Meter, PinState, Register
+from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER)
@@ -322,13 +322,14 @@ class LargePoolsEvenly(Even):
         self.assertEven(self.others(SERVERS + WEB.id, others), others)
 
 
-class SequencesApart(Even):
-    """Each service goes on in its own sequence: a connection of another one moves nothing."""
+class SequenceOfItsOwn(Even):
+    """A connection moves its service's sequence on by two points, and no other's."""
+
+    DRAWS = 1
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
-        self.switch.registers.clear(Register.DRAW_POINT)
-        first = self.destinations()[:1]
-        cells = self.switch.registers.read([(Register.DRAW_POINT, number) for number in range(8)])
-        self.assertEqual([number for number, cell in enumerate(cells) if cell], [WEB.id])
-        self.assertEqual(first, [S2.host.address])
+        self.assertEqual(self.destinations(), [S2.host.address])
+        cells = self.switch.registers.read([(Register.DRAW_POINT, number) for number in range(SERVICES)])
+        moved = {number: cell for number, cell in enumerate(cells) if cell}
+        self.assertEqual(moved, {WEB.id: 2 * 0x9E3779B9 % (1 << 32)})

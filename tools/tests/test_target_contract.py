@@ -88,6 +88,9 @@ def test_an_allowance_that_is_not_needed_is_named(
     without = {where: each for where, each in tofino.items() if where != ("register", "rate_last")}
     (said,) = target_contract.differences(v1model, without)
     assert said.startswith("register rate_last: allowed to be on Tofino only, and is not")
+    without = {where: each for where, each in v1model.items() if where != ("register", "draw_point")}
+    (said,) = target_contract.differences(without, tofino)
+    assert said.startswith("register draw_point: allowed to be on v1model only, and is not")
     where = ("register", "pin_key_1")
     (said,) = target_contract.differences(v1model, {**tofino, where: v1model[where]})
     assert said.startswith("register pin_key_1: allowed another size on Tofino, and has none")
