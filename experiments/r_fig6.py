@@ -30,8 +30,8 @@ PERIOD_S, WINDOW_S = 1.0, 10.0
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
 REPETITIONS = 3
-CPU = "slices"
-"""How the simulation grants the CPU limit: a run made otherwise is another run."""
+CPU = "quota, turns, clients that close"
+"""How the simulation grants CPU time: a run made otherwise is another run."""
 
 MAP_PERIOD_S = 10.0
 MAP_S, QUICK_MAP_S = 1800.0, 600.0
@@ -67,9 +67,9 @@ class Case:
 
 
 ROOM, SCARCE = "room to spare", "near capacity"
-CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 10 * PAGE_S)}
+CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 15 * PAGE_S)}
 """Near capacity the healthy servers are just not enough, so that one overflows when the traffic moves to it.  Requests
-of ten times the cost, so that this takes a tenth of them."""
+of fifteen times the cost, so that this takes a fifteenth of them."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -381,8 +381,7 @@ def report(records: Sequence[Record]) -> Report:
             "from when on every server's ratio stays within 0.05 of its mean over the last third; largest swing: the "
             "standard deviation there of the ratio that swings most; reversals: in how many of the decisions there "
             "the ratio that does so most often moves the other way than before. Connect times: what was given up after "
-            f"{GIVEN_UP_S:g} s counts as that. Nothing of the simulation is fitted to the lab: the CPU limit comes in "
-            "slices and turns, a page costs what it costs without load.",
+            f"{GIVEN_UP_S:g} s counts as that. Nothing of the simulation is fitted to what is compared.",
             _falls(sides["lab"]),
             _loads(maps),
             _best(maps),

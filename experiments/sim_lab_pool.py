@@ -90,7 +90,7 @@ def table(records: Sequence[Record]) -> Table:
     """Lab and simulation side by side."""
     title = f"production mode with its second look, {RATE_PER_S:g}/s"
     rows = [[label, *(one.text(digits) for one in _seen(records, name))] for name, (label, digits) in FIGURES.items()]
-    return Table([title, "lab", "simulated, in slices and turns"], rows)
+    return Table([title, "lab", "simulated"], rows)
 
 
 def goals(records: Sequence[Record]) -> list[Goal]:

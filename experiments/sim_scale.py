@@ -16,6 +16,7 @@ from experiments.ratios import course
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
+from topo.stress import HOGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +29,6 @@ SHARED = 30
 WORK_S = 7e-3
 RATE_PER_SERVER = 5.6
 """Requests a second: a tenth of the demo's, of ten times its cost, so that a run of 1,000 servers has a million."""
-STRESS = 24.0
 LOADED_SHARE = 0.1
 END_S, GIVEN_UP_S = 180.0, 5.0
 
@@ -91,7 +91,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
     healthy = ServerPlan(work_s=WORK_S)
     loaded = max(1, round(count * LOADED_SHARE))
     return PoolPlan(
-        servers=[*[healthy] * (count - loaded), *[replace(healthy, others=STRESS)] * loaded],
+        servers=[*[healthy] * (count - loaded), *[replace(healthy, others=HOGS)] * loaded],
         options=BalanceOptions(mode=variant.mode, period_s=1.0, window_s=10.0),
         rate_per_s=RATE_PER_SERVER * count,
         end_s=parameters["end_s"],

@@ -14,7 +14,6 @@ from experiments.webpool import times
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from sim.slices import Slices
 from topo.handshakes import ConnectTimes
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
             ServerPlan(
                 cpus=cpus,
                 work_s=WORK_S[case],
-                slices=Slices(),
                 capacity=cpus / smallest if variant.told else 1.0,
             )
             for cpus in CPUS[case]
@@ -230,7 +228,7 @@ EXPERIMENT = Experiment(
     name="sim-unlike",
     title="Servers and requests that are not alike, simulated",
     source="Beyond paper 000",
-    about="Ten servers behind one switch, by simulation with a CPU limit in slices and turns, the controller's own "
+    about="Ten servers behind one switch, by simulation with the controller's own "
     "algorithms and the switch's second look.",
     points=points,
     compute=measure,

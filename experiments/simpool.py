@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
@@ -12,7 +13,6 @@ from experiments.webpool import times
 from sim.demo import PAGE_S
 from sim.pool import Connection, PoolPlan, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from sim.slices import Slices
 from topo.handshakes import ConnectTimes
 from topo.plan import SERVER_CPUS, SERVER_NAMES
 from topo.stress import HOGS
@@ -24,7 +24,7 @@ LOADED = SERVER_NAMES[-1]
 def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
-    Nothing is fitted: the CPU limit comes in slices and turns, a page costs what it was measured to cost without load,
+    Nothing is fitted: a page costs what it was measured to cost,
     unless `work_s` (CPU time, in seconds) says otherwise. Paper mode unless `mode` says otherwise; a `second_look` if
     it is asked for.
     """
@@ -35,10 +35,8 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
         window_s=parameters["window_s"],
         delta=parameters["delta"],
     )
-    servers = [
-        ServerPlan(cpus=SERVER_CPUS, work_s=work_s, others=float(HOGS) if name == LOADED else 0.0, slices=Slices())
-        for name in SERVER_NAMES
-    ]
+    healthy = ServerPlan(cpus=SERVER_CPUS, work_s=work_s)
+    servers = [replace(healthy, others=HOGS) if name == LOADED else healthy for name in SERVER_NAMES]
     run = simulate(
         PoolPlan(
             servers,

@@ -6,27 +6,18 @@ from dataclasses import dataclass, replace
 
 from sluice.balance import BalanceOptions, Mode
 
+from topo.stress import HOGS
+
 from .balancing import Pin
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
-from .slices import Slices
 
 EQUAL_S, PAUSE_S, R_S = 45.0, 5.5, 70.0
 """Of the demo (topo/demo.py); the pause lets the last connections of the first phase end."""
-WORKERS, BACKLOG, CPUS = 10, 16, 0.1
-STRESS_TASKS = 24
-PAGE_S = 0.3e-3
-"""CPU time of a page, as measured without load."""
+PAGE_S = 0.2e-3
+"""CPU time of a page."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
 """In the second phase six readers download 3 MB at 120 KB/s, over and over: a worker is kept and works now and then."""
-
-
-def work_s(answered_per_s: float) -> float:
-    """CPU time of a request, from how many per second the loaded server answers while it is overloaded.
-
-    All workers are then busy, and with ``stress`` they share the CPU limit.
-    """
-    return CPUS * WORKERS / (WORKERS + STRESS_TASKS) / answered_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +29,9 @@ class Phases:
     by_r: list[Connection]
 
 
-def simulate_demo(rate_per_s: float, request_work_s: float, seed: int, slices: Slices | None = None) -> Phases:
-    """Run it; the CPU limit granted evenly, or in ``slices``."""
-    healthy = ServerPlan(cpus=CPUS, work_s=request_work_s, workers=WORKERS, backlog=BACKLOG, slices=slices)
+def simulate_demo(rate_per_s: float, seed: int) -> Phases:
+    """Run it; nothing is fitted to the lab."""
+    healthy = ServerPlan(work_s=PAGE_S)
     options = BalanceOptions(mode=Mode.FIXED, period_s=1.0, window_s=10.0)
 
     def by_r(simulation: Simulation) -> None:
@@ -53,7 +44,7 @@ def simulate_demo(rate_per_s: float, request_work_s: float, seed: int, slices: S
     start = EQUAL_S + PAUSE_S
     run = simulate(
         PoolPlan(
-            servers=[healthy, healthy, replace(healthy, others=float(STRESS_TASKS))],
+            servers=[healthy, healthy, replace(healthy, others=HOGS)],
             options=options,
             rate_per_s=rate_per_s,
             end_s=start + R_S + PAUSE_S,

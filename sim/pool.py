@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sluice.balance import BalanceOptions, Counts, Decision, Member
 
@@ -13,7 +13,6 @@ from .balancing import BalancingSwitch, Pin
 from .clock import Clock
 from .secondlook import SecondLook
 from .server import Handshake, WebServer
-from .slices import Slices
 
 SPREAD_S = 1e-3
 """Timers that go off at one step of the wheel send their SYNs within this."""
@@ -27,10 +26,8 @@ class ServerPlan:
     work_s: float = 0.7e-3
     workers: int = 10
     backlog: int = 16
-    others: float = 0.0
+    others: int = 0
     """Tasks that take CPU time beside the workers."""
-    slices: Slices | None = None
-    """How the CPU limit is granted; None: evenly at any time."""
     capacity: float = 1.0
     """What the balancer is told."""
 
@@ -157,7 +154,7 @@ class Simulation:
                 backlog=s.backlog,
                 cpus=s.cpus,
                 others=s.others,
-                slices=s.slices and replace(s.slices, seed=1000 * plan.seed + number),
+                seed=1000 * plan.seed + number,
             )
             for number, s in enumerate(plan.servers)
         ]

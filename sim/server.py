@@ -1,11 +1,15 @@
 """A web server as its clients meet it: an accept queue, workers, and a CPU.
 
+A worker that has written waits until its client has closed (Apache's lingering close), and needs another turn of the
+CPU then; unless the client has closed before the worker looks. It then has the next connection in the same turn.
+
 Linux drops a SYN while the accept queue is full, and leaves a handshake's last ACK unheard when it is: the server's
 SYN-ACK is then repeated, and so is the client's request, which completes the handshake once there is room.
 """
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,12 +17,15 @@ from itertools import accumulate
 
 from .clock import Clock
 from .cpu import Cpu
-from .slices import SlicedCpu, Slices
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 """After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
 """After these the server's kernel sends a SYN-ACK again."""
+CLOSED_AT_ONCE, CLOSE_S = 0.2, 4e-3
+"""The share of clients that have closed before the worker looks; how long the others take."""
+CLOSE_WORK_S = 0.03e-3
+"""CPU time of a connection's end, for a worker that waited for it."""
 
 
 @dataclass(slots=True)
@@ -52,12 +59,13 @@ class WebServer:
         workers: int,
         backlog: int,
         cpus: float,
-        others: float = 0.0,
-        slices: Slices | None = None,
+        others: int = 0,
         alive: bool = True,
+        seed: int = 1,
     ) -> None:
-        """``others``: tasks that take CPU time beside the workers (``stress``). No ``slices``: CPU time is a fluid."""
-        self.cpu = Cpu(clock, cpus, others) if slices is None else SlicedCpu(clock, cpus, others, slices)
+        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of turns and closing."""
+        self._lots = random.Random(seed)
+        self.cpu = Cpu(clock, cpus, others, lots=self._lots)
         self.alive = alive
         """One that is not answers nothing."""
         self.counts = ServerCounts()
@@ -122,8 +130,14 @@ class WebServer:
 
     def _served(self, handshake: Handshake) -> None:
         self.counts.served += 1
-        self._free += 1
         handshake.done()
+        if self._lots.random() < CLOSED_AT_ONCE:
+            self._closed()
+        else:
+            self._clock.after(CLOSE_S, self.cpu.add, CLOSE_WORK_S, self._closed)
+
+    def _closed(self) -> None:
+        self._free += 1
         self._serve()
 
 

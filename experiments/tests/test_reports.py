@@ -304,7 +304,7 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     assert "the paper's own choice, 0.1 and a window of 200 s, with 10 ms (5 in" in text[3]
     assert "either load" not in text[3], "only one was run"
     assert "starves the loaded server: with 0.9 and room to spare it is left with 0.000 to 0.000" in text[4]
-    assert "do 667/s and 120/s are asked for" in text[4]
+    assert "do 1000/s and 120/s are asked for" in text[4]
     assert text[5].endswith("in the end, since no server overflows by what moves to it; every run settles.")
     scarce = [
         mapped(0.1, 200.0, 0.02, case=r_fig6.SCARCE, window=200.0),

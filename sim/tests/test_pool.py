@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import replace
 
@@ -11,10 +12,9 @@ from sluice.balance import BalanceOptions, Mode
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
-from sim.slices import Slices
 
 HEALTHY = ServerPlan(work_s=0.7e-3)
-LOADED = replace(HEALTHY, others=24.0)
+LOADED = replace(HEALTHY, others=24)
 FIXED = BalanceOptions(mode=Mode.FIXED, period_s=1.0, window_s=10.0)
 PAPER = replace(FIXED, mode=Mode.PAPER)
 
@@ -37,7 +37,7 @@ def test_what_was_sent_was_counted() -> None:
     answered = sum(one.connect_s is not None for one in run.connections)
     assert answered == syns - dropped
     for server in run.servers:
-        assert server.counts.accepted - server.counts.served == server.waiting + server.cpu.jobs
+        assert 0 <= server.counts.accepted - server.counts.served - server.waiting <= HEALTHY.workers
 
 
 def test_r_relieves_the_loaded_server() -> None:
@@ -51,18 +51,15 @@ def test_r_relieves_the_loaded_server() -> None:
     assert equal.weight_changes == 0
 
 
-def test_answers_in_turns_come_in_bursts() -> None:
-    def spread(slices: Slices | None) -> float:
-        run = simulate(PoolPlan([HEALTHY, HEALTHY, replace(LOADED, slices=slices)], FIXED, 170.0, 60.0))
-        answers = [one.differences[2].synack for one in run.decisions[0][15:]]
-        return statistics.pstdev(answers) / statistics.fmean(answers)
-
-    assert spread(Slices()) > 1.5 * spread(None)
+def test_a_loaded_servers_answers_come_in_bursts() -> None:
+    run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 170.0, 60.0))
+    answers = [one.differences[2].synack for one in run.decisions[0][15:]]
+    # It is always busy: one that worked evenly would answer as often in each second.
+    assert statistics.pstdev(answers) > math.sqrt(statistics.fmean(answers))
 
 
-@pytest.mark.parametrize("slices", [None, Slices()])
-def test_the_same_seed_is_the_same_run(slices: Slices | None) -> None:
-    plan = PoolPlan([HEALTHY, replace(LOADED, slices=slices)], PAPER, 120.0, 10.0)
+def test_the_same_seed_is_the_same_run() -> None:
+    plan = PoolPlan([HEALTHY, LOADED], PAPER, 120.0, 10.0)
     first, again, other = simulate(plan), simulate(plan), simulate(replace(plan, seed=2))
     assert first.connections == again.connections
     assert [d.ratios for d in first.decisions[0]] == [d.ratios for d in again.decisions[0]]
@@ -91,7 +88,7 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
 
 def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
     def run(look: type[SecondLook] | None) -> PoolRun:
-        servers = [replace(one, slices=Slices(), work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]
+        servers = [replace(one, work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]
         options = replace(PAPER, mode=Mode.PRODUCTION)
         return simulate(PoolPlan(servers, options, 120.0, 50.0, look=look))
 
@@ -102,7 +99,7 @@ def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
 
 def test_least_connections_knows_every_server() -> None:
     servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
-    plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 120.0, 30.0, look=LeastConnections)
+    plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, look=LeastConnections)
     of_all, of_two = simulate(plan), simulate(replace(plan, look=SecondLook))
     assert done_ms(of_all) < done_ms(of_two)
     assert of_all.servers[-1].counts.served > 2 * of_all.servers[0].counts.served

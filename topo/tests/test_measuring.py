@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
+import subprocess
+import sys
 import threading
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -21,7 +24,7 @@ from topo.conservation import PacketCounts
 from topo.downloads import Download, read_response, spanning
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes, Handshakes, Segment
-from topo.httperf import HttperfResult, Load, combine, httperf_command, parse_httperf, write_paths
+from topo.httperf import NICENESS, HttperfResult, Load, combine, httperf_command, parse_httperf, write_paths
 from topo.observation import Counts, pool_r
 from topo.plan import THREE, Balance, controller_config, pool_of
 
@@ -142,13 +145,25 @@ def test_reports_of_two_processes_are_combined_by_connections() -> None:
     assert both.connect_ms == pytest.approx(2870.5 * 0.8)
 
 
-@pytest.mark.parametrize(("rate", "processes"), [(100.0, 1), (201.0, 2), (1000.0, 5)])
-def test_load_is_split_where_one_process_would_run_out_of_descriptors(rate: float, processes: int) -> None:
+@pytest.mark.parametrize(("rate", "processes"), [(0.1, 1), (100.0, 2), (401.0, 3), (1000.0, 5)])
+def test_load_is_split_for_two_cores_and_where_one_process_would_run_out_of_descriptors(
+    rate: float, processes: int
+) -> None:
     load = Load(rate, 10.0)
     assert load.processes == processes
     command = httperf_command(load, "10.0.0.100", 80, "page", 0, processes=processes)
     assert f"--period=e{processes / rate:.6f}" in command
     assert f"--num-conns={math.ceil(load.connections / processes)}" in command
+
+
+@pytest.mark.parametrize("of_the_lab", [0, 3])
+def test_httperf_gives_way_as_much_whatever_the_niceness_of_the_lab(of_the_lab: int) -> None:
+    command = "from topo.httperf import *; print(httperf_command(Load(1.0, 1.0), '', 80, '', 0, processes=1))"
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    said = subprocess.run(
+        ["nice", "-n", str(of_the_lab), sys.executable, "-c", command], check=True, capture_output=True, text=True
+    ).stdout
+    assert said.startswith(f"['nice', '-n', '{NICENESS - own - of_the_lab}', 'httperf'")
 
 
 def test_several_paths_are_asked_for_in_turn(tmp_path: Path) -> None:
