@@ -88,6 +88,11 @@ def write_paths(file: Path, paths: Sequence[str]) -> Path:
     return file
 
 
+def share_of(paths: Sequence[str], share: int, processes: int) -> Sequence[str]:
+    """Return what one of so many processes asks for; together they ask for each path as often as it is there."""
+    return paths[share::processes] or paths
+
+
 def _number(text: str, pattern: str) -> float:
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
@@ -142,13 +147,14 @@ class Httperf:
         directory: Path,
         name: str,
     ) -> None:
-        """Start them.  More than one path: they are asked for in turn, over and over, each process from the first."""
-        path = paths[0] if len(paths) == 1 else write_paths(directory / f"httperf-{name}.paths", paths)
+        """Start them.  More than one path: they are dealt out to the processes, each asks for its own over and over."""
         count = load.processes
         self._limit_s = load.seconds + load.timeout_s + 20.0
         self._processes: list[Process] = []
         try:
             for share in range(count):
+                own = share_of(paths, share, count)
+                path = own[0] if len(own) == 1 else write_paths(directory / f"httperf-{name}-{share}.paths", own)
                 self._processes.append(
                     Process(
                         "httperf",

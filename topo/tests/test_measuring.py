@@ -24,7 +24,7 @@ from topo.conservation import PacketCounts
 from topo.downloads import Download, read_response, spanning
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes, Handshakes, Segment
-from topo.httperf import NICENESS, HttperfResult, Load, combine, httperf_command, parse_httperf, write_paths
+from topo.httperf import NICENESS, HttperfResult, Load, combine, httperf_command, parse_httperf, share_of, write_paths
 from topo.observation import Counts, pool_r
 from topo.plan import THREE, Balance, controller_config, pool_of
 
@@ -164,6 +164,12 @@ def test_httperf_gives_way_as_much_whatever_the_niceness_of_the_lab(of_the_lab: 
         ["nice", "-n", str(of_the_lab), sys.executable, "-c", command], check=True, capture_output=True, text=True
     ).stdout
     assert said.startswith(f"['nice', '-n', '{NICENESS - own - of_the_lab}', 'httperf'")
+
+
+def test_processes_ask_for_different_paths() -> None:
+    paths = ["work", "heavy", "work", "work", "heavy"]
+    assert [share_of(paths, share, 2) for share in (0, 1)] == [["work", "work", "heavy"], ["heavy", "work"]]
+    assert [share_of(["page"], share, 2) for share in (0, 1)] == [["page"], ["page"]]
 
 
 def test_several_paths_are_asked_for_in_turn(tmp_path: Path) -> None:
