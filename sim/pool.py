@@ -44,6 +44,8 @@ class PoolPlan:
     timeout_s: float = 5.0
     """A client gives up after this long (httperf's)."""
     round_trip_s: float = 0.2e-3
+    page_way_s: float = 0.0
+    """From when a worker has written a page until the client has it: slow start's round trips."""
     heavy_share: float = 0.0
     heavy_factor: float = 1.0
     """So many of the requests cost so many times the work of the others."""
@@ -132,7 +134,7 @@ class _Client:
     def _done(self) -> None:
         self._switch.end(self._pin, seen=True)
         if self._wants():
-            self.record.done_s = self._run.clock.now - self.record.begun_s
+            self.record.done_s = self._run.clock.now - self.record.begun_s + self._run.plan.page_way_s
 
     def _give_up(self) -> None:
         # Closing tells the switch of a connection that was made; of one that was not, nothing is sent.

@@ -22,7 +22,7 @@ REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 """After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
 """After these the server's kernel sends a SYN-ACK again."""
-CLOSED_AT_ONCE, CLOSE_S = 0.2, 4e-3
+CLOSED_AT_ONCE, CLOSE_S = 0.4, 5.5e-3
 """The share of clients that have closed before the worker looks; how long the others take."""
 CLOSE_WORK_S = 0.03e-3
 """CPU time of a connection's end, for a worker that waited for it."""

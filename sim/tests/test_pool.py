@@ -97,6 +97,13 @@ def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
     assert connect_ms(looking) < connect_ms(without) / 4
 
 
+def test_a_pages_way_is_in_the_transfer_only() -> None:
+    plan = PoolPlan([HEALTHY], FIXED, 20.0, 10.0)
+    near, far = simulate(plan), simulate(replace(plan, page_way_s=0.05))
+    assert done_ms(far) == pytest.approx(done_ms(near) + 50)
+    assert connect_ms(far) == connect_ms(near)
+
+
 def test_least_connections_knows_every_server() -> None:
     servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
     plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, look=LeastConnections)
