@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_pool as production
+from experiments import sim_lab_unlike as unlike
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.ratios import NEAR
@@ -42,7 +43,7 @@ def points(quick: bool) -> Sequence[Point]:
         made.append(Point(f"demo #{number}", parameters, DEMO_LAB_S + DEMO_SIMULATED_S, "lab"))
     if not quick:
         for number in range(REPETITIONS):
-            made += [*production.points(number), *crowds.points(number)]
+            made += [*production.points(number), *unlike.points(number), *crowds.points(number)]
     return made
 
 
@@ -55,7 +56,7 @@ def expected_s(point: Point) -> float:
     """Return how long a point takes: the simulation only, if the lab's run is there."""
     if "variant" in point.parameters:
         return crowds.expected_s(point)
-    there = "pool" not in point.parameters and _demo_is_there(point.parameters["run"])
+    there = _kind(point.parameters) == "demo" and _demo_is_there(point.parameters["run"])
     return DEMO_SIMULATED_S if there else point.seconds
 
 
@@ -69,9 +70,16 @@ def place(group: str, say: Say) -> Generator[Measure]:
             return crowds.measure(point.parameters)
         if "pool" in point.parameters:
             return production.measure(point.parameters, say)
+        if "unlike" in point.parameters:
+            return unlike.measure(point, say)
         return demo(point.parameters["run"], say)
 
     yield measure
+
+
+def _kind(parameters: Mapping[str, Any]) -> str:
+    """Return what a point or a record is of: each kind has a parameter that no other has."""
+    return next((kind for kind in ("variant", "pool", "unlike") if kind in parameters), "demo")
 
 
 # -- the demo
@@ -206,7 +214,8 @@ Judged = Sequence[tuple[Sequence[Goal], str, str]]
 """Goals of one part, what it is, and which sections rest on it."""
 
 
-def _judged(demos: Sequence[Record], pools: Sequence[Record], flash: Sequence[Record]) -> Judged:
+def _judged(of: Mapping[str, Sequence[Record]]) -> Judged:
+    demos, pools, flash = of["demo"], of["pool"], of["variant"]
     fixed = [_near(demos, "equal_ms", "equal split")] if demos else []
     by_r = [_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []
     return [
@@ -215,7 +224,12 @@ def _judged(demos: Sequence[Record], pools: Sequence[Record], flash: Sequence[Re
         (
             production.goals(pools),
             "production mode with its second look",
-            "production mode's rows in `sim-scale` and `sim-unlike`",
+            "production mode's rows in `sim-scale`",
+        ),
+        (
+            unlike.goals(of["unlike"]),
+            "servers and requests that are not alike",
+            "production mode's rows in `sim-unlike`",
         ),
         (
             crowds.goals(flash, NETWORK.name),
@@ -239,8 +253,8 @@ def _side_by_side(judged: Judged) -> str:
     missing = [what for goals, what, _ in judged if not goals]
     return (
         f"Side by side in these runs: {'; '.join(there)}. Not side by side: {'; '.join([*missing, *ONLY_SIMULATED])}. "
-        "Production mode without the second look is in the lab in `r-fig5`, servers and requests that are not alike in "
-        "`r-unlike`: neither is held against the simulation."
+        "Production mode without the second look is in the lab in `r-fig5`, other ways to balance servers and requests "
+        "that are not alike in `r-unlike`: neither is held against the simulation."
     )
 
 
@@ -260,17 +274,27 @@ def _belief(judged: Judged) -> str:
     )
 
 
+def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
+    return {
+        kind: [one for one in records if _kind(one.parameters) == kind]
+        for kind in ("demo", "pool", "unlike", "variant")
+    }
+
+
 def report(records: Sequence[Record]) -> Report:
     """Side by side."""
-    flash = [one for one in records if "variant" in one.parameters]
-    pools = [one for one in records if "pool" in one.parameters]
-    demos = [one for one in records if one not in flash and one not in pools]
-    judged = _judged(demos, pools, flash)
+    of = _by_kind(records)
+    judged = _judged(of)
     return Report(
         tables=[
-            *([_demo_table(demos)] if demos else []),
-            *([production.table(pools)] if pools else []),
-            *([crowds.table(flash)] if flash else []),
+            made(of[kind])
+            for kind, made in (
+                ("demo", _demo_table),
+                ("pool", production.table),
+                ("unlike", unlike.table),
+                ("variant", crowds.table),
+            )
+            if of[kind]
         ],
         goals=[goal for goals, _, _ in judged for goal in goals],
         text=[
@@ -278,8 +302,8 @@ def report(records: Sequence[Record]) -> Report:
             "compared: the server's quota of CPU time, the length of a turn, what a page costs and how long a worker "
             "waits for its client to close were traced in the lab ([simulation.md](simulation.md)). The crowds are "
             "computed from the lab's own settings.",
-            _relief(demos),
-            crowds.text(flash),
+            _relief(of["demo"]),
+            crowds.text(of["variant"]),
             _side_by_side(judged),
             _belief(judged),
         ],
@@ -296,8 +320,8 @@ def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Connect times of the demo, AR of the crowds: lab next to simulation."""
     left, right = figure.subplots(1, 2)
-    flash = [one for one in records if "variant" in one.parameters]
-    demos = [one for one in records if "variant" not in one.parameters and "pool" not in one.parameters]
+    of = _by_kind(records)
+    demos, flash = of["demo"], of["variant"]
     if demos:
         for offset, side in zip((-0.2, 0.2), DEMO_SIDES, strict=True):
             values = [statistics.fmean(_each(demos, side, name)) for name in ("equal_ms", "r_ms")]
@@ -319,8 +343,9 @@ EXPERIMENT = Experiment(
     title="The simulation against the lab",
     source="Asked for by this project: a simulation first reproduces what was measured",
     about="The demo (three Apache servers, one of them loaded; equal split, then R as published), in the full form "
-    "also production mode with its second look and flash crowds that the link or the server limits: each in the lab "
-    "and simulated with the same settings and the same figures' definitions.",
+    "also production mode with its second look, with servers or requests that are not alike, too, and flash crowds "
+    "that the link or the server limits: each in the lab and simulated with the same settings and the same figures' "
+    "definitions.",
     points=points,
     place=place,
     report=report,

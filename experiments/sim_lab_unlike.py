@@ -1,0 +1,134 @@
+"""Servers and requests that are not alike for `sim-lab`: production mode in the pools of `r-unlike`, and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluice.balance import BalanceOptions, Mode
+
+from experiments import r_unlike
+from experiments.experiment import Goal, Point, Record, Say, Table, Values
+from experiments.intervals import chance, mean_of
+from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
+from experiments.webpool import times
+from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
+from sim.secondlook import SecondLook
+from topo.handshakes import ConnectTimes
+
+SEEDS_A_RUN = 5
+LAB_ENDS_S, SIMULATED_S = 18.0, 5.0
+PART = 0.15
+FIGURES = {
+    "connect_ms": ("connect, mean (ms)", 1),
+    "transfer_ms": ("whole transfer, mean (ms)", 1),
+    "transfer_p99_ms": ("whole transfer, p99", 0),
+    "given_up": ("given up (share)", 3),
+}
+
+
+def points(number: int) -> list[Point]:
+    """Both pools once, and their simulations."""
+    seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
+    return [
+        Point(
+            f"{case}, {PRODUCTION.name} #{number}",
+            {
+                "unlike": case,
+                "rate_per_s": r_unlike.RATES_PER_S[case],
+                "seconds": r_unlike.LOAD_S,
+                "cpus": list(r_unlike.CPUS[case]),
+                "heavy_share": r_unlike.HEAVY_SHARE if case == r_unlike.COST else 0.0,
+                "seeds": seeds,
+                "run": number,
+            },
+            r_unlike.LOAD_S + LAB_ENDS_S + SIMULATED_S,
+            "lab",
+        )
+        for case in r_unlike.CASES
+    ]
+
+
+def measure(point: Point, say: Say) -> Values:
+    """Open a lab and load it, then simulate the same, with what a request costs there without load."""
+    asked = point.parameters
+    with r_unlike.place(f"{asked['unlike']}/{PRODUCTION.name}/{asked['run']}", say) as run:
+        lab = run(point)
+    work_s = lab["cost_ms"] / 1000
+    return {
+        "lab": figures(lab),
+        "simulated": [figures(simulated(asked, work_s, seed)) for seed in asked["seeds"]],
+        "cost_ms": lab["cost_ms"],
+        "switch": lab["switch"],
+    }
+
+
+def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
+    """Simulate a pool of `r-unlike`; `work_s`: CPU time of a request that is not heavy."""
+    run = simulate(
+        PoolPlan(
+            servers=[ServerPlan(cpus=cpus, work_s=work_s) for cpus in asked["cpus"]],
+            options=BalanceOptions(mode=Mode.PRODUCTION, period_s=PERIOD_S, window_s=WINDOW_S),
+            rate_per_s=asked["rate_per_s"],
+            end_s=asked["seconds"],
+            timeout_s=r_unlike.GIVEN_UP_S,
+            heavy_share=asked["heavy_share"],
+            heavy_factor=r_unlike.HEAVY_FACTOR,
+            look=SecondLook,
+            seed=seed,
+        )
+    )
+    return _times(run)
+
+
+def _times(run: PoolRun) -> Values:
+    """Of the connections that began early enough to be given up before the end."""
+    begun = [one for one in run.connections if one.begun_s < run.plan.end_s - run.plan.timeout_s]
+    connect = [one.connect_s for one in begun if one.connect_s is not None]
+    done = [one.done_s for one in begun if one.done_s is not None]
+    limit_s = run.plan.timeout_s
+    return {
+        "connect": times(ConnectTimes(len(begun), len(begun) - len(connect), connect), limit_s),
+        "transfer": times(ConnectTimes(len(begun), len(begun) - len(done), done), limit_s),
+    }
+
+
+def figures(run: Values) -> dict[str, float]:
+    """Return a run's figures, of the lab or simulated."""
+    return {
+        "connect_ms": run["connect"]["mean_ms"],
+        "transfer_ms": run["transfer"]["mean_ms"],
+        "transfer_p99_ms": run["transfer"]["p99_ms"],
+        "given_up": run["transfer"]["given_up"] / run["transfer"]["begun"],
+    }
+
+
+def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
+    """Return a figure of a case, in the lab and simulated."""
+    runs = [one for one in records if one.parameters["unlike"] == case]
+    return [one.result["lab"][name] for one in runs], [one[name] for run in runs for one in run.result["simulated"]]
+
+
+def _cases(records: Sequence[Record]) -> list[str]:
+    return [case for case in r_unlike.CASES if any(one.parameters["unlike"] == case for one in records)]
+
+
+def table(records: Sequence[Record]) -> Table:
+    """Lab and simulation side by side."""
+    rows = [
+        [f"{case}: {label}", *(mean_of(side).text(digits) for side in _sides(records, case, name))]
+        for case in _cases(records)
+        for name, (label, digits) in FIGURES.items()
+    ]
+    return Table(["production mode with its second look", "lab", "simulated"], rows)
+
+
+def goals(records: Sequence[Record]) -> list[Goal]:
+    """Hold the whole transfer's mean against the lab's."""
+    made: list[Goal] = []
+    for case in _cases(records):
+        lab, other = (mean_of(side) for side in _sides(records, case, "transfer_ms"))
+        off = other.value / lab.value - 1
+        text = f"{case}: mean of the whole transfer within {PART:.0%} of the lab's"
+        made.append(Goal(text, abs(off) <= PART, f"{off:+.0%}{chance(lab, other)}"))
+    return made
