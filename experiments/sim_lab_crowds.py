@@ -160,6 +160,8 @@ def _off(runs: Sequence[Record], name: str) -> Off | None:
         return abs(simulated - lab), abs(simulated - lab) <= LOSS_POINTS, f"{simulated - lab:+.1f} points"
     if name == "detected_after_intervals":
         return abs(simulated - lab), abs(simulated - lab) <= INTERVALS, f"{simulated - lab:+.2f}"
+    if lab == 0:
+        return (0.0, True, "+0%") if simulated == 0 else (math.inf, False, f"{simulated:g} instead of 0")
     part = simulated / lab - 1
     return abs(part), abs(part) <= PART, f"{part:+.0%}"
 

@@ -684,6 +684,12 @@ def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> N
     sim_lab.draw(runs, Figure())
 
 
+def test_a_figure_of_the_lab_may_be_0() -> None:
+    runs = [flash_record("network-limited", "none", lab={"admitted_per_s": 0.0, "bystander_goodput_kbps": 0.0})]
+    goal = sim_lab.report(runs).goals[-1]
+    assert (goal.reached, goal.seen) == (False, "40 instead of 0 (none)")
+
+
 def test_crowds_that_agree_are_not_explained() -> None:
     report = sim_lab.report([flash_record("network-limited", "none", ar_kbps=750.0)])
     assert [one.reached for one in report.goals] == [True] * 4 and report.text[2] == ""
