@@ -10,15 +10,14 @@ from sluice.balance import BalanceOptions, Mode
 from experiments import r_unlike
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
+from experiments.sim_lab_pool import PART, SEEDS_A_RUN, SIMULATED_S
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from experiments.webpool import times
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.handshakes import ConnectTimes
 
-SEEDS_A_RUN = 5
-LAB_ENDS_S, SIMULATED_S = 18.0, 5.0
-PART = 0.15
+LAB_ENDS_S = 18.0
 FIGURES = {
     "connect_ms": ("connect, mean (ms)", 1),
     "transfer_ms": ("whole transfer, mean (ms)", 1),
