@@ -136,12 +136,15 @@ def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
     crowds = {variant: runs for (where, variant), runs in by_crowd(records).items() if where == scenario}
     if not crowds:
         return []
-    off = {name: {variant: _off(runs, name) for variant, runs in crowds.items()} for name in FIGURES}
+
+    def off(name: str) -> Mapping[str, Off | None]:
+        return {variant: _off(runs, name) for variant, runs in crowds.items()}
+
     return [
-        _goal(f"{scenario}: alarm within {INTERVALS:g} intervals of the lab's", off["detected_after_intervals"]),
-        _goal(f"{scenario}: loss within {LOSS_POINTS:g} points of the lab's", off["response_loss"]),
-        _goal(f"{scenario}: AR within {PART:.0%} of the lab's", off["ar_kbps"]),
-        _goal(f"{scenario}: admitted requests within {PART:.0%} of the lab's", off["admitted_per_s"]),
+        _goal(f"{scenario}: alarm within {INTERVALS:g} intervals of the lab's", off("detected_after_intervals")),
+        _goal(f"{scenario}: loss within {LOSS_POINTS:g} points of the lab's", off("response_loss")),
+        _goal(f"{scenario}: AR within {PART:.0%} of the lab's", off("ar_kbps")),
+        _goal(f"{scenario}: admitted requests within {PART:.0%} of the lab's", off("admitted_per_s")),
     ]
 
 

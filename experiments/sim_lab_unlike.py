@@ -11,11 +11,10 @@ from experiments import r_unlike
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.sim_lab_pool import PART, SEEDS_A_RUN, SIMULATED_S
+from experiments.simpool import times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
-from experiments.webpool import times
-from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
+from sim.pool import PoolPlan, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from topo.handshakes import ConnectTimes
 
 LAB_ENDS_S = 18.0
 FIGURES = {
@@ -77,19 +76,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
             seed=seed,
         )
     )
-    return _times(run)
-
-
-def _times(run: PoolRun) -> Values:
-    """Of the connections that began early enough to be given up before the end."""
-    begun = [one for one in run.connections if one.begun_s < run.plan.end_s - run.plan.timeout_s]
-    connect = [one.connect_s for one in begun if one.connect_s is not None]
-    done = [one.done_s for one in begun if one.done_s is not None]
-    limit_s = run.plan.timeout_s
-    return {
-        "connect": times(ConnectTimes(len(begun), len(begun) - len(connect), connect), limit_s),
-        "transfer": times(ConnectTimes(len(begun), len(begun) - len(done), done), limit_s),
-    }
+    return times_between(run, 0.0, asked["seconds"] - r_unlike.GIVEN_UP_S)
 
 
 def figures(run: Values) -> dict[str, float]:

@@ -10,11 +10,10 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, by_chance, chance, mean_of, repeated
-from experiments.webpool import times
+from experiments.simpool import times_between
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from topo.handshakes import ConnectTimes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,12 +104,8 @@ def measure(point: Point) -> Values:
 def values(run: PoolRun) -> Values:
     """Return times of the second half, and each server's share of the SYNs there was and of the CPU time there is."""
     start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
-    late = [one for one in run.connections if start <= one.begun_s < end]
-    connect = [one.connect_s for one in late if one.connect_s is not None]
-    done = [one.done_s for one in late if one.done_s is not None]
     return {
-        "connect": times(ConnectTimes(len(late), len(late) - len(connect), connect), GIVEN_UP_S),
-        "transfer": times(ConnectTimes(len(late), len(late) - len(done), done), GIVEN_UP_S),
+        **times_between(run, start, end),
         "ratios": list(run.decisions[0][-1].ratios.values()),
         "weight_changes": run.weight_changes,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from sluice.balance import BalanceOptions, Mode
 from experiments.experiment import Values
 from experiments.webpool import times
 from sim.demo import PAGE_S
-from sim.pool import Connection, PoolPlan, ServerPlan, simulate
+from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.handshakes import ConnectTimes
 from topo.plan import SERVER_CPUS, SERVER_NAMES
@@ -26,9 +26,8 @@ LOADED = SERVER_NAMES[-1]
 def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
-    Nothing is fitted: a page costs what it was measured to cost,
-    unless `work_s` (CPU time, in seconds) says otherwise. Paper mode unless `mode` says otherwise; a `second_look` if
-    it is asked for.
+    Nothing is fitted: a page costs what it was measured to cost, unless `work_s` (CPU time, in seconds) says otherwise.
+    Paper mode unless `mode` says otherwise; a `second_look` if it is asked for.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
@@ -51,12 +50,6 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             seed=parameters["seed"],
         )
     )
-
-    def between(start: float, end: float, reached_s: Callable[[Connection], float | None]) -> ConnectTimes:
-        begun = [one for one in run.connections if start <= one.begun_s < end]
-        reached = [seconds for one in begun if (seconds := reached_s(one)) is not None]
-        return ConnectTimes(len(begun), len(begun) - len(reached), reached)
-
     end = parameters["seconds"]
     last = end - GIVEN_UP_S
     return {
@@ -64,8 +57,18 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             [decision.time_s, *(decision.ratios[number] for number in range(len(SERVER_NAMES)))]
             for decision in run.decisions[0]
         ],
-        "connect": times(between(0.0, last, lambda one: one.connect_s), GIVEN_UP_S),
-        "late": times(between(end * 2 / 3, last, lambda one: one.connect_s), GIVEN_UP_S),
-        "transfer": times(between(0.0, last, lambda one: one.done_s), GIVEN_UP_S),
+        **times_between(run, 0.0, last),
+        "late": times_between(run, end * 2 / 3, last)["connect"],
         "loaded_syns": run.counts[len(SERVER_NAMES) - 1].syn / sum(counts.syn for counts in run.counts.values()),
+    }
+
+
+def times_between(run: PoolRun, start_s: float, end_s: float) -> Values:
+    """Return connect and transfer times of a pool's connections that began in [start_s, end_s)."""
+    begun = [one for one in run.connections if start_s <= one.begun_s < end_s]
+    connect = [one.connect_s for one in begun if one.connect_s is not None]
+    done = [one.done_s for one in begun if one.done_s is not None]
+    return {
+        name: times(ConnectTimes(len(begun), len(begun) - len(reached), reached), run.plan.timeout_s)
+        for name, reached in (("connect", connect), ("transfer", done))
     }
