@@ -1,12 +1,14 @@
 """A CPU limit as Linux grants it: so much time a period, and turns among those who want it.
 
 The quota is spent as fast as a core spends it; then everybody waits for the next period (CFS bandwidth control).
-Whoever has a turn then ends it first, and the next quota is so much less. As traced in the lab (docs/simulation.md):
+Whoever has a turn then goes on until the kernel looks, and the next quota is so much less. As traced in the lab
+(docs/simulation.md):
 
 - At a grant who is next is drawn among all. Linux 6.18 takes the tasks of a group without quota off the run queue one
   by one and puts them back at the next grant; what one is owed seems not to outlast that.
 - Who wakes while there is quota is next, in the order of waking: the others have had more than their due.
 - A turn ends with the timer's tick, or when its task goes to sleep. Who ends a job and has another does not sleep.
+- At the end of a job a packet leaves, for which the switch takes the core: the kernel looks at the quota then.
 
 One core here; in a lab with more the quota is spent sooner in its period.
 """
@@ -50,9 +52,11 @@ class Cpu:
     A job that is added while another one's end is told (``done``) goes on in its turn: the same worker has both.
     """
 
-    def __init__(self, clock: Clock, cpus: float, others: int = 0, *, lots: random.Random) -> None:
-        """``lots``: who is next at a grant."""
-        self._clock, self._lots = clock, lots
+    def __init__(
+        self, clock: Clock, cpus: float, others: int = 0, *, lots: random.Random, granted_s: float = 0.0
+    ) -> None:
+        """``lots``: who is next at a grant. ``granted_s``: when the first quota was granted, at most a period ago."""
+        self._clock, self._lots, self._granted_s = clock, lots, granted_s
         self._quota_s = cpus * PERIOD_S
         self._left_s = self._quota_s
         self._period = 0
@@ -106,7 +110,7 @@ class Cpu:
 
     def _plan(self) -> None:
         self._plans += 1
-        period = int(self._clock.now / PERIOD_S + 1e-9)
+        period = int((self._clock.now - self._granted_s) / PERIOD_S + 1e-9)
         if period > self._period:
             self._left_s = min(self._quota_s, self._left_s + (period - self._period) * self._quota_s)
             self._period = period
@@ -116,7 +120,8 @@ class Cpu:
         if not self._woken and not self._waiting:
             return
         if self._left_s <= _EPSILON_S:
-            self._clock.after(max(0.0, (period + 1) * PERIOD_S - self._clock.now), self._granted, self._plans)
+            next_s = self._granted_s + (period + 1) * PERIOD_S
+            self._clock.after(max(0.0, next_s - self._clock.now), self._granted, self._plans)
             return
         self._turn_left_s = TURN_S
         self._run(self._woken.popleft() if self._woken else self._waiting.pop())
@@ -135,12 +140,14 @@ class Cpu:
         self._left_s -= self._has_s
         self._turn_left_s -= self._has_s
         task.left_s -= self._has_s
+        goes_on = self._turn_left_s > _EPSILON_S
         if task.left_s <= _EPSILON_S:
             self._ending = True
             task.done()
             task = None if self._ending else self._running
             self._ending = False
-        if task is not None and self._turn_left_s > _EPSILON_S:
+            goes_on = goes_on and self._left_s > _EPSILON_S
+        if task is not None and goes_on:
             self._run(task)
             return
         self._running = None

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from .clock import Clock
-from .cpu import Cpu
+from .cpu import PERIOD_S, Cpu
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 """After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
 """After these the server's kernel sends a SYN-ACK again."""
+SENT = 0.92
+"""The share of a request's CPU time after which the first packet of the answer leaves."""
 CLOSED_AT_ONCE, CLOSE_S = 0.4, 5.5e-3
 """The share of clients that have closed before the worker looks; how long the others take."""
 CLOSE_WORK_S = 0.03e-3
@@ -63,9 +65,11 @@ class WebServer:
         alive: bool = True,
         seed: int = 1,
     ) -> None:
-        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of turns and closing."""
+        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of turns and closing, and of
+        when quotas are granted: every server has its own time, which keeps step with whoever reads its switch.
+        """
         self._lots = random.Random(seed)
-        self.cpu = Cpu(clock, cpus, others, lots=self._lots)
+        self.cpu = Cpu(clock, cpus, others, lots=self._lots, granted_s=-PERIOD_S * self._lots.random())
         self.alive = alive
         """One that is not answers nothing."""
         self.counts = ServerCounts()
@@ -126,7 +130,10 @@ class WebServer:
         while self._free > 0 and self._queue:
             self._free -= 1
             handshake = self._queue.popleft()
-            self.cpu.add(handshake.work_s, lambda one=handshake: self._served(one))
+            self.cpu.add(SENT * handshake.work_s, lambda one=handshake: self._sent(one))
+
+    def _sent(self, handshake: Handshake) -> None:
+        self.cpu.add((1 - SENT) * handshake.work_s, lambda: self._served(handshake))
 
     def _served(self, handshake: Handshake) -> None:
         self.counts.served += 1

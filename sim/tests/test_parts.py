@@ -114,6 +114,36 @@ def test_who_has_another_job_goes_on_in_its_turn_until_that_ends() -> None:
     assert ends == [("third job", pytest.approx(2 * TURN_S + 4e-3))]
 
 
+def test_a_packet_that_leaves_ends_the_turn_if_the_quota_is_out() -> None:
+    clock = Clock()
+    ends, end = finishing(clock)
+    cpu = Cpu(clock, 0.01, lots=random.Random(1), granted_s=-0.4 * PERIOD_S)
+
+    def sent() -> None:
+        end("sent")()
+        cpu.add(0.1e-3, end("rest"))
+
+    cpu.add(1.5e-3, sent)
+    clock.run(3 * PERIOD_S)
+    # Half a quota too much is taken first, and what is left then waits for the next one.
+    assert ends == [("sent", pytest.approx(1.5e-3)), ("rest", pytest.approx(0.6 * PERIOD_S + 0.1e-3))]
+
+
+def test_every_server_is_granted_its_quota_at_a_time_of_its_own() -> None:
+    def waited(seed: int) -> float:
+        clock = Clock()
+        server = WebServer(clock, workers=1, backlog=5, cpus=0.0125, seed=seed)
+        ends, end = finishing(clock)
+        server.ack(Handshake(2e-3, end("answered")), lambda: None, lambda: True)
+        clock.run(1.0)
+        return dict(ends)["answered"]
+
+    times = [waited(seed) for seed in range(20)]
+    # The answer is sent in the first turn, and ends at the next grant.
+    assert all(2e-3 < one <= PERIOD_S + 2e-3 for one in times)
+    assert max(times) - min(times) > 0.5 * PERIOD_S
+
+
 def test_who_wakes_comes_before_those_that_had_turns() -> None:
     clock = Clock()
     ends, end = finishing(clock)
