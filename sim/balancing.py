@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
+from sluice.balance.slowness import MEETINGS
 
 from .choice import Choice
 from .clock import Clock
@@ -115,11 +116,17 @@ class BalancingSwitch:
             server: Counts(one.syn, one.synack, one.synack_again, one.completed) for server, one in self._ledger.items()
         }
 
+    def _meet(self) -> None:
+        self.balancer.meet(self.open_now())
+
     def _observe(self) -> None:
         counts = self.counts()
         began = time.thread_time()
-        open_now = self.open_now() if self.looks else None
-        decision = self.balancer.observe(self._clock.now, counts, open_now=open_now)
+        if self.looks:
+            self._meet()
+            for part in MEETINGS:
+                self._clock.after(part * self.balancer.options.period_s, self._meet)
+        decision = self.balancer.observe(self._clock.now, counts)
         self.decide_s.append(time.thread_time() - began)
         if decision is None:
             return

@@ -14,7 +14,7 @@ from .paper import paper_step
 from .production import Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .silence import SilenceTracker, is_panic
-from .slowness import Work
+from .slowness import Meetings, Work
 from .weights import largest_remainder, weight_sum
 from .window import Window
 
@@ -37,6 +37,8 @@ class Decision:
     ejected: frozenset[int]
     diagnosis: Diagnosis
     reason: str
+    work: Mapping[int, Work]
+    """Of the window, for those whose open connections are counted: where production mode takes a second look."""
 
 
 class Balancer:
@@ -54,6 +56,7 @@ class Balancer:
         self._joined: dict[int, float] = {}
         self._windows = {i: Window(options.intervals) for i in self._members}
         self._evidence = {i: Window(options.intervals) for i in self._members}
+        self._meetings = Meetings()
         self._open = self._rings()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
@@ -86,8 +89,8 @@ class Balancer:
     def _active(self) -> list[int]:
         return [i for i, member in self._members.items() if not member.draining]
 
-    def _rings(self) -> dict[int, deque[int]]:
-        return {i: deque[int](maxlen=self._options.intervals) for i in self._members}
+    def _rings(self) -> dict[int, deque[tuple[int, int]]]:
+        return {i: deque[tuple[int, int]](maxlen=self._options.intervals) for i in self._members}
 
     def weights(self) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable."""
@@ -103,6 +106,7 @@ class Balancer:
     def rebase(self) -> None:
         """The switch's counters may have been reset: the next reading is a new beginning."""
         self._previous = {}
+        self._meetings = Meetings()
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
         """Take over a changed pool or changed options; what is known about servers that stay is kept.
@@ -139,19 +143,18 @@ class Balancer:
         kept = {i: share * left for i, share in normalised(staying).items()}
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | kept | new)
 
-    def observe(
-        self,
-        now_s: float,
-        cumulative: Mapping[int, Counts],
-        *,
-        hold: bool = False,
-        open_now: Mapping[int, int] | None = None,
-    ) -> Decision | None:
+    def meet(self, open_now: Mapping[int, int]) -> None:
+        """Take in a reading of the open connections, where the switch counts them: production mode sees by those that
+        were met since the last decision who takes long. Times: ``slowness.MEETINGS``, and before each ``observe``.
+        """
+        self._meetings.meet(open_now)
+
+    def observe(self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
-        ``open_now`` are the connections that are open, where the switch counts them: production mode sees by them who
-        takes long. With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
+        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
         """
+        met = self._meetings.take()
         first = not self._previous
         differences: dict[int, Counts] = {}
         for server in self._members:
@@ -167,8 +170,8 @@ class Balancer:
         for server, counts in differences.items():
             self._windows[server].push(counts)
             self._evidence[server].push(counts)
-            if open_now is not None:
-                self._open[server].append(open_now[server])
+            if server in met:
+                self._open[server].append(met[server])
             else:
                 self._open[server].clear()
         self._silence.observe(differences)
@@ -192,6 +195,7 @@ class Balancer:
         )
         ratios = {i: self._ratios[i] for i in active}
         ejected: frozenset[int] = frozenset()
+        work = {i: self._worked(i, windows[i]) for i in active if self._open[i]}
         match options.mode:
             case _ if hold and options.mode is not Mode.FIXED:
                 ejected, reason = self._ejected & frozenset(active), "held: no server is the cause"
@@ -210,7 +214,6 @@ class Balancer:
                     self._evidence[server].clear()
                 ages = {i: now_s - self._joined.get(i, _LONG_AGO) for i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
-                work = {i: Work(sum(self._open[i]), in_play[i].synack) for i in active if self._open[i]}
                 evidence = {i: self._evidence[i].total for i in active}
                 situation = Situation(ratios, fair, in_play, evidence, ejected, ages, diagnosis, work)
                 move = production_step(situation, options)
@@ -230,4 +233,9 @@ class Balancer:
             ejected=ejected,
             diagnosis=diagnosis,
             reason=reason,
+            work=work,
         )
+
+    def _worked(self, server: int, window: Counts) -> Work:
+        met = self._open[server]
+        return Work(sum(number for number, _ in met), sum(rises for _, rises in met), window.synack)

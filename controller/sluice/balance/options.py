@@ -33,7 +33,7 @@ class ProductionOptions:
     """Smoothing of R: (S - A + alpha) / (A + beta)."""
     beta: Annotated[float, Gt(0)] = 10.0
     confidence_z: Annotated[float, Gt(0)] = 3.0
-    """Standard deviations by which the worst server must differ from the rest; the step is whole at twice that."""
+    """Standard deviations by which a server must differ from the rest; of losses the step is whole at twice that."""
     quiet_r: Annotated[float, Ge(0)] = 0.02
     """The pool is quiet while no server's R is above this."""
     recovery: Share = 0.05
@@ -49,10 +49,8 @@ class ProductionOptions:
     flood_r: Annotated[float, Gt(0)] = 1.0
     """... or when R is above this on every server at once."""
     slow_factor: Annotated[float, Ge(0)] = 2.0
-    """A server is slow when its connections stay open so many times as long as the others'; the step is whole at twice
-    that. 0: nobody looks."""
-    slow_open: Annotated[int, Ge(1)] = 5
-    """... and when so many of its connections were met open at the readings of the window."""
+    """A server is slow when its connections stay open more than so many times as long as the others', by
+    ``confidence_z`` standard deviations; the step is whole at twice that. Up to 1: nobody looks."""
     slow_start_s: Annotated[float, Ge(0)] = 60.0
     """A new or returning server reaches its full share after this long."""
 

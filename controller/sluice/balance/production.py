@@ -82,9 +82,9 @@ def _move(situation: Situation, options: BalanceOptions) -> Move:
         min_syn=options.min_syn,
     )
     parts = {i: proportional_step(z, extra.confidence_z, options.delta) for i, z in losing.items()}
-    if extra.slow_factor > 0:
+    if extra.slow_factor > 1:
         work = {i: situation.work[i] for i in answering if i in situation.work}
-        for i, times in slow(work, extra.slow_factor, extra.slow_open).items():
+        for i, times in slow(work, extra.slow_factor, extra.confidence_z).items():
             parts[i] = max(parts.get(i, 0.0), proportional_step(times, extra.slow_factor, options.delta))
     if parts:
         receivers = {i: situation.fair[i] for i in answering if i not in parts}

@@ -1,10 +1,16 @@
-"""The task of one service: observe the ledger, decide the ratios, write what changed. Every T seconds."""
+"""The task of one service: observe the ledger, decide the ratios, write what changed. Every T seconds.
+
+With a second look open connections are read in between, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 
+from sluice.balance import Balancer
+from sluice.balance.slowness import MEETINGS
 from sluice.log import logger
 from sluice.names import Table
 from sluice.switch.ledger import read_ledger
@@ -36,11 +42,11 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     due = loop.time()
     while True:
         readings = await read_ledger(link.registers, servers)
-        looking = service.second_look(view.balancer.options.mode)
-        open_now = await read_loads(link.registers, servers) if looking else None
+        if service.second_look(view.balancer.options.mode):
+            view.balancer.meet(await read_loads(link.registers, servers))
         before, ejected = view.balancer.weights(), view.balancer.ejected
         hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(loop.time(), readings, hold=hold, open_now=open_now)
+        decision = view.balancer.observe(loop.time(), readings, hold=hold)
         if decision is not None:
             state = world.part(service) if link.apart else world.state()
             wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
@@ -60,5 +66,18 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
                 },
             )
         # A reading that came late does not shift the next one; one that came a whole period late does.
-        due = max(due + view.balancer.options.period_s, loop.time())
+        begun, due = due, max(due + view.balancer.options.period_s, loop.time())
+        await _meet(link, service, view.balancer, begun)
         await asyncio.sleep(due - loop.time())
+
+
+async def _meet(link: Link, service: Service, balancer: Balancer, begun_s: float) -> None:
+    """Read the open connections in the period that began then. One that is late for the next reading is left out."""
+    loop = asyncio.get_running_loop()
+    period_s = balancer.options.period_s
+    if not service.second_look(balancer.options.mode):
+        return
+    for part, following in pairwise((*MEETINGS, 1.0)):
+        await asyncio.sleep(begun_s + part * period_s - loop.time())
+        if loop.time() < begun_s + following * period_s:
+            balancer.meet(await read_loads(link.registers, [server.id for server in service.servers]))

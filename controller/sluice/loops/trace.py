@@ -40,6 +40,7 @@ def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bo
                 "window": asdict(decision.windows[server.id]),
                 "r": number(decision.r[server.id]),
                 "r_every_synack": number(decision.r_every_synack[server.id]),
+                "work": asdict(decision.work[server.id]) if server.id in decision.work else None,
                 "ratio": round(decision.ratios[server.id], 6),
                 "weight": decision.weights.get(server.id, 0),
                 "ejected": server.id in decision.ejected,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sluice import balance, news
+from sluice.balance.slowness import MEETINGS
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
@@ -52,6 +53,7 @@ class Driver:
         self._world, self._registers, self._apply = world, registers, apply
         self._loop = asyncio.new_event_loop()
         self._balance = {service.id: start_s for service in world.plan.services}
+        self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
         self._reading = self._observation = start_s
         self.due = start_s
         """When the next step is to be."""
@@ -64,7 +66,7 @@ class Driver:
 
     @property
     def decides(self) -> bool:
-        """Whether something is decided in the next step; else flows are read, and no trace has it."""
+        """Whether something is decided in the next step; else flows or loads are read, and no trace has it."""
         ends = [*self._balance.values(), *([] if self._world.news is None else [self._observation])]
         return min(ends) <= self.due + _SLACK_S
 
@@ -80,11 +82,17 @@ class Driver:
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id] - _SLACK_S:
                 made += self._decide(service, now_s)
+            elif now_s >= self._meeting(service) - _SLACK_S:
+                self._meet(service)
+                self._meetings[service.id] = [one for one in self._meetings[service.id] if one > now_s]
         if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
             made += self._control(now_s)
         crowd = [] if self._world.news is None else [self._reading, self._observation]
-        self.due = min([*self._balance.values(), *crowd])
+        self.due = min([*self._balance.values(), *map(self._meeting, self._world.plan.services), *crowd])
         return made
+
+    def _meeting(self, service: Service) -> float:
+        return min(self._meetings[service.id], default=math.inf)
 
     def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:
         return self._loop.run_until_complete(reading)
@@ -94,16 +102,24 @@ class Driver:
         world, view = self._world, self._world.views[service.id]
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         readings = self._run(read_ledger(self._registers, servers))
+        period_s, due = view.balancer.options.period_s, self._balance[service.id]
         looking = service.second_look(view.balancer.options.mode)
-        open_now = self._run(read_loads(self._registers, servers)) if looking else None
+        if looking:
+            self._meet(service)
+        self._meetings[service.id] = [due + part * period_s for part in MEETINGS] if looking else []
         hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(now_s, readings, hold=hold, open_now=open_now)
-        self._balance[service.id] = _next(self._balance[service.id], view.balancer.options.period_s, now_s)
+        decision = view.balancer.observe(now_s, readings, hold=hold)
+        self._balance[service.id] = _next(due, period_s, now_s)
         if decision is None:
             return []
         view.decision = decision
         view.weight_changes += decision.weights != before
         return [Balanced(service, decision)]
+
+    def _meet(self, service: Service) -> None:
+        """A reading of ``loops.balancing``."""
+        loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
+        self._world.views[service.id].balancer.meet(loads)
 
     def _control(self, now_s: float) -> list[Event]:
         """A step of ``loops.news.control``."""

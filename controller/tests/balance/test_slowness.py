@@ -1,41 +1,80 @@
 """Who takes long loses weight in production mode, though it answers every SYN."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from sluice.balance import BalanceOptions, Balancer, Member, Mode, ProductionOptions
 from sluice.balance.counts import Counts
-from sluice.balance.slowness import Work, slow
+from sluice.balance.slowness import MEETINGS, READINGS, Meetings, Work, deviations, slow
 
 OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
 
+def met(open_sum: int, begun: int) -> Work:
+    """All that were met open were different ones."""
+    return Work(open_sum, open_sum, begun)
+
+
 def test_open_connections_over_new_ones_are_the_time_that_one_takes() -> None:
-    assert Work(open_sum=20, begun=40).time() == 0.5
-    assert Work(open_sum=3, begun=0).time() == 3
+    assert Work(open_sum=20, anew=3, begun=40).time() == 0.5
+    assert Work(open_sum=3, anew=3, begun=0).time() == 3
 
 
 def test_who_is_slow_takes_several_times_as_long_as_those_who_are_not_together() -> None:
-    work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(20, 20)}
-    assert slow(work, factor=3.0, least_open=5) == {3: pytest.approx(1 / (45 / 800))}, "the others with one more"
-    assert slow({**work, 3: Work(3, 20)}, 3.0, 5) == {}, "too few were met open to tell"
-    assert slow({**work, 3: Work(20, 400)}, 3.0, 5) == {}
-    assert slow({**work, 3: Work(20, 150)}, 3.0, 5) == {}, "not so many times as long"
-    assert slow({3: Work(20, 20)}, 3.0, 5) == {}, "nobody to compare with"
-    assert slow({1: Work(0, 0), 3: Work(20, 20)}, 3.0, 5) == {}, "nobody else works"
+    work = {1: met(20, 400), 2: met(24, 400), 3: met(20, 20)}
+    assert slow(work, factor=3.0, least_z=3.0) == {3: pytest.approx(1 / (45 / 800))}, "the others with one more"
+    assert slow({**work, 3: met(20, 400)}, 3.0, 3.0) == {}
+    assert slow({**work, 3: met(20, 150)}, 3.0, 3.0) == {}, "not so many times as long"
+    assert slow({3: met(20, 20)}, 3.0, 3.0) == {}, "nobody to compare with"
+    assert slow({1: met(0, 0), 3: met(20, 20)}, 3.0, 3.0) == {}, "nobody else works"
+
+
+def test_one_connection_that_is_met_again_and_again_is_one() -> None:
+    work = {1: met(20, 400), 2: met(24, 400)}
+    assert list(slow({**work, 3: Work(open_sum=6, anew=6, begun=20)}, 3.0, 3.0)) == [3]
+    assert slow({**work, 3: Work(open_sum=6, anew=1, begun=20)}, 3.0, 3.0) == {}
+    assert list(slow({**work, 3: Work(open_sum=600, anew=1, begun=20)}, 3.0, 3.0)) == [3], "one, but so long"
+    assert list(slow({**work, 3: Work(90, 1, 20), 4: met(80, 20)}, 3.0, 3.0)) == [4], "who may be slow hides nobody"
+
+
+@pytest.mark.parametrize(("times", "enough"), [(2.0, 24), (4.0, 8), (20.0, 3), (1000.0, 1)])
+def test_the_longer_they_take_the_fewer_are_enough(times: float, enough: int) -> None:
+    assert deviations(enough, times) >= 3.0 > deviations(enough - 1, times)
+    assert deviations(enough, 1.0) == 0.0
 
 
 def test_several_are_slow_at_once_and_none_hides_behind_another() -> None:
-    work = {1: Work(20, 400), 2: Work(24, 400), 3: Work(200, 200), 4: Work(90, 20)}
-    found = slow(work, 3.0, 5)
+    work = {1: met(20, 400), 2: met(24, 400), 3: met(200, 200), 4: met(90, 20)}
+    found = slow(work, 3.0, 3.0)
     assert list(found) == [4, 3]
-    assert found[3] == slow({i: work[i] for i in (1, 2, 3)}, 3.0, 5)[3]
-    assert list(slow({**work, 3: Work(200, 2000)}, 3.0, 5)) == [4]
+    assert found[3] == slow({i: work[i] for i in (1, 2, 3)}, 3.0, 3.0)[3]
+    assert list(slow({**work, 3: met(200, 2000)}, 3.0, 3.0)) == [4]
 
 
 def test_where_hardly_a_connection_is_met_open_nobody_is_slow() -> None:
-    assert slow({1: Work(0, 9), 2: Work(10, 1)}, 3.0, 5) == {2: 90.0}
-    assert slow({1: Work(0, 1), 2: Work(5, 2)}, 3.0, 5) == {}
+    assert slow({1: met(0, 9), 2: met(10, 1)}, 3.0, 3.0) == {2: 90.0}
+    assert slow({1: met(0, 1), 2: met(5, 2)}, 3.0, 3.0) == {}
+
+
+def test_rises_and_sums_are_of_the_readings_since_they_were_taken() -> None:
+    meetings = Meetings()
+    for first, second in ((2, 0), (3, 1), (1, 0), (4, 0)):
+        meetings.meet({1: first, 2: second})
+    assert meetings.take() == {1: (10, 2 + 1 + 3), 2: (1, 1)}
+    meetings.meet({1: 5, 2: 0})
+    assert meetings.take() == {1: (5, 1), 2: (0, 0)}, "four of the five had been met"
+    assert meetings.take() == {}
+    meetings.meet({1: 5})
+    assert meetings.take() == {1: (5, 5)}, "without a reading in between nothing is known of them"
+
+
+def test_readings_keep_step_with_nothing_that_comes_a_whole_number_of_times_a_period() -> None:
+    assert len(MEETINGS) == READINGS - 1 and all(0 < part < 1 for part in MEETINGS)
+    assert list(MEETINGS) == sorted(MEETINGS)
+    for times in range(1, 101):
+        phases = sorted(part * times % 1 for part in (*MEETINGS, 1.0))
+        assert max(later - one for one, later in pairwise((*phases, phases[0] + 1))) < 0.55, times
 
 
 class Answering:
@@ -52,7 +91,10 @@ class Answering:
             self.now += 1.0
             more = {i: round(100 * ratio) for i, ratio in self.balancer.ratios.items()}
             self.counts = {i: c + Counts(more[i], more[i], 0, more[i]) for i, c in self.counts.items()}
-            self.balancer.observe(self.now, self.counts, open_now=open_now)
+            if open_now is not None:
+                self.balancer.meet(open_now)
+                self.balancer.meet(dict.fromkeys(open_now, 0))
+            self.balancer.observe(self.now, self.counts)
         return self.balancer.ratios
 
 
@@ -85,7 +127,8 @@ def test_all_slow_servers_give_in_the_same_period() -> None:
     counts = {i: Counts() for i in balancer.members}
     balancer.observe(0.0, counts)
     counts = {i: Counts(100, 100, 0, 100) for i in balancer.members}
-    decision = balancer.observe(1.0, counts, open_now={i: 60 if i <= 2 else 1 for i in balancer.members})
+    balancer.meet({i: 60 if i <= 2 else 1 for i in balancer.members})
+    decision = balancer.observe(1.0, counts)
     assert decision is not None
     assert decision.ratios[1] == decision.ratios[2] and abs(decision.ratios[1] - 0.09) < 1e-9
     assert decision.reason == "step: 0.100 of 1 (takes long), 0.100 of 2 (takes long)"
@@ -95,6 +138,8 @@ def test_who_takes_little_more_than_the_factor_gives_little() -> None:
     balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], OPTIONS)
     balancer.observe(0.0, {i: Counts() for i in (1, 2, 3)})
     counts = {i: Counts(100, 100, 0, 100) for i in (1, 2, 3)}
-    decision = balancer.observe(1.0, counts, open_now={1: 24, 2: 25, 3: 62})
+    balancer.meet({1: 24, 2: 25, 3: 62})
+    decision = balancer.observe(1.0, counts)
     assert decision is not None
+    assert decision.work == {1: met(24, 100), 2: met(25, 100), 3: met(62, 100)}
     assert decision.reason == "step: 0.024 of 3 (takes long)", "2.48 times as long as 50 over 200, with a factor of 2"
