@@ -621,6 +621,14 @@ def test_unlike_goals_say_what_may_be_chance_and_explain_only_what_is_not() -> N
         for means in ((410.0, 420.0, 430.0), (180.0, 420.0, 660.0))
     )
     assert "without the second look it does worse than an equal split" in worse and alike == ""
+    told = [
+        sim_unlike.report(
+            [one for case in cases for one in runs(sim_unlike.TOLD, (6.0, 6.1, 6.2), case)]
+            + [one for case in cases for one in runs(sim_unlike.PRODUCTION, (3.0, 3.1, 3.2), case)]
+        ).text[3]
+        for cases in ((sim_unlike.CAPACITY, sim_unlike.SMALL), (sim_unlike.SMALL,))
+    ]
+    assert told[0].startswith("Told the capacities production mode") and told[1] == ""
 
 
 def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
