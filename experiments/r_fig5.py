@@ -51,7 +51,7 @@ def points(quick: bool) -> Sequence[Point]:
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
-            key=f"{name} {rate:g}/s {seconds:g} s #{number}",
+            key=key_of(name, rate, seconds, number),
             parameters={"variant": name, "rate_per_s": rate, "seconds": seconds, "loaded": LOADED},
             seconds=seconds + 14,
             group=f"{name} {rate:g} {number}",
@@ -60,6 +60,11 @@ def points(quick: bool) -> Sequence[Point]:
         for rate in rates
         for name in (QUICK if quick else VARIANTS)
     ]
+
+
+def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
+    """Return the key of a run."""
+    return f"{name} {rate_per_s:g}/s {seconds:g} s #{number}"
 
 
 @contextmanager

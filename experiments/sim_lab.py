@@ -1,4 +1,4 @@
-"""The simulation held against the lab at the lab's size: the demo, production mode with its second look, crowds."""
+"""The simulation held against the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments import sim_lab_crowds as crowds
+from experiments import sim_lab_fig5 as fig5
 from experiments import sim_lab_pool as production
 from experiments import sim_lab_unlike as unlike
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.ratios import NEAR
+from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from experiments.webpool import quiet
 from sim.demo import EQUAL_S, Phases, simulate_demo
 from topo.demo import Settings as DemoSettings
@@ -29,6 +31,8 @@ SEEDS_A_RUN = 5
 """Of the demo's simulations; every run of the lab has its own."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
 """Of a crowd or a pool, and of the demo: what it has under R hangs on the few seconds in which a queue is full."""
+KINDS = {"crowd": "scenario", "fig5": "fig5", "pool": "pool", "unlike": "unlike"}
+"""Of points beside the demo's, and what only they have among their parameters."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
 """Seconds, about: a demo and its simulations."""
 PART = 0.15
@@ -36,14 +40,19 @@ PART = 0.15
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The demo; the full form makes it, production mode and every crowd, each repeatedly."""
+    """The demo; the full form makes it, Fig. 5, production mode and every crowd, each repeatedly."""
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
         parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
         made.append(Point(f"demo #{number}", parameters, DEMO_LAB_S + DEMO_SIMULATED_S, "lab"))
     if not quick:
         for number in range(REPETITIONS):
-            made += [*production.points(number), *unlike.points(number), *crowds.points(number)]
+            made += [
+                *fig5.points(number),
+                *production.points(number),
+                *unlike.points(number),
+                *crowds.points(number),
+            ]
     return made
 
 
@@ -54,9 +63,12 @@ def demo_seeds(number: int) -> Sequence[int]:
 
 def expected_s(point: Point) -> float:
     """Return how long a point takes: the simulation only, if the lab's run is there."""
-    if "variant" in point.parameters:
+    kind = _kind(point.parameters)
+    if kind == "crowd":
         return crowds.expected_s(point)
-    there = _kind(point.parameters) == "demo" and _demo_is_there(point.parameters["run"])
+    if kind == "fig5":
+        return fig5.SIMULATED_S if fig5.is_there(point.parameters) else point.seconds
+    there = kind == "demo" and _demo_is_there(point.parameters["run"])
     return DEMO_SIMULATED_S if there else point.seconds
 
 
@@ -66,20 +78,24 @@ def place(group: str, say: Say) -> Generator[Measure]:
     del group
 
     def measure(point: Point) -> Values:
-        if "variant" in point.parameters:
-            return crowds.measure(point.parameters)
-        if "pool" in point.parameters:
-            return production.measure(point.parameters, say)
-        if "unlike" in point.parameters:
-            return unlike.measure(point, say)
-        return demo(point.parameters["run"], say)
+        match _kind(point.parameters):
+            case "crowd":
+                return crowds.measure(point.parameters)
+            case "fig5":
+                return fig5.measure(point, say)
+            case "pool":
+                return production.measure(point.parameters, say)
+            case "unlike":
+                return unlike.measure(point, say)
+            case _:
+                return demo(point.parameters["run"], say)
 
     yield measure
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
     """Return what a point or a record is of: each kind has a parameter that no other has."""
-    return next((kind for kind in ("variant", "pool", "unlike") if kind in parameters), "demo")
+    return next((kind for kind, parameter in KINDS.items() if parameter in parameters), "demo")
 
 
 # -- the demo
@@ -215,14 +231,27 @@ Judged = Sequence[tuple[Sequence[Goal], str, str]]
 
 
 def _judged(of: Mapping[str, Sequence[Record]]) -> Judged:
-    demos, pools, flash = of["demo"], of["pool"], of["variant"]
+    demos, pools, flash, figure = of["demo"], of["pool"], of["crowd"], of["fig5"]
     fixed = [_near(demos, "equal_ms", "equal split")] if demos else []
     by_r = [_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []
     return [
-        (fixed, "an equal split with a loaded server", "the fixed rows of `sim-scale` and `sim-unlike`"),
-        (by_r, "R without the second look", "the maps of `r-fig6`, and R's rows in `sim-scale` and `sim-unlike`"),
         (
-            production.goals(pools),
+            [*fixed, *fig5.goals(figure, EQUAL.name)],
+            "an equal split with a loaded server",
+            "the fixed rows of `sim-scale` and `sim-unlike`",
+        ),
+        (
+            [*by_r, *fig5.goals(figure, PAPER.name)],
+            "R as published",
+            "the maps of `r-fig6`, and R's rows in `sim-scale` and `sim-unlike`",
+        ),
+        (
+            fig5.goals(figure, WITHOUT.name),
+            "production mode without the second look",
+            "its rows in `sim-scale` and `sim-unlike`",
+        ),
+        (
+            [*production.goals(pools), *fig5.goals(figure, PRODUCTION.name)],
             "production mode with its second look",
             "production mode's rows in `sim-scale`",
         ),
@@ -253,8 +282,8 @@ def _side_by_side(judged: Judged) -> str:
     missing = [what for goals, what, _ in judged if not goals]
     return (
         f"Side by side in these runs: {'; '.join(there)}. Not side by side: {'; '.join([*missing, *ONLY_SIMULATED])}. "
-        "Production mode without the second look is in the lab in `r-fig5`, other ways to balance servers and requests "
-        "that are not alike in `r-unlike`: neither is held against the simulation."
+        "Other ways to balance servers and requests that are not alike are in the lab in `r-unlike`, and are not held "
+        "against the simulation."
     )
 
 
@@ -275,10 +304,7 @@ def _belief(judged: Judged) -> str:
 
 
 def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
-    return {
-        kind: [one for one in records if _kind(one.parameters) == kind]
-        for kind in ("demo", "pool", "unlike", "variant")
-    }
+    return {kind: [one for one in records if _kind(one.parameters) == kind] for kind in ("demo", *KINDS)}
 
 
 def report(records: Sequence[Record]) -> Report:
@@ -287,14 +313,11 @@ def report(records: Sequence[Record]) -> Report:
     judged = _judged(of)
     return Report(
         tables=[
-            made(of[kind])
-            for kind, made in (
-                ("demo", _demo_table),
-                ("pool", production.table),
-                ("unlike", unlike.table),
-                ("variant", crowds.table),
-            )
-            if of[kind]
+            *([_demo_table(of["demo"])] if of["demo"] else []),
+            *(fig5.tables(of["fig5"]) if of["fig5"] else []),
+            *([production.table(of["pool"])] if of["pool"] else []),
+            *([unlike.table(of["unlike"])] if of["unlike"] else []),
+            *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
         goals=[goal for goals, _, _ in judged for goal in goals],
         text=[
@@ -303,7 +326,7 @@ def report(records: Sequence[Record]) -> Report:
             "waits for its client to close were traced in the lab ([simulation.md](simulation.md)). The crowds are "
             "computed from the lab's own settings.",
             _relief(of["demo"]),
-            crowds.text(of["variant"]),
+            crowds.text(of["crowd"]),
             _side_by_side(judged),
             _belief(judged),
         ],
@@ -321,7 +344,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Connect times of the demo, AR of the crowds: lab next to simulation."""
     left, right = figure.subplots(1, 2)
     of = _by_kind(records)
-    demos, flash = of["demo"], of["variant"]
+    demos, flash = of["demo"], of["crowd"]
     if demos:
         for offset, side in zip((-0.2, 0.2), DEMO_SIDES, strict=True):
             values = [statistics.fmean(_each(demos, side, name)) for name in ("equal_ms", "r_ms")]
@@ -343,9 +366,9 @@ EXPERIMENT = Experiment(
     title="The simulation against the lab",
     source="Asked for by this project: a simulation first reproduces what was measured",
     about="The demo (three Apache servers, one of them loaded; equal split, then R as published), in the full form "
-    "also production mode with its second look, with servers or requests that are not alike, too, and flash crowds "
-    "that the link or the server limits: each in the lab and simulated with the same settings and the same figures' "
-    "definitions.",
+    "also the runs of `r-fig5` through the switch, production mode with its second look, with servers or requests that "
+    "are not alike, too, and flash crowds that the link or the server limits: each in the lab and simulated with the "
+    "same settings and the same figures' definitions.",
     points=points,
     place=place,
     report=report,

@@ -21,6 +21,7 @@ from experiments import (
     news_table1,
     sim_lab,
     sim_lab_crowds,
+    sim_lab_fig5,
     sim_lab_pool,
     sim_lab_unlike,
     sim_scale,
@@ -29,7 +30,7 @@ from experiments import (
 )
 from experiments.document import rows
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say
-from experiments.store import without_nan
+from experiments.store import Store, without_nan
 from sim.clock import Clock
 from sim.demo import READERS, simulate_demo
 from sim.lab import lab_plan
@@ -76,7 +77,7 @@ def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(sim_lab_crowds, "FIRST_RUNS", tmp_path / "news")
     points = sim_lab.points(False)
     demo = points[0]
-    pool, flash = (next(one for one in points if kind in one.parameters) for kind in ("pool", "variant"))
+    pool, flash = (next(one for one in points if kind in one.parameters) for kind in ("pool", "scenario"))
     assert [sim_lab.expected_s(one) for one in (demo, pool, flash)] == [demo.seconds, pool.seconds, flash.seconds]
     (tmp_path / "demo-0").mkdir()
     (tmp_path / "demo-0/summary.json").write_text("{}")
@@ -639,7 +640,7 @@ def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
     assert ratio.reached is False and ratio.seen == "-0.065; 0.102 in the lab"
     text = sim_lab.report([apart]).text
     assert text[-1].startswith(
-        "The simulation is not to be believed to the letter of R without the second look (connect time within 15% of "
+        "The simulation is not to be believed to the letter of R as published (connect time within 15% of "
         "the lab's: -52%; the loaded server's ratio at the end within 0.05 of the lab's: "
     )
     assert "on which rest the maps of `r-fig6`, and R's rows in `sim-scale` and `sim-unlike`. Times there" in text[-1]
@@ -687,7 +688,10 @@ def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> N
         "more connect than the lab's (+25% (static-40)): it has CPU time for the answers' turns alone" in report.text[2]
     )
     assert "Side by side in these runs: crowds that a link limits; crowds that a server limits. Not" in report.text[3]
-    assert "Not side by side: an equal split with a loaded server; R without" in report.text[3]
+    assert (
+        "Not side by side: an equal split with a loaded server; R as published; production mode without"
+        in report.text[3]
+    )
     assert "`news-scale`, and of crowds that a server limits (" in report.text[4]
     sim_lab.draw(runs, Figure())
 
@@ -730,6 +734,47 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: 
     assert cost.text.startswith("requests of unlike cost: mean") and cost.seen.endswith("%")
     dearer = sim_lab_unlike.simulated({**records[0].parameters, "seconds": 20.0}, 4e-3, 1)["transfer"]["mean_ms"]
     assert dearer > 1.5 * records[0].result["simulated"][0]["transfer_ms"]
+
+
+def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sim_lab_fig5, "LAB", tmp_path)
+    made: list[str] = []
+
+    def lab(connect_ms: float, transfer_ms: float) -> dict[str, Any]:
+        return {"connect": {"mean_ms": connect_ms}, "transfer": {"mean_ms": transfer_ms}}
+
+    @contextmanager
+    def place(group: str, say: Say) -> Generator[Measure]:
+        del say
+        made.append(group)
+        yield lambda point: lab(10 * point.parameters["rate_per_s"], 100.0)
+
+    monkeypatch.setattr(sim_lab_fig5.r_fig5, "place", place)
+    points = [one for one in sim_lab_fig5.points(0) if one.parameters["rate_per_s"] in (30.0, 60.0)]
+    assert [one.parameters["variant"] for one in points[::2]] == list(sim_lab_fig5.MODES)
+    store = Store(tmp_path, "r-fig5")
+    known = next(one for one in sim_lab_fig5.r_fig5.EXPERIMENT.points(False) if one.key == points[0].parameters["fig5"])
+    store.add(Record(known.key, known.parameters, lab(7.0, 200.0), 0.0, 1.0, 0.0))
+    records: list[Record] = []
+    for point in points:
+        there = sim_lab.expected_s(point) == sim_lab_fig5.SIMULATED_S
+        assert there == (point is points[0])
+        with sim_lab.place("lab", lambda _: None) as measure:
+            short = replace(point, parameters={**point.parameters, "seconds": 10.0, "seeds": [1, 2]})
+            records.append(Record(point.key, point.parameters, json.loads(json.dumps(measure(short))), 0.0, 1.0, 0.0))
+    assert made == [f"{one.parameters['variant']} {one.parameters['rate_per_s']:g} 0" for one in points[1:]]
+    assert records[0].result["lab"] == {"connect_ms": 7.0, "transfer_ms": 200.0}
+    text = said(sim_lab.EXPERIMENT, records)
+    assert "| equal split, lab | 7 | 600 |" in text and text.count("| R, production mode, simulated |") == 2
+    goals = {one.text.partition(" at all rates")[0]: one for one in sim_lab.report(records).goals}
+    assert list(goals) == [
+        "equal split",
+        "R, paper mode",
+        "R, production mode without the second look",
+        "R, production mode",
+    ]
+    assert goals["equal split"].seen.startswith("304 ms in the lab, ") and goals["equal split"].reached is False
+    assert goals["R, production mode"].seen.startswith("100 ms in the lab, ")
 
 
 def test_production_mode_with_its_second_look_is_run_in_the_lab_and_simulated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,144 @@
+"""Fig. 5 of paper 000 for `sim-lab`: R's pool at all its rates, in the lab (the runs of `r-fig5`) and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluice.balance import Mode
+
+from experiments import r_fig5
+from experiments.experiment import Goal, Point, Record, Say, Table, Values
+from experiments.intervals import Mean, chance, mean_of
+from experiments.simpool import simulated
+from experiments.store import Store
+from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
+from topo.switches import REPOSITORY
+
+LAB = REPOSITORY / "results/experiments"
+MODES = {
+    EQUAL.name: Mode.FIXED,
+    PAPER.name: Mode.PAPER,
+    WITHOUT.name: Mode.PRODUCTION,
+    PRODUCTION.name: Mode.PRODUCTION,
+}
+DELTA = 0.1
+SEEDS_A_RUN = 3
+SIMULATED_S = 3.0
+PART = 0.15
+CONNECT, TRANSFER = "connect_ms", "transfer_ms"
+TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
+HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
+"""What of each is held to a goal: with a second look no SYN is lost, and connecting takes no time."""
+
+
+def points(number: int) -> list[Point]:
+    """Every way to balance through the switch at every rate, once."""
+    runs = {one.key: one for one in r_fig5.EXPERIMENT.points(False)}
+    seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
+    return [
+        Point(
+            f"fig. 5 {key}",
+            {**runs[key].parameters, "fig5": key, "delta": DELTA, "seeds": seeds},
+            runs[key].seconds + SIMULATED_S,
+            "lab",
+        )
+        for name in MODES
+        for rate in r_fig5.RATES_PER_S
+        if (key := r_fig5.key_of(name, rate, r_fig5.LOAD_S, number)) in runs
+    ]
+
+
+def is_there(parameters: Mapping[str, Any]) -> bool:
+    """Whether `r-fig5` has the lab's run."""
+    return _run(parameters) is not None
+
+
+def _run(parameters: Mapping[str, Any]) -> Values | None:
+    store = Store(LAB, r_fig5.EXPERIMENT.name)
+    records = store.of([one for one in r_fig5.EXPERIMENT.points(False) if one.key == parameters["fig5"]])
+    return records[0].result if records else None
+
+
+def measure(point: Point, say: Say) -> Values:
+    """Take the lab's run of `r-fig5`, or make it, and simulate the same."""
+    lab = _run(point.parameters)
+    if lab is None:
+        own = next(one for one in r_fig5.EXPERIMENT.points(False) if one.key == point.parameters["fig5"])
+        with r_fig5.place(own.group, say) as run:
+            lab = run(own)
+    asked = {
+        **point.parameters,
+        "seconds": point.parameters["seconds"] + r_fig5.GIVEN_UP_S,
+        "mode": MODES[point.parameters["variant"]],
+        "second_look": point.parameters["variant"] == PRODUCTION.name,
+        "period_s": PERIOD_S,
+        "window_s": WINDOW_S,
+    }
+    runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
+    return {"lab": figures(lab), "simulated": [figures(one) for one in runs]}
+
+
+def figures(run: Values) -> dict[str, float]:
+    """Return a run's figures, of the lab or simulated."""
+    return {CONNECT: run["connect"]["mean_ms"], TRANSFER: run["transfer"]["mean_ms"]}
+
+
+def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
+    if side == "lab":
+        return [one.result["lab"][figure] for one in records]
+    return [one[figure] for run in records for one in run.result["simulated"]]
+
+
+def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
+    """A variant's records by rate."""
+    return {
+        rate: runs
+        for rate in r_fig5.RATES_PER_S
+        if (
+            runs := [
+                one for one in records if (one.parameters["variant"], one.parameters["rate_per_s"]) == (name, rate)
+            ]
+        )
+    }
+
+
+def tables(records: Sequence[Record]) -> list[Table]:
+    """Lab and simulation of each way to balance, one below the other."""
+    rates = [rate for rate in r_fig5.RATES_PER_S if any(one.parameters["rate_per_s"] == rate for one in records)]
+    return [
+        Table(
+            [title, *(f"{rate:g}/s" for rate in rates)],
+            [
+                [
+                    f"{VARIANTS[name].title}, {side}",
+                    *(mean_of(_each(of.get(rate, []), side, figure)).text(0) for rate in rates),
+                ]
+                for name in MODES
+                if (of := _of(records, name))
+                for side in ("lab", "simulated")
+            ],
+        )
+        for figure, title in TITLES.items()
+    ]
+
+
+def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
+    """The mean over the rates, of each run of the lab or simulated run."""
+    return mean_of(
+        [sum(runs) / len(runs) for runs in zip(*(_each(one, side, figure) for one in of.values()), strict=False)]
+    )
+
+
+def goals(records: Sequence[Record], name: str) -> list[Goal]:
+    """Hold a way to balance against the lab's, over all rates."""
+    of = _of(records, name)
+    if not of:
+        return []
+    figure = HELD[name]
+    lab, other = (_over_rates(of, side, figure) for side in ("lab", "simulated"))
+    off = other.value / lab.value - 1
+    what = TITLES[figure].partition(",")[0]
+    text = f"{VARIANTS[name].title} at all rates of Fig. 5: mean of the {what} within {PART:.0%} of the lab's"
+    seen = f"{lab.text(0)} ms in the lab, {other.text(0)} simulated ({off:+.0%}){chance(lab, other)}"
+    return [Goal(text, abs(off) <= PART, seen)]
