@@ -140,5 +140,5 @@ def goals(records: Sequence[Record], name: str) -> list[Goal]:
     off = other.value / lab.value - 1
     what = TITLES[figure].partition(",")[0]
     text = f"{VARIANTS[name].title} at all rates of Fig. 5: mean of the {what} within {PART:.0%} of the lab's"
-    seen = f"{lab.text(0)} ms in the lab, {other.text(0)} simulated ({off:+.0%}){chance(lab, other)}"
+    seen = f"{lab.text()} ms in the lab, {other.text()} simulated ({off:+.0%}){chance(lab, other)}"
     return [Goal(text, abs(off) <= PART, seen)]

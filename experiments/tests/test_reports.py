@@ -85,6 +85,14 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     assert "connect time" in r_fig5.report(five(dict.fromkeys(VARIANTS, 50.0))).goals[3].text
 
 
+def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
+    def said(ours: float, kernels: float) -> str:
+        return r_fig5.report(five({"production": ours, "iptables": kernels})).text[4]
+
+    assert said(0.05, 0.02).startswith("At 120/s neither production mode nor the kernel has SYNs lost")
+    assert said(0.02, 0.05) == "" and said(3.0, 2.0) == ""
+
+
 def test_fig5_says_what_settling_cost_where_the_quarter_is_missed() -> None:
     def run(settled_s: int, paper_ms: float) -> str:
         ratios = [[float(second), 0.3, 0.3, 0.33 if second < settled_s else 0.05] for second in range(20)]

@@ -773,8 +773,8 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
         "R, production mode without the second look",
         "R, production mode",
     ]
-    assert goals["equal split"].seen.startswith("304 ms in the lab, ") and goals["equal split"].reached is False
-    assert goals["R, production mode"].seen.startswith("100 ms in the lab, ")
+    assert goals["equal split"].seen.startswith("303.5 ms in the lab, ") and goals["equal split"].reached is False
+    assert goals["R, production mode"].seen.startswith("100.0 ms in the lab, ")
 
 
 def test_production_mode_with_its_second_look_is_run_in_the_lab_and_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
