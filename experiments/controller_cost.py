@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from finsy.proto import p4d, p4r
+from sluice.balance.slowness import READINGS
 from sluice.configload import parse
 from sluice.loops.balancing import touched
 from sluice.loops.link import Link
@@ -28,6 +29,7 @@ from sluice.switch.ledger import read_ledger
 from sluice.switch.pipeline import CODE, INFO, Pipeline, artefacts
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import Registers, open_registers
+from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
@@ -60,7 +62,7 @@ def points(quick: bool) -> Sequence[Point]:
     return [
         Point(
             f"{servers} servers, {flows} flows, {rounds} rounds #{number}",
-            {"servers": servers, "flows": flows, "rounds": rounds},
+            {"servers": servers, "flows": flows, "rounds": rounds, "loads": READINGS},
             8 + rounds * (0.5 + flows / 16_384),
             group="switch",
         )
@@ -212,14 +214,14 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
     view, service = world.news, world.plan.services[0]
     assert view is not None
     balancer, servers = world.views[service.id].balancer, [server.id for server in service.servers]
-    r, polled, decided, written = Cost.none(), Cost.none(), Cost.none(), 0
+    r, met, polled, decided, written = Cost.none(), Cost.none(), Cost.none(), Cost.none(), 0
     number = world.news.wanted().numbers[service.config.address] if world.news else 0
     for turn in range(rounds + 3):
         now = 100.0 * turn
         crowd = turn >= 2  # two quiet intervals, then an alarm that stays: every decision moves the limit
         await _put(link.session, _cells(turn, flows, servers, number, crowd=crowd))
         warm = turn >= 3
-        poll, decide, balance = (polled, decided, r) if warm else (Cost.none(), Cost.none(), Cost.none())
+        poll, decide, meet, balance = (polled, decided, met, r) if warm else [Cost.none() for _ in range(4)]
         with poll.measured():
             samples = await view.poll(registers)
         with decide.measured():
@@ -229,14 +231,17 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
             meters = frozenset({MeterName.DESTINATION_LIMIT, MeterName.RETURNING_LIMIT})
             written += warm and await link.apply(world.state(), tables, meters) > 0
         ejected = balancer.ejected
+        with meet.measured():
+            balancer.meet(await read_loads(registers, servers))
         with balance.measured():
             balancer.observe(now, await read_ledger(registers, servers))
             written += warm and await link.apply(world.part(service), touched(ejected, balancer.ejected)) > 0
-    whole = [sum(parts) for parts in zip(polled.wall, decided.wall, r.wall, strict=True)]
+    whole = [sum(parts) for parts in zip(polled.wall, decided.wall, met.wall, r.wall, strict=True)]
     return {
         "r": r.values(),
         "poll": polled.values(),
         "news": decided.values(),
+        "loads": met.values(),
         "whole_ms": 1000 * statistics.median(whole),
         "whole_worst_ms": 1000 * max(whole),
         "written_share": written / (2 * rounds),
@@ -260,13 +265,19 @@ def _cells(
         Register.LEDGER_SYN: {server: 100 * turn + (50 * turn if server == servers[0] else 0) for server in servers},
         Register.LEDGER_SYNACK: dict.fromkeys(servers, 100 * turn),
         Register.LEDGER_COMPLETED: dict.fromkeys(servers, 100 * turn),
+        Register.LOAD_FIRST: dict.fromkeys(servers, turn),
     }
 
 
 # -- the report
 
 
-PARTS = {"poll": "read the flows", "news": "NEWS: read, decide, write", "r": "R: read, decide, write"}
+PARTS = {
+    "poll": "read the flows",
+    "news": "NEWS: read, decide, write",
+    "loads": "read the open connections",
+    "r": "R: read, decide, write",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +325,7 @@ class Size:
 
     def longest(self) -> str:
         """Say which part of a round takes longest."""
-        names = {"poll": "reading the flows", "news": "NEWS", "r": "R"}
+        names = {"poll": "reading the flows", "news": "NEWS", "loads": "reading the open connections", "r": "R"}
         longest = max(names, key=lambda part: self.ms(part).value)
         return f"With {self.title} the longest part of a round is {names[longest]}."
 
@@ -322,8 +333,8 @@ class Size:
 def _share(record: Record) -> float:
     """CPU at the papers' periods, in parts of one core."""
     one = record.result
-    cpu_ms = one["r"]["cpu_ms"] / R_PERIOD_S + one["poll"]["cpu_ms"] / POLL_S + one["news"]["cpu_ms"] / NEWS_PERIOD_S
-    return cpu_ms / 1000
+    balancing_ms = (one["r"]["cpu_ms"] + READINGS * one["loads"]["cpu_ms"]) / R_PERIOD_S
+    return (balancing_ms + one["poll"]["cpu_ms"] / POLL_S + one["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
 
 
 def _sizes(records: Sequence[Record]) -> list[Size]:
@@ -375,8 +386,9 @@ def report(records: Sequence[Record]) -> Report:
             f"{how_often(one.runs for one in sizes)}; a run's figures are medians over {rounds} rounds, the worst "
             "round is that of all runs. CPU is the controller's process, its gRPC threads included. Every cell changes "
             f"between two rounds, and at least {written:.0%} of the decisions were followed by a write: a limit for "
-            "NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s for R, 64 s for NEWS, and one "
-            "reading of the flows a second. More than 4,096 flows are registers made larger in the compiled program, "
+            f"NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s for R, with {READINGS} readings "
+            "of the open connections (for the second look), 64 s for NEWS, and one reading of the flows a second. More "
+            "than 4,096 flows are registers made larger in the compiled program, "
             "for this measurement only. " + " ".join(one.longest() for one in (usual, largest) if one is not None),
             _above(sizes),
             "The switch carries no packets meanwhile, so that nothing waits for the other's core: how long a round "

@@ -10,6 +10,7 @@ from sluice.balance import Mode
 from experiments import r_fig5
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
+from experiments.sim_lab_pool import PART
 from experiments.simpool import simulated
 from experiments.store import Store
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
@@ -25,7 +26,6 @@ MODES = {
 DELTA = 0.1
 SEEDS_A_RUN = 3
 SIMULATED_S = 3.0
-PART = 0.15
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
