@@ -61,8 +61,8 @@ def points(quick: bool) -> Sequence[Point]:
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
-            f"{servers} servers, {flows} flows, {rounds} rounds #{number}",
-            {"servers": servers, "flows": flows, "rounds": rounds, "loads": READINGS},
+            f"{servers} servers, {flows} flows, {rounds} rounds with loads #{number}",
+            {"servers": servers, "flows": flows, "rounds": rounds},
             8 + rounds * (0.5 + flows / 16_384),
             group="switch",
         )
@@ -420,6 +420,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(axes: Axes, points: Sequence[tuple[int, Mean]], style: str, label: str) -> None:
+    if not points:
+        return
     bars = [0.0 if math.isnan(mean.half) else min(mean.half, 0.9 * mean.value) for _, mean in points]
     axes.errorbar([x for x, _ in points], [mean.value for _, mean in points], yerr=bars, fmt=style, label=label, ms=3)
 

@@ -581,6 +581,12 @@ def test_the_controllers_cost_is_a_mean_of_repeated_runs() -> None:
     controller_cost.EXPERIMENT.draw([*runs, cost(10, 4096, 8.0)], Figure())
 
 
+def test_the_controllers_cost_of_one_size_is_drawn(tmp_path: Path) -> None:
+    figure = Figure()
+    controller_cost.EXPERIMENT.draw([cost(10, 1024, 8.0)], figure)
+    figure.savefig(tmp_path / "one.svg")
+
+
 def test_the_controllers_cost_by_flows_is_measured_with_few_and_with_many_servers() -> None:
     sizes = {(one.parameters["servers"], one.parameters["flows"]) for one in controller_cost.points(False)}
     flows = {flows for _, flows in sizes}
