@@ -14,11 +14,9 @@ from .paper import paper_step
 from .production import Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .silence import SilenceTracker, is_panic
-from .slowness import Meetings, Work
+from .slowness import Meetings, Work, together
 from .weights import largest_remainder, weight_sum
 from .window import Window
-
-_LONG_AGO = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,15 @@ class Balancer:
         self._members = {member.server_id: member for member in members}
         self._options = options
         self._joined: dict[int, float] = {}
-        self._windows = {i: Window(options.intervals) for i in self._members}
-        self._evidence = {i: Window(options.intervals) for i in self._members}
+        self._windows: dict[int, Window] = {}
+        self._evidence: dict[int, Window] = {}
+        self._work: dict[int, deque[Work]] = {}
+        for server in self._members:
+            self._forget(server)
         self._meetings = Meetings()
-        self._open = self._rings()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
+        self._silent: frozenset[int] = frozenset()
         self._ejected: frozenset[int] = frozenset()
         fair = fair_shares(self._members)
         known = {i: ratios.get(i, 0.0) for i in self._active} if ratios else {}
@@ -89,8 +90,11 @@ class Balancer:
     def _active(self) -> list[int]:
         return [i for i, member in self._members.items() if not member.draining]
 
-    def _rings(self) -> dict[int, deque[tuple[int, int]]]:
-        return {i: deque[tuple[int, int]](maxlen=self._options.intervals) for i in self._members}
+    def _forget(self, server: int) -> None:
+        """Begin anew with what is measured of a server."""
+        self._windows[server] = Window(self._options.intervals)
+        self._evidence[server] = Window(self._options.intervals)
+        self._work[server] = deque(maxlen=self._options.intervals)
 
     def weights(self) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable."""
@@ -118,20 +122,29 @@ class Balancer:
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
         before = set(self._active)
+        same_readings = options.period_s == self._options.period_s
         self._members, self._options = changed, options
         arriving = [i for i in self._active if i not in before]
         staying = {i: self._ratios[i] for i in self._active if i in before}
+        self._joined = {i: since for i, since in self._joined.items() if i in staying}
+        for kept in (self._windows, self._evidence):
+            for server in set(kept) - set(changed):
+                del kept[server]
+            for window in kept.values():
+                window.resize(options.intervals)
+        self._work = {
+            i: deque(work if same_readings else (), maxlen=options.intervals)
+            for i, work in self._work.items()
+            if i in changed
+        }
+        for server in changed:
+            if server in arriving or server not in self._windows:
+                self._forget(server)
         for server in arriving:
             self._joined[server] = now_s
-        for server in set(self._joined) - set(changed):
-            del self._joined[server]
-        self._windows = {i: self._windows.get(i) or Window(options.intervals) for i in changed}
-        self._evidence = {i: self._evidence.get(i) or Window(options.intervals) for i in changed}
-        for window in (*self._windows.values(), *self._evidence.values()):
-            window.resize(options.intervals)
-        self._open = self._rings()
         self._previous = {i: c for i, c in self._previous.items() if i in changed}
         self._ejected &= frozenset(self._active)
+        self._silent = self._silent & frozenset(self._active) if options.mode is Mode.PRODUCTION else frozenset()
         if options.mode is Mode.FIXED or sum(staying.values()) <= 0:
             self._ratios = fair
             return
@@ -155,7 +168,7 @@ class Balancer:
         With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
         """
         met = self._meetings.take()
-        first = not self._previous
+        known = set(self._previous)
         differences: dict[int, Counts] = {}
         for server in self._members:
             reading = cumulative[server]
@@ -165,24 +178,31 @@ class Balancer:
                 # The switch restarted between two readings: what it counted since is all there is.
                 differences[server] = reading
             self._previous[server] = reading
-        if first:
+        if not known:
             return None
         for server, counts in differences.items():
             self._windows[server].push(counts)
             self._evidence[server].push(counts)
-            if server in met:
-                self._open[server].append(met[server])
+            if server in met and server in known:
+                self._work[server].append(Work(*met[server], counts.synack))
             else:
-                self._open[server].clear()
+                self._work[server].clear()
         self._silence.observe(differences)
         return self._decide(now_s, differences, hold=hold)
 
     def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, extra = self._options, self._options.production
         active = self._active
+        silent = frozenset(self._silence.silent(extra.silent_syn)) & frozenset(active)
+        if options.mode is Mode.PRODUCTION and not hold:
+            for server in self._silent - silent:
+                # It answers again: a window without the silence, and slow start if it had been taken out.
+                self._forget(server)
+                if server in self._ejected:
+                    self._joined[server] = now_s
+            self._silent = silent
         windows = {i: window.total for i, window in self._windows.items()}
         in_play = {i: windows[i] for i in active}
-        silent = frozenset(self._silence.silent(extra.silent_syn)) & frozenset(active)
         panic = is_panic(silent, active, extra.panic)
         diagnosis = diagnose(
             in_play,
@@ -195,7 +215,7 @@ class Balancer:
         )
         ratios = {i: self._ratios[i] for i in active}
         ejected: frozenset[int] = frozenset()
-        work = {i: self._worked(i, windows[i]) for i in active if self._open[i]}
+        work = {i: together(self._work[i]) for i in active if self._work[i]}
         match options.mode:
             case _ if hold and options.mode is not Mode.FIXED:
                 ejected, reason = self._ejected & frozenset(active), "held: no server is the cause"
@@ -207,19 +227,20 @@ class Balancer:
                 reason = "no worst server" if source is None else f"moved {options.delta:g} of server {source}"
             case Mode.PRODUCTION:
                 ejected = frozenset() if panic else silent
-                for server in self._ejected - ejected:
-                    # It answers again: slow start, and a window without the silence.
-                    self._joined[server] = now_s
-                    self._windows[server].clear()
-                    self._evidence[server].clear()
-                ages = {i: now_s - self._joined.get(i, _LONG_AGO) for i in active}
+                if panic:
+                    self._joined = {}  # they have their whole share
+                ages = {i: now_s - since for i, since in self._joined.items() if i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
                 evidence = {i: self._evidence[i].total for i in active}
                 situation = Situation(ratios, fair, in_play, evidence, ejected, ages, diagnosis, work)
                 move = production_step(situation, options)
                 ratios, reason = move.ratios, move.reason
-                for server in move.gave:
+                for server in move.lost:
                     self._evidence[server].clear()
+                for server in move.gave:
+                    # What it is fit for is known now.
+                    self._joined.pop(server, None)
+        self._joined = {i: since for i, since in self._joined.items() if now_s - since < extra.slow_start_s}
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios
         return Decision(
@@ -235,7 +256,3 @@ class Balancer:
             reason=reason,
             work=work,
         )
-
-    def _worked(self, server: int, window: Counts) -> Work:
-        met = self._open[server]
-        return Work(sum(number for number, _ in met), sum(rises for _, rises in met), window.synack)

@@ -72,9 +72,6 @@ class Counts:
         )
 
 
-ZERO = Counts()
-
-
 def total(parts: Sequence[Counts]) -> Counts:
     """The sum of several differences."""
     columns = zip(*(one.cells for one in parts), strict=True)

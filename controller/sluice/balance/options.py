@@ -43,7 +43,7 @@ class ProductionOptions:
     silent_syn: Annotated[int, Ge(1)] = 5
     """SYNs without any SYN-ACK after which a server counts as silent."""
     panic: Share = 0.5
-    """When more than this part of the pool is silent nobody is ejected and the pool is split evenly."""
+    """When more than this part of the pool is silent nobody is ejected and the pool is split by capacity."""
     flood_completed: Share = 0.5
     """A flood is suspected when a smaller part than this of the answered handshakes completes."""
     flood_r: Annotated[float, Gt(0)] = 1.0
@@ -52,7 +52,7 @@ class ProductionOptions:
     """A server is slow when its connections stay open more than so many times as long as the others', by
     ``confidence_z`` standard deviations; the step is whole at twice that. Up to 1: nobody looks."""
     slow_start_s: Annotated[float, Ge(0)] = 60.0
-    """A new or returning server reaches its full share after this long."""
+    """A new or returning server's share grows evenly to its fair one in this long, unless it has to give before."""
 
 
 @dataclass(frozen=True, slots=True)

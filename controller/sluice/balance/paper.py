@@ -17,7 +17,7 @@ def paper_step(
     """One decision over the servers in ``windows`` (those not draining); the new ratios and who was relieved."""
     r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in windows.items()}
     source = worst(r, ratios)
-    if source is None:
-        return dict(ratios), None
     receivers = {server: 1.0 for server in windows if server != source}
+    if source is None or not receivers:
+        return dict(ratios), None
     return shift(ratios, source, options.delta, receivers), source

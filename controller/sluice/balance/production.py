@@ -32,7 +32,7 @@ class Situation:
     silent: frozenset[int]
     """Silent servers; ignored in a panic."""
     ages_s: Mapping[int, float]
-    """Seconds since a server joined or came back."""
+    """Seconds since a server joined or came back; of those in their slow start."""
     diagnosis: Diagnosis
     work: Mapping[int, Work] = field(default_factory=dict[int, Work])
     """Open and new connections over the window, where the switch counts them."""
@@ -45,7 +45,9 @@ class Move:
     ratios: Ratios
     reason: str
     gave: frozenset[int] = frozenset()
-    """Servers that give for SYNs that they lost."""
+    """Servers that give."""
+    lost: frozenset[int] = frozenset()
+    """Those that give for SYNs that they lost."""
 
 
 def production_step(situation: Situation, options: BalanceOptions) -> Move:
@@ -57,18 +59,17 @@ def production_step(situation: Situation, options: BalanceOptions) -> Move:
     if situation.diagnosis.freeze:
         return Move(dict(situation.ratios), "frozen")
 
-    floors = {server: extra.probe_floor * share for server, share in fair.items()}
-    caps = {
-        server: floors[server]
-        if server in situation.silent
-        else 1.0
-        if (part := ramp(situation.ages_s[server], extra.slow_start_s, extra.probe_floor)) >= 1
-        else max(floors[server], part * share)
-        for server, share in fair.items()
-    }
     move = _move(situation, options)
+    floors = {server: extra.probe_floor * share for server, share in fair.items()}
+    caps = dict.fromkeys(fair, 1.0)
+    for server, age_s in situation.ages_s.items():
+        caps[server] = ramp(age_s, extra.slow_start_s, extra.probe_floor) * fair[server]
+        if server not in move.gave:
+            floors[server] = caps[server]
+    for server in situation.silent:
+        floors[server] = caps[server] = extra.probe_floor * fair[server]
     reason = f"{len(situation.silent)} silent at the probe floor; {move.reason}" if situation.silent else move.reason
-    return Move(bounded(move.ratios, floors, caps), reason, move.gave)
+    return Move(bounded(move.ratios, floors, caps), reason, move.gave, move.lost)
 
 
 def _move(situation: Situation, options: BalanceOptions) -> Move:
@@ -86,9 +87,13 @@ def _move(situation: Situation, options: BalanceOptions) -> Move:
         work = {i: situation.work[i] for i in answering if i in situation.work}
         for i, times in slow(work, extra.slow_factor, extra.confidence_z).items():
             parts[i] = max(parts.get(i, 0.0), proportional_step(times, extra.slow_factor, options.delta))
+    if len(parts) == len(answering):
+        # Nobody is left to give to but those that only take long: a lost SYN is a longer wait.
+        parts = {i: part for i, part in parts.items() if i in losing}
     if parts:
         receivers = {i: situation.fair[i] for i in answering if i not in parts}
-        return Move(relieve(situation.ratios, parts, receivers), _reason(parts, losing), frozenset(losing))
+        ratios = relieve(situation.ratios, parts, receivers)
+        return Move(ratios, _reason(parts, losing), frozenset(parts), frozenset(losing))
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
         return Move(relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering")

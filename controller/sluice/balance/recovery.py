@@ -13,7 +13,7 @@ def relax(ratios: Mapping[int, float], fair: Mapping[int, float], part: float) -
 
 
 def ramp(age_s: float, slow_start_s: float, floor: float) -> float:
-    """The part of its share a server may have ``age_s`` after it came (back): from ``floor`` up to 1."""
+    """The part of its share that a server has ``age_s`` after it came (back): from ``floor`` up to 1."""
     if slow_start_s <= 0 or age_s >= slow_start_s:
         return 1.0
     return max(floor, age_s / slow_start_s)

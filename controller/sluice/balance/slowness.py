@@ -8,7 +8,7 @@ ones times the time that one takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import log, sqrt
 
@@ -34,6 +34,11 @@ class Work:
     def time(self, unmet: float = 0.0) -> float:
         """W = L / lambda in readings; with ``unmet`` connections more than were met open."""
         return (self.open_sum + unmet) / max(1, self.begun)
+
+
+def together(parts: Collection[Work]) -> Work:
+    """The sum of several intervals."""
+    return Work(sum(one.open_sum for one in parts), sum(one.anew for one in parts), sum(one.begun for one in parts))
 
 
 class Meetings:
@@ -77,7 +82,8 @@ def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, f
     The others are given one more than they were met with: where hardly any connection is ever met open, nobody is slow.
     """
     found: dict[int, float] = {}
-    open_sum, begun = sum(one.open_sum for one in work.values()), sum(one.begun for one in work.values())
+    pool = together(work.values())
+    open_sum, begun = pool.open_sum, pool.begun
     for server in sorted(work, key=lambda server: (-work[server].time(), server)):
         one = work[server]
         others = Work(open_sum - one.open_sum, 0, begun - one.begun)

@@ -41,11 +41,3 @@ class Window:
     def total(self) -> Counts:
         """The sum over the window (fewer than m intervals after a start). Kept, not added up anew each time."""
         return self._total
-
-    @property
-    def last(self) -> Counts:
-        """The newest interval; zeros before the first."""
-        return self._ring[-1] if self._ring else Counts()
-
-    def __len__(self) -> int:
-        return len(self._ring)

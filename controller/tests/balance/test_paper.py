@@ -56,6 +56,12 @@ def test_window_forgets() -> None:
     assert decision.diagnosis.condition is Condition.IDLE
 
 
+def test_single_server_has_nobody_to_give_to() -> None:
+    decision = Pool({1: 100}, offered=300, options=PAPER).intervals(5)
+    assert decision.ratios == {1: 1.0}
+    assert decision.reason == "no worst server"
+
+
 def test_draining_server_takes_no_part() -> None:
     members = [Member(1), Member(2), Member(3, draining=True)]
     pool = Pool({1: 400, 2: 60, 3: 0}, offered=300, options=PAPER, members=members)

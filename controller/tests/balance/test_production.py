@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import Pool
@@ -138,9 +139,51 @@ def test_new_server_ramps_up() -> None:
     pool.counts[3], pool.waiting[3] = Counts(), 0
     pool.balancer.configure([Member(1), Member(2), Member(3)], PRODUCTION, pool.now)
     assert pool.balancer.ratios[3] < 0.02
-    shares = [pool.interval().ratios[3] for _ in range(6)]
-    assert shares == sorted(shares)
-    assert shares[2] <= 0.5 / 3 + 1e-9
+    shares = [pool.interval().ratios[3] for _ in range(8)]
+    assert shares == pytest.approx([min(1.0, number / 6) / 3 for number in range(1, 9)]), "60 s, 10 s a period"
+
+
+def test_new_server_that_loses_keeps_what_it_carries() -> None:
+    pool = Pool({1: 400, 2: 400}, offered=600, options=PRODUCTION)
+    pool.intervals(3)
+    pool.capacity[3] = 60
+    pool.counts[3], pool.waiting[3] = Counts(), 0
+    pool.balancer.configure([Member(1), Member(2), Member(3)], PRODUCTION, pool.now)
+    decisions = [pool.interval() for _ in range(5)]
+    assert ["of 3 (z" in decision.reason for decision in decisions] == [False, False, True, True, True]
+    pool.capacity[3] = 400
+    assert pool.intervals(3).ratios[3] < 0.1, "its slow start was over with the first step; now it recovers"
+
+
+def test_servers_that_a_panic_kept_in_have_no_slow_start() -> None:
+    pool = Pool({1: 400, 2: 400, 3: 400}, offered=300, options=PRODUCTION)
+    pool.intervals(3)
+    pool.capacity |= {3: 0}
+    assert pool.interval().ejected == {3}
+    pool.capacity |= {2: 0}
+    panic = pool.interval()
+    assert panic.diagnosis.condition is Condition.PANIC
+    assert panic.windows[3].syn > panic.windows[3].synack > 0, "what was known of a silent server is kept"
+    pool.capacity |= {2: 400, 3: 400}
+    back = pool.interval()
+    assert back.ratios == {1: pytest.approx(1 / 3), 2: pytest.approx(1 / 3), 3: pytest.approx(1 / 3)}
+    assert back.windows[2] == back.windows[3] == Counts(), "and begins anew when it answers"
+    assert "step" not in pool.interval().reason
+
+
+def test_where_all_lose_or_take_long_those_that_lose_give() -> None:
+    balancer = Balancer([Member(1), Member(2)], PRODUCTION)
+    counts = {1: Counts(), 2: Counts()}
+    balancer.observe(0.0, counts)
+    for lost, reason in ((150, "step: 0.100 of 1 (z 13.3)"), (0, "step: 0.100 of 2 (takes long)")):
+        counts = {1: counts[1] + Counts(500, 500 - lost, 0, 500), 2: counts[2] + Counts(500, 500, 0, 500)}
+        for _ in range(8):
+            balancer.meet({1: 1, 2: 600})
+            balancer.meet({1: 0, 2: 0})
+        decision = balancer.observe(PRODUCTION.period_s, counts)
+        assert decision is not None and decision.reason == reason
+        if lost:
+            assert decision.ratios[1] == pytest.approx(0.45)
 
 
 def test_capacities_are_what_recovery_leads_back_to() -> None:

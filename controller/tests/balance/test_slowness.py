@@ -82,7 +82,8 @@ class Answering:
 
     def __init__(self, options: BalanceOptions = OPTIONS) -> None:
         self.balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], options)
-        self.counts: dict[int, Counts] = {i: Counts() for i in (1, 2, 3)}
+        self.counts: dict[int, Counts] = {i: Counts() for i in (1, 2, 3, 4)}
+        self.reasons: list[str] = []
         self.now = 0.0
         self.balancer.observe(0.0, self.counts)
 
@@ -90,12 +91,26 @@ class Answering:
         for _ in range(number):
             self.now += 1.0
             more = {i: round(100 * ratio) for i, ratio in self.balancer.ratios.items()}
-            self.counts = {i: c + Counts(more[i], more[i], 0, more[i]) for i, c in self.counts.items()}
             if open_now is not None:
                 self.balancer.meet(open_now)
                 self.balancer.meet(dict.fromkeys(open_now, 0))
-            self.balancer.observe(self.now, self.counts)
+            self.count(more)
         return self.balancer.ratios
+
+    def alike(self, number: int, *, dead: int | None = None) -> None:
+        """Connections that take a fortieth of a period on each server; none of them ends on a dead one."""
+        for _ in range(number):
+            self.now += 1.0
+            more = {i: round(10_000 * ratio) for i, ratio in self.balancer.ratios.items()}
+            for rising in (True, False):
+                self.balancer.meet({i: 300 if i == dead else rising * round(syn / 20) for i, syn in more.items()})
+            self.count(more, dead)
+
+    def count(self, more: dict[int, int], dead: int | None = None) -> None:
+        for i, syn in more.items():
+            self.counts[i] += Counts(syn, 0, 0, 0) if i == dead else Counts(syn, syn, 0, syn)
+        decision = self.balancer.observe(self.now, self.counts)
+        self.reasons += [decision.reason] if decision else []
 
 
 def test_the_slow_server_loses_weight_and_gets_it_back() -> None:
@@ -115,6 +130,44 @@ def test_what_was_seen_before_the_counts_went_away_is_forgotten() -> None:
     pool = Answering()
     pool.intervals(5, {1: 1, 2: 1, 3: 30})
     assert abs(pool.intervals(200, None)[3] - 1 / 3) < 0.01
+
+
+def test_a_server_that_comes_is_judged_by_its_own_time_in_the_pool() -> None:
+    pool = Answering()
+    pool.alike(15)
+    pool.balancer.configure([Member(i) for i in (1, 2, 3, 4)], OPTIONS, pool.now)
+    pool.alike(15)
+    assert not any("takes long" in reason for reason in pool.reasons)
+
+
+def test_a_server_that_answers_again_is_not_held_for_slow() -> None:
+    pool = Answering()
+    pool.alike(15)
+    pool.alike(4, dead=3)
+    assert pool.balancer.ejected == {3}
+    pool.alike(15)
+    assert not any("takes long" in reason for reason in pool.reasons)
+
+
+def test_a_server_that_is_drained_no_longer_is_not_held_for_slow() -> None:
+    pool = Answering()
+    pool.alike(15)
+    for draining in (True, False):
+        pool.balancer.configure([Member(1), Member(2), Member(3, draining=draining)], OPTIONS, pool.now)
+        for _ in range(5):
+            pool.now += 1.0
+            more = {i: round(10_000 * ratio) for i, ratio in pool.balancer.ratios.items()}
+            pool.balancer.meet({i: round(syn / 20) + 200 * (i == 3) * draining for i, syn in more.items()})
+            pool.count(more)
+    assert not any("takes long" in reason for reason in pool.reasons)
+
+
+def test_a_reload_keeps_what_is_known_of_those_that_stay() -> None:
+    pool = Answering()
+    pool.intervals(5, {1: 1, 2: 1, 3: 30})
+    pool.balancer.configure([Member(i) for i in (1, 2, 3)], OPTIONS, pool.now)
+    pool.intervals(1, {1: 1, 2: 1, 3: 0})
+    assert "takes long" in pool.reasons[-1]
 
 
 def test_it_can_be_left_out_and_paper_mode_knows_nothing_of_it() -> None:
