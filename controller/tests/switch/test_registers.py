@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import socket
 import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator
@@ -46,15 +45,20 @@ class Bmv2:
         self.cells[name][index] = value
 
 
+class OneSocket(TServerSocket):
+    """Listens once: its server would listen again, and lose who has connected meanwhile."""
+
+    def listen(self) -> None:
+        if self.sock is None:
+            super().listen()
+
+
 @pytest.fixture
 def thrift_address() -> str:
     """A Thrift server like BMv2's, on a thread that ends with the tests."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     processor = TMultiplexedProcessor()
     processor.register_processor("standard", TProcessor(_interface.Standard, Bmv2()))
-    listener = TServerSocket("127.0.0.1", port, client_timeout=10_000)
+    listener = OneSocket("127.0.0.1", 0, client_timeout=10_000)
     server = TThreadedServer(
         processor,
         listener,
@@ -63,6 +67,8 @@ def thrift_address() -> str:
         daemon=True,
     )
     listener.listen()
+    assert listener.sock is not None
+    port = listener.sock.getsockname()[1]
     threading.Thread(target=server.serve, daemon=True).start()
     return f"127.0.0.1:{port}"
 
