@@ -84,10 +84,20 @@ def place(group: str, say: Say) -> Generator[Measure]:
         yield measure
 
 
-def ratios_of(record: Record, start: float, end: float) -> float:
-    """Return the last server's mean ratio in a span of time."""
-    rows = [row[-1] for row in record.result["ratios"] if start <= row[0] <= end]
-    return statistics.fmean(rows) if rows else float("nan")
+def _happened_s(record: Record) -> float:
+    """Return when it had happened to the last server, in seconds since the start; as planned, where nobody noted it."""
+    (at,) = record.result.get("happened_s") or [record.result["at_s"]]
+    return at
+
+
+def _before(record: Record) -> float:
+    """Return the last server's ratio when it happened."""
+    return [row[-1] for row in record.result["ratios"] if row[0] <= _happened_s(record)][-1]
+
+
+def _at_end(record: Record) -> float:
+    """Return the last server's ratio at the end."""
+    return record.result["ratios"][-1][-1]
 
 
 def _place(one: Record) -> tuple[str, str]:
@@ -98,19 +108,9 @@ def _of(records: Sequence[Record], case: str, mode: str) -> list[Record]:
     return [one for one in records if _place(one) == (case, mode)]
 
 
-def _before(record: Record) -> float:
-    at = record.result["at_s"]
-    return ratios_of(record, at - 5, at)
-
-
-def _at_end(record: Record) -> float:
-    end = record.parameters["seconds"]
-    return ratios_of(record, end - 5, end)
-
-
 def floor_s(record: Record) -> float:
     """Return the seconds from the death of the last server until its ratio is at the probe floor; infinite if never."""
-    (at,) = record.result.get("happened_s") or [record.result["at_s"]]
+    at = _happened_s(record)
     times = [row[0] for row in record.result["ratios"] if row[0] >= at and row[-1] <= FLOOR + RESOLUTION]
     return min(times) - at if times else math.inf
 
@@ -128,40 +128,53 @@ def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
     return [
         case,
         mode,
-        mean_of([_before(one) for one in runs]).text(3),
-        mean_of([_at_end(one) for one in runs]).text(3),
+        *(mean_of([read(one) for one in runs]).text(3) for read in (_before, _at_end)),
         _floor(runs) if case == KILLED else "-",
         *(mean_of([one.result[kind]["mean_ms"] for one in runs]).text(0) for kind in ("connect", "transfer")),
         f"{given_up} of {begun}",
     ]
 
 
+def _hardly_starved(runs: Sequence[Record], mode: str) -> str:
+    """Say so of the runs in which it was not starved when it was repaired."""
+    hardly = [_before(one) for one in runs if _before(one) >= STARVED]
+    if not hardly:
+        return ""
+    return (
+        f"In {mode} mode the server was hardly starved when it was repaired{_some(hardly, runs)}: its ratio was "
+        f"{mean_of(hardly).text(3)}, more than half of its share of {FAIR:.3f}."
+    )
+
+
+def _not_back(runs: Sequence[Record]) -> str:
+    """Say how far it came in production mode in the runs in which it was not back, and at which pace."""
+    short = [one for one in runs if _at_end(one) < BACK]
+    if not short:
+        return ""
+    first, last = (mean_of([read(one) for one in short]) for read in (_before, _at_end))
+    left = statistics.fmean(one.result["ratios"][-1][0] - _happened_s(one) for one in short)
+    gained = last.value - first.value
+    pace = (
+        f"at that pace it needs {(BACK - last.value) / gained * left:.0f} s more"
+        if gained > 0
+        else "it did not rise at all"
+    )
+    return (
+        f"In production mode it was not back after the {left:.0f} s that were left{_some(short, runs)}: from "
+        f"{first.text(3)} to {last.text(3)}, {pace}. Ratios go back a part each period, and only while no R is large."
+    )
+
+
+def _some(some: Sequence[object], runs: Sequence[object]) -> str:
+    """Say in how many of several runs it was so; nothing of a single one."""
+    return f" in {len(some)} of {len(runs)} runs" if len(runs) > 1 else ""
+
+
 def _why(records: Sequence[Record]) -> str:
     """Say, of the repaired server, whether it was starved at all, and how far it came where it is not back."""
-    said: list[str] = []
-    for mode in ("paper", "production"):
-        runs = _of(records, REPAIRED, mode)
-        if not runs:
-            continue
-        before, end = (mean_of([read(one) for one in runs]).value for read in (_before, _at_end))
-        if before >= STARVED:
-            said.append(
-                f"In {mode} mode the server was hardly starved when it was repaired: its ratio was {before:.3f}, more "
-                f"than half of its share of {FAIR:.3f}."
-            )
-        if mode == "production" and end < BACK:
-            left = runs[0].parameters["seconds"] - runs[0].result["at_s"]
-            gained = end - before
-            pace = (
-                f"at that pace it needs {(BACK - end) / gained * left:.0f} s more"
-                if gained > 0
-                else "it did not rise at all"
-            )
-            said.append(
-                f"In production mode it was not back after the {left:.0f} s that were left: from {before:.3f} to "
-                f"{end:.3f}, {pace}. Ratios go back a part each period, and only while no R is large."
-            )
-    return " ".join(said)
+    paper, production = (_of(records, REPAIRED, mode) for mode in ("paper", "production"))
+    said = (_hardly_starved(paper, "paper"), _hardly_starved(production, "production"), _not_back(production))
+    return " ".join(filter(None, said))
 
 
 def _killed(records: Sequence[Record]) -> str:

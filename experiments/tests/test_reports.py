@@ -400,15 +400,36 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
     assert goal(older) == (True, "after 3.0 s"), "without the moment of its death, from the planned one on"
 
 
-def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> None:
-    def run(mode: str, before: float, end: float) -> Record:
-        ratios = [[float(second), 0.3, 0.3, before if second <= 20 else end] for second in range(60)]
-        return record({"case": r_beyond.REPAIRED, "mode": mode, "seconds": 60.0}, 10.0, ratios=ratios, at_s=20.0)
+def repaired(mode: str, before: float, end: float, happened_s: float = 20.4) -> Record:
+    """A run in which the server is repaired whose ratio was falling until then, and rises from then on."""
+    ratios = [
+        [float(second), 0.3, 0.3, before + 0.01 * (20 - second) if second <= 20 else end - 0.001 * (59 - second)]
+        for second in range(60)
+    ]
+    parameters = {"case": r_beyond.REPAIRED, "mode": mode, "seconds": 60.0}
+    return record(parameters, 10.0, ratios=ratios, at_s=20.0, happened_s=[happened_s])
 
-    text = r_beyond.report([run("paper", 0.18, 0.045), run("production", 0.145, 0.245)]).text[1]
-    assert "In paper mode the server was hardly starved when it was repaired: its ratio was 0.180" in text
-    assert "after the 40 s that were left: from 0.145 to 0.245, at that pace it needs 14 s more" in text
-    assert r_beyond.report([run("paper", 0.02, 0.02), run("production", 0.02, 0.33)]).text[1] == ""
+
+def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> None:
+    report = r_beyond.report([repaired("paper", 0.18, 0.045), repaired("production", 0.145, 0.245)])
+    assert [row[2:4] for row in report.tables[0].rows] == [["0.180", "0.045"], ["0.145", "0.245"]]
+    text = report.text[1]
+    assert text.startswith(
+        "In paper mode the server was hardly starved when it was repaired: its ratio was 0.180, more than half of its "
+        "share of 0.333. In production mode it was not back after the 39 s that were left: from 0.145 to 0.245, at "
+        "that pace it needs 14 s more."
+    )
+    assert text.count("hardly starved") == 1, "at 0.145, though it was above a sixth until two seconds before"
+    assert r_beyond.report([repaired("paper", 0.02, 0.02), repaired("production", 0.02, 0.33)]).text[1] == ""
+    late = r_beyond.report([repaired("production", 0.145, 0.33, 21.4)])
+    assert late.tables[0].rows[0][2] == "0.292", "the last sample before it was repaired, not before it was planned"
+
+
+def test_beyond_says_in_how_many_of_several_runs_it_was_so() -> None:
+    runs = [("paper", 0.2, 0.05), ("paper", 0.05, 0.05), ("production", 0.1, 0.2), ("production", 0.1, 0.33)]
+    text = r_beyond.report([repaired(*one) for one in runs]).text[1]
+    assert "In paper mode the server was hardly starved when it was repaired in 1 of 2 runs: its ratio was 0.2" in text
+    assert "not back after the 39 s that were left in 1 of 2 runs: from 0.100 to 0.200, at that pace it" in text
 
 
 def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:
