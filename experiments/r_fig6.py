@@ -286,12 +286,13 @@ def _of_both(maps: Mapping[str, Cells]) -> str:
     common = set[tuple[float, float]].intersection(*(set(cells) for cells in maps.values()))
     if not common:
         return ""
-    more = {place: {case: maps[case][place].connect.value - least[case] for case in maps} for place in common}
-    chosen = min(sorted(common), key=lambda place: max(more[place].values()))
-    costs = ", ".join(f"{cost:.0f} ms {case}" for case, cost in more[chosen].items())
+    times = {place: {case: maps[case][place].connect.value / least[case] for case in maps} for place in common}
+    chosen = min(sorted(common), key=lambda place: max(times[place].values()))
+    costs = ", ".join(f"{cost:.1f} {case}" for case, cost in times[chosen].items())
     return (
         f"For a pool that may have either load, Delta = {chosen[0]:g} and a window of {chosen[1]:g} s are furthest "
-        f"from the best of neither ({costs})."
+        f"from the best of neither, by how many times as long connecting takes ({costs}): a factor on all times of a "
+        "map changes nothing in that."
     )
 
 
@@ -318,7 +319,8 @@ def _starved(maps: Mapping[str, Cells]) -> str:
         f"A high Delta starves the loaded server: with {largest:g} and {ROOM} it is left with {min(of_largest):.3f} to "
         f"{max(of_largest):.3f} of the requests at every window, though it could serve some. That costs nothing there, "
         f"for the others can do {case.healthy_per_s:.0f}/s and {case.rate_per_s:g}/s are asked for; but in paper mode "
-        "a server that is repaired stays as it is left (`r-beyond`)."
+        "a server that is repaired does not get its share back: it gains only its part of what another gives whose R "
+        "is the largest."
     )
 
 

@@ -312,7 +312,7 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     assert "the paper's own choice, 0.1 and a window of 200 s, with 10 ms (5 in" in text[3]
     assert "either load" not in text[3], "only one was run"
     assert "starves the loaded server: with 0.9 and room to spare it is left with 0.000 to 0.000" in text[4]
-    assert "do 1000/s and 120/s are asked for" in text[4]
+    assert "do 1000/s and 120/s are asked for" in text[4] and text[4].endswith("gives whose R is the largest.")
     assert text[5].endswith("in the end, since no server overflows by what moves to it; every run settles.")
     scarce = [
         mapped(0.1, 200.0, 0.02, case=r_fig6.SCARCE, window=200.0),
@@ -322,9 +322,10 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     report = r_fig6.report([*room, *scarce])
     text = report.text
     assert "near capacity, Delta = 0.1 and a window of 200 s, with 200 ms" in text[3]
-    assert text[3].endswith(
-        "a window of 200 s are furthest from the best of neither (8 ms room to spare, 0 ms near capacity)."
+    assert "Delta = 0.4 and a window of 20 s are furthest from the best of neither, by how many times as" in text[3], (
+        "1.5 and 4.5 times, not the 8 ms and none, which are 5 times, of the paper's own"
     )
+    assert "connecting takes (1.5 room to spare, 4.5 near capacity)" in text[3]
     assert "Near capacity: ratios swing as the paper expects; " in text[5]
     assert "0.020, 97% and 100 ms with 0.1, 0.100, 97% and 450 ms with 0.4" in text[5]
     assert text[5].endswith("not every run settles in 2 of 3 cells.")
