@@ -14,7 +14,7 @@ from experiments.experiment import Experiment, Goal, Measure, Point, Record, Rep
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
-from experiments.webpool import SAMPLE_S, pool, quiet
+from experiments.webpool import SAMPLE_S, limit_clause, pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
 from topo.plan import SERVER_NAMES, Balance
@@ -178,7 +178,7 @@ def _why(records: Sequence[Record]) -> str:
 
 
 def _killed(records: Sequence[Record]) -> str:
-    """Say how a killed server's ratio falls in each mode, and what was not answered."""
+    """Say how a killed server's ratio falls in each mode, and what was given up."""
     how = {
         "production": f"ejects it after an interval with {ProductionOptions().silent_syn} SYNs or more and no answer",
         "paper": "knows no ejection: once its R is the largest, a tenth of its ratio goes each period",
@@ -189,7 +189,7 @@ def _killed(records: Sequence[Record]) -> str:
             given_up, begun = (sum(one.result["transfer"][count] for one in runs) for count in ("given_up", "begun"))
             said.append(
                 f"{mode.capitalize()} mode {what}. It was at the probe floor of {FLOOR:.3f} after (s): {_floor(runs)}; "
-                f"{given_up / begun:.1%} of all requests were not answered."
+                f"{given_up / begun:.1%} of all requests were given up."
             )
     return " ".join(said) if len(said) > 1 else ""
 
@@ -233,7 +233,7 @@ def report(records: Sequence[Record]) -> Report:
         goals=goals,
         text=[
             f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
-            "requests/s. Means with 95 % intervals where there are several runs.",
+            f"requests/s; {limit_clause(records, GIVEN_UP_S)}. Means with 95 % intervals where there are several runs.",
             _why(records),
             _killed(records),
             f"{switch_sentence(records)} {load_sentence(records)}",

@@ -10,7 +10,7 @@ from experiments.direct import ONE, DirectLab, RoutedLab
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of, repeated
 from experiments.switchload import load_sentence, switch_sentence
-from experiments.webpool import pool, quiet
+from experiments.webpool import limit_clause, pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
 from topo.plan import Balance
@@ -119,7 +119,7 @@ def report(records: Sequence[Record]) -> Report:
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],
         text=[
-            f"{repeated(runs)}; what was given up after {GIVEN_UP_S:g} s counts as that. {_added(records)}",
+            f"{repeated(runs)}; {limit_clause(records, GIVEN_UP_S)}. {_added(records)}",
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},

@@ -24,7 +24,7 @@ from experiments.variants import (
     WITHOUT,
     Variant,
 )
-from experiments.webpool import pool, total
+from experiments.webpool import limit_clause, pool, total
 from topo.httperf import Load
 from topo.plan import SERVER_NAMES, THREE
 
@@ -45,6 +45,8 @@ SHARE_OF_EQUAL = 0.25
 HUNDREDTH = 0.01
 NO_LOSS_MS = 1.0
 """A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
+MEDIAN_DIGITS = 2
+"""A median is a millisecond or two: half of the requests meet nobody."""
 NO_MORE_THAN_CHANCE = ", no more apart than chance"
 
 
@@ -98,10 +100,12 @@ def _known(records: Sequence[Record]) -> list[Variant]:
     return [one for one in VARIANTS.values() if one.name in names]
 
 
-def _table(records: Sequence[Record], kind: str, figure: str, what: str) -> Table:
+def _table(records: Sequence[Record], kind: str, figure: str, what: str, digits: int = 0) -> Table:
     rates = sorted({one.parameters["rate_per_s"] for one in records})
     shown = [one for one in _known(records) if kind == "transfer" or not one.proxy]
-    rows = [[one.title, *(figure_of(records, one.name, rate, kind, figure).text(0) for rate in rates)] for one in shown]
+    rows = [
+        [one.title, *(figure_of(records, one.name, rate, kind, figure).text(digits) for rate in rates)] for one in shown
+    ]
     return Table([what, *(f"{rate:g}/s" for rate in rates)], rows)
 
 
@@ -220,7 +224,7 @@ def _production(records: Sequence[Record]) -> str:
     if not shares or any(one is None for one in theirs):
         return ""
     best = [one[1].value for one in theirs if one is not None]
-    same = [figure_of(records, EQUAL.name, rate, "transfer", "median_ms").text(0) for rate in rates]
+    same = [figure_of(records, EQUAL.name, rate, "transfer", "median_ms").value for rate in rates]
     apart = max(abs(ours - other) for ours, other in zip(medians, best, strict=True))
     p99 = (
         "more than one in a hundred, so that the p99 may be one of its answers"
@@ -229,12 +233,15 @@ def _production(records: Sequence[Record]) -> str:
     )
     return (
         f"In production mode the loaded server got {min(shares):.1%} to {max(shares):.1%} of the SYNs ({p99}). The "
-        f"median is {', '.join(f'{value:.0f}' for value in medians)} ms at the rates of the tables, that of the best "
-        f"alternative {', '.join(f'{value:.0f}' for value in best)} ms, of an equal split through the same switch "
-        f"{', '.join(same)} ms. How long a packet waits for a core in a switch in user space depends on what else the "
-        f"machine does: means that are no further apart than the medians ({apart:.0f} ms at most) do not tell one way "
-        "to balance from another."
+        f"median is {_medians(medians)} ms at the rates of the tables, that of the best alternative {_medians(best)} "
+        f"ms, of an equal split through the same switch {_medians(same)} ms. How long a packet waits for a core in a "
+        "switch in user space depends on what else the machine does: means that are no further apart than the medians "
+        f"({_medians([apart])} ms at most) do not tell one way to balance from another."
     )
+
+
+def _medians(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.{MEDIAN_DIGITS}f}" for value in values)
 
 
 def _best(records: Sequence[Record], rate: float, figure: str) -> tuple[Variant, Mean] | None:
@@ -263,8 +270,8 @@ def _behind(records: Sequence[Record]) -> str:
             else f", and the loaded server's ratio took {known[0].text(0)} of {known[1]:g} s to settle"
         )
         said.append(
-            f"At {rate:g}/s production mode's mean is {behind:.0f} ms above that of {title}, the median "
-            f"{common:.0f} ms: most of it is in {whose}{settled}."
+            f"At {rate:g}/s production mode's mean is {behind:.1f} ms above that of {title}, the median "
+            f"{_medians([common])} ms: most of it is in {whose}{settled}."
         )
     return " ".join(said)
 
@@ -294,7 +301,7 @@ def report(records: Sequence[Record]) -> Report:
             _table(records, "connect", "p99_ms", "connect time, p99 (ms)"),
             _table(records, "transfer", "mean_ms", "whole transfer, mean (ms)"),
             _table(records, "transfer", "p99_ms", "whole transfer, p99 (ms)"),
-            _table(records, "transfer", "median_ms", "whole transfer, median (ms)"),
+            _table(records, "transfer", "median_ms", "whole transfer, median (ms)", MEDIAN_DIGITS),
         ],
         goals=[
             _quarter(records),
@@ -305,10 +312,10 @@ def report(records: Sequence[Record]) -> Report:
             ),
         ],
         text=[
-            f"{repeated(runs)}; what was given up "
-            f"after {GIVEN_UP_S:g} s counts as that. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, Delta = 0.1, from "
-            "equal ratios on: the first seconds, while R settles, are part of every run. A proxy answers the handshake "
-            "itself, so proxies are held against whole transfers, and the kernel's DNAT against both.",
+            f"{repeated(runs)}; {limit_clause(records, GIVEN_UP_S)}. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, "
+            "Delta = 0.1, from equal ratios on: the first seconds, while R settles, are part of every run. A proxy "
+            "answers the handshake itself, so proxies are held against whole transfers, and the kernel's DNAT against "
+            "both.",
             _paper(records),
             _production(records),
             _behind(records),

@@ -65,6 +65,11 @@ def test_who_gave_up_counts_with_the_time_it_took() -> None:
     assert seen["mean_ms"] == pytest.approx(1350.0) and seen["answered_mean_ms"] == pytest.approx(400 / 3)
 
 
+def test_what_took_longer_than_the_limit_counts_as_given_up() -> None:
+    late = times(ConnectTimes(4, 1, [0.1, 0.3, 5.2]), limit_s=5.0)
+    assert late == times(ConnectTimes(4, 2, [0.1, 0.3]), limit_s=5.0) and late["given_up"] == 2
+
+
 def segment(time: float, *, to_server: bool, flags: str, sequence: int = 0, acknowledgement: int = 0) -> Segment:
     return Segment(
         time,

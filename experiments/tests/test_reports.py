@@ -85,6 +85,18 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     assert "connect time" in r_fig5.report(five(dict.fromkeys(VARIANTS, 50.0))).goals[3].text
 
 
+def test_fig5_says_how_times_above_the_limit_count() -> None:
+    def text(p99_ms: float) -> str:
+        records = five(dict.fromkeys(VARIANTS, 50.0))
+        transfer = {**records[0].result["transfer"], "p99_ms": p99_ms}
+        return r_fig5.report(
+            [replace(records[0], result={**records[0].result, "transfer": transfer}), *records[1:]]
+        ).text[0]
+
+    assert "; what took longer than 5 s counts as that and as given up. T = " in text(5000.0)
+    assert "as given up (in at least 1 of 8 runs, older ones, with its own time). T" in text(5001.0)
+
+
 def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
     def said(ours: float, kernels: float) -> str:
         return r_fig5.report(five({"production": ours, "iptables": kernels})).text[4]
@@ -126,10 +138,10 @@ def test_fig5_says_what_is_common_to_all_requests_where_production_is_behind() -
         return r_fig5.report(records).text[3]
 
     assert text(12.0) == (
-        "At 120/s production mode's mean is 40 ms above that of nginx stream, least_conn, the median 2 ms: most of it "
-        "is in the slowest requests, and the loaded server's ratio took 6 of 20 s to settle."
+        "At 120/s production mode's mean is 40.0 ms above that of nginx stream, least_conn, the median 2.00 ms: most "
+        "of it is in the slowest requests, and the loaded server's ratio took 6 of 20 s to settle."
     )
-    assert "the median 35 ms: most of it is in the usual request" in text(45.0)
+    assert "the median 35.00 ms: most of it is in the usual request" in text(45.0)
     assert r_fig5.report(five(means | {"production": 19.0})).text[3] == ""
 
 
@@ -163,7 +175,7 @@ def test_fig5_is_reported_and_drawn_of_the_ways_of_its_quick_form() -> None:
     means = dict.fromkeys(r_fig5.QUICK, 50.0)
     report = r_fig5.report(five(means))
     assert [len(table.rows) for table in report.tables] == [4, 4, 6, 6, 6]
-    assert "that of the best alternative 25 ms" in report.text[2]
+    assert "that of the best alternative 25.00 ms" in report.text[2]
     r_fig5.EXPERIMENT.draw(five(means), Figure())
 
 
@@ -395,7 +407,7 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
     assert (
         "Production mode ejects it after an interval with 5 SYNs or more and no answer. It was at the" in report.text[2]
     )
-    assert "probe floor of 0.017 after (s): 27.6; 0.0% of all requests were not answered." in report.text[2]
+    assert "probe floor of 0.017 after (s): 27.6; 0.0% of all requests were given up." in report.text[2]
     older = run("production", 3)
     older = replace(older, result={key: value for key, value in older.result.items() if key != "happened_s"})
     assert goal(older) == (True, "after 3.0 s"), "without the moment of its death, from the planned one on"
