@@ -27,9 +27,19 @@ CPUS = {
     SMALL: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3,
 }
 RATES_PER_S = {CAPACITY: 385.0, COST: 200.0, SMALL: 80.0}
-"""0.7 of what the pool can do, 0.8, and 0.84."""
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, 21.0
 """Of the requests of unlike cost: half of the work is in a twentieth of them."""
+
+
+def asked(case: str) -> float:
+    """Return what part of the servers' CPU time a case asks for."""
+    heavy_share = _heavy_share(case)
+    each_s = WORK_S[case] * (1 + heavy_share * (HEAVY_FACTOR - 1))
+    return RATES_PER_S[case] * each_s / sum(CPUS[case])
+
+
+def _heavy_share(case: str) -> float:
+    return HEAVY_SHARE if case == COST else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +52,13 @@ class Variant:
     """Whether the servers' capacities are configured as they are."""
 
 
+EQUAL, PAPER, WITHOUT = "equal split", "R, paper mode", "R, production mode without the second look"
 PRODUCTION, LEAST = "R, production mode", "least connections of all, as a proxy"
 TOLD = "R, production mode, told the capacities"
 VARIANTS = {
-    "equal split": Variant(Mode.FIXED),
-    "R, paper mode": Variant(Mode.PAPER),
-    "R, production mode without the second look": Variant(Mode.PRODUCTION),
+    EQUAL: Variant(Mode.FIXED),
+    PAPER: Variant(Mode.PAPER),
+    WITHOUT: Variant(Mode.PRODUCTION),
     PRODUCTION: Variant(Mode.PRODUCTION, SecondLook),
     TOLD: Variant(Mode.PRODUCTION, SecondLook, told=True),
     LEAST: Variant(Mode.FIXED, LeastConnections),
@@ -90,7 +101,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         rate_per_s=RATES_PER_S[case],
         end_s=parameters["end_s"],
         timeout_s=GIVEN_UP_S,
-        heavy_share=HEAVY_SHARE if case == COST else 0.0,
+        heavy_share=_heavy_share(case),
         heavy_factor=HEAVY_FACTOR,
         look=variant.look,
         seed=parameters["seed"],
@@ -133,14 +144,16 @@ def _clearly_longer(ours: Sequence[Record], others: Sequence[Record]) -> bool:
 
 
 def _chance(records: Sequence[Record]) -> str:
-    """Say so where moving weight does harm."""
-    equal, by_r = (_of(records, COST, variant) for variant in ("equal split", "R, paper mode"))
-    if not equal or not by_r or not _clearly_longer(by_r, equal):
+    """Say under whom moving weight does harm."""
+    equal = _of(records, COST, EQUAL)
+    worse = [one for one in (PAPER, WITHOUT) if _clearly_longer(_of(records, COST, one), equal)]
+    if not worse:
         return ""
+    took = [f"{_mean(_of(records, COST, one), 'transfer', 'mean_ms').text(0)} ms under {one}" for one in worse]
     return (
         "Where all servers are alike and requests are not, a SYN is lost where heavy requests happened to meet. R "
-        "takes it for the server's and moves weight that the others have no room for: without the second look it "
-        "does worse than an equal split."
+        "takes it for the server's and moves weight that the others have no room for: the whole transfer takes "
+        f"{', '.join(took)}, {_mean(equal, 'transfer', 'mean_ms').text(0)} ms under an equal split."
     )
 
 
@@ -197,10 +210,11 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             f"{repeated(runs_each)}, of the second half of each; what was given up after "
             f"{GIVEN_UP_S:g} s counts as that. All servers are configured with the same capacity unless told. Unlike "
-            "capacity: four with 0.05, three with 0.1, three with 0.2 of a CPU, 0.7 of it asked for. As small as the "
-            "lab's: a quarter of that, requests of 2.9 ms, 0.84 of it asked for (`r-unlike`). Unlike cost: ten with "
-            f"0.1, 0.8 of it asked for, one request in {1 / HEAVY_SHARE:.0f} costs {HEAVY_FACTOR:.0f} times as much as "
-            "the others. T = 1 s, window 10 s.",
+            f"capacity: four with 0.05, three with 0.1, three with 0.2 of a CPU, {asked(CAPACITY):.2f} of it asked "
+            "for. As small as the lab's (the servers of `r-unlike`, which has a load of its own): a quarter of that, "
+            f"requests of {1000 * WORK_S[SMALL]:g} ms, {asked(SMALL):.2f} of it asked for. "
+            f"Unlike cost: ten with 0.1, {asked(COST):.2f} of it asked for, one request in {1 / HEAVY_SHARE:.0f} costs "
+            f"{HEAVY_FACTOR:.0f} times as much as the others. T = 1 s, window 10 s.",
             _chance(records),
             _why(records),
             _told(records),

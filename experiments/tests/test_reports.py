@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -458,6 +458,12 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
     by_capacity, _, by_cost, p99 = report.goals
     assert by_capacity.reached and by_cost.reached is False and p99.reached is False
     assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn"
+    assert by_cost.text == (
+        "requests of unlike cost: production mode at or below kernel DNAT, equal probability and HAProxy, leastconn "
+        "and nginx stream, least_conn, mean of the whole transfer"
+    )
+    few = r_unlike.report(unlike({name: means[name] for name in r_unlike.QUICK})).goals[0]
+    assert "at or below HAProxy, leastconn and nginx stream, least_conn, mean" in few.text, "only what was run"
     assert [len(table.rows) for table in report.tables] == [len(r_unlike.COMPARED)] * 2
     assert r_unlike.report(unlike({"production": 1.0})).goals[0].reached is None, "nothing to hold it against"
 
@@ -466,10 +472,34 @@ def test_unlike_says_that_it_is_an_overload_and_why_it_misses() -> None:
     means = dict.fromkeys(r_unlike.COMPARED, 50.0) | {"production": 60.0}
     over = [replace(one, result={**one.result, "asked": 1.28}) for one in unlike(means)]
     text = "\n".join(r_unlike.report(over).text)
-    assert "The case of requests of unlike cost asks for 128% of the CPU time there is: it is an overload." in text
+    assert "The case of requests of unlike cost asks for more CPU time than there is (128 % with equal split, " in text
+    assert "`sim-unlike` has the same kind of pool by simulation, at 80 % of its CPU time instead of 128 %." in text
     assert "Requests of unlike cost: the best alternative is kernel DNAT" in text
     calm = "\n".join(r_unlike.report(unlike(means | {"production": 40.0})).text)
     assert "overload" not in calm and "best alternative" not in calm
+
+
+def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
+    def runs(name: str, mean_ms: float, asked: Sequence[float]) -> list[Record]:
+        (one,) = unlike({name: mean_ms})
+        return [replace(one, result={**one.result, "asked": share, "cost_ms": 4 * share}) for share in asked]
+
+    proxies = [*runs("haproxy-leastconn", 78.0, (0.57, 0.59, 0.61)), *runs("nginx-leastconn", 76.0, (0.67, 0.7, 0.73))]
+    report = r_unlike.report([*runs("production", 94.0, (0.46, 0.47, 0.58)), *proxies])
+    assert report.goals[0].seen.endswith(" of nginx stream, least_conn, not at equal loads")
+    assert report.text[1].startswith(
+        "Requests of unlike cost: the loads that are compared are not equal. Asked for are 50 ± 17 % with production "
+        "mode, 70 ± 7 % with nginx stream, least_conn. The requests are the same"
+    )
+    assert "HAProxy" not in report.text[1], "no further apart than chance"
+    assert [row[-2:] for row in report.tables[0].rows] == [
+        ["2.01 ± 0.66", "50 ± 17 %"],
+        ["2.36 ± 0.20", "59 ± 5 %"],
+        ["2.80 ± 0.30", "70 ± 7 %"],
+    ]
+    assert "at 80 % of its CPU time instead of 50 to 70 %." in "\n".join(report.text)
+    alike = r_unlike.report(unlike(dict.fromkeys(r_unlike.COMPARED, 50.0)))
+    assert alike.text[1] == "" and "equal loads" not in alike.goals[0].seen
 
 
 def test_unlike_says_what_production_mode_had_to_go_by_where_it_is_behind() -> None:
