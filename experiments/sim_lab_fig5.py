@@ -69,7 +69,6 @@ def measure(point: Point, say: Say) -> Values:
             lab = run(own)
     asked = {
         **point.parameters,
-        "seconds": point.parameters["seconds"] + r_fig5.GIVEN_UP_S,
         "mode": MODES[point.parameters["variant"]],
         "second_look": point.parameters["variant"] == PRODUCTION.name,
         "period_s": PERIOD_S,

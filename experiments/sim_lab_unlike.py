@@ -11,9 +11,9 @@ from experiments import r_unlike
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.sim_lab_pool import PART, SEEDS_A_RUN, SIMULATED_S
-from experiments.simpool import times_between
+from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
-from sim.pool import PoolPlan, ServerPlan, simulate
+from sim.pool import PoolPlan, ServerPlan
 from sim.secondlook import SecondLook
 
 LAB_ENDS_S = 18.0
@@ -63,7 +63,7 @@ def measure(point: Point, say: Say) -> Values:
 
 def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
     """Simulate a pool of `r-unlike`; `work_s`: CPU time of a request that is not heavy."""
-    run = simulate(
+    run = simulate_load(
         PoolPlan(
             servers=[ServerPlan(cpus=cpus, work_s=work_s) for cpus in asked["cpus"]],
             options=BalanceOptions(mode=Mode.PRODUCTION, period_s=PERIOD_S, window_s=WINDOW_S),
@@ -76,7 +76,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
             seed=seed,
         )
     )
-    return times_between(run, 0.0, asked["seconds"] - r_unlike.GIVEN_UP_S)
+    return times_between(run, 0.0, asked["seconds"])
 
 
 def figures(run: Values) -> dict[str, float]:
