@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from experiments.agreement import PART, percent
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, chance, mean_of
 from experiments.ratios import NEAR, Course, course
@@ -49,8 +50,6 @@ STILL = 0.01
 """A ratio whose standard deviation is below this does not oscillate."""
 OFTEN = 0.25
 """Who turns round at more than so many of the decisions goes to and fro rather than towards something."""
-NEAR_PART = 0.15
-"""Connect times agree that are so near, in parts of the lab's (as in `sim-lab`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def cells_of_map(records: Sequence[Record], case: str) -> Cells:
 def _agreement(records: Sequence[Record]) -> list[Goal]:
     """Hold the simulation's ratio and connect time against the lab's: one may agree without the other."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
-    time = f"the simulation agrees with the lab: the mean connect time within {NEAR_PART:.0%} of the lab's"
+    time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
     lab, simulated_too = _of(records, "lab"), _of(records, "sim")
     if not lab or not simulated_too:
         return [Goal(ratio, None, "-"), Goal(time, None, "-")]
@@ -218,8 +217,8 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
         Goal(ratio, off <= NEAR, f"{first.level.text(3)} in the lab, {second.level.text(3)} simulated"),
         Goal(
             time,
-            abs(part) <= NEAR_PART,
-            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({part:+.0%})"
+            abs(part) <= PART,
+            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({percent(part)})"
             f"{chance(first.connect, second.connect)}",
         ),
     ]
@@ -230,7 +229,7 @@ def _connect_times(lab: Sequence[Record], simulated_too: Sequence[Record], *, ma
     if not lab or not simulated_too:
         return ""
     first, second = seen(lab).connect, seen(simulated_too).connect
-    if abs(second.value / first.value - 1) <= NEAR_PART:
+    if abs(second.value / first.value - 1) <= PART:
         return ""
     given_up = [sum(one.result["connect"]["given_up"] for one in runs) for runs in (lab, simulated_too)]
     begun = [sum(one.result["connect"]["begun"] for one in runs) for runs in (lab, simulated_too)]

@@ -14,9 +14,11 @@ from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_fig5 as fig5
 from experiments import sim_lab_pool as production
 from experiments import sim_lab_unlike as unlike
+from experiments.agreement import PART, percent
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.ratios import NEAR
+from experiments.sim_lab_belief import Part, belief, side_by_side
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from experiments.webpool import quiet
 from sim.demo import EQUAL_S, Phases, simulate_demo
@@ -35,8 +37,6 @@ KINDS = {"crowd": "scenario", "fig5": "fig5", "pool": "pool", "unlike": "unlike"
 """Of points beside the demo's, and what only they have among their parameters."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
 """Seconds, about: a demo and its simulations."""
-PART = 0.15
-"""A connect time agrees that is so near, in parts of the lab's."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -197,9 +197,8 @@ def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
     """Hold a phase's connect time against the lab's."""
     lab, simulated = (mean_of(_each(demos, side, name)) for side in DEMO_SIDES)
     off = simulated.value / lab.value - 1
-    return Goal(
-        f"{title}: connect time within {PART:.0%} of the lab's", abs(off) <= PART, f"{off:+.0%}{chance(lab, simulated)}"
-    )
+    seen = f"{percent(off)}{chance(lab, simulated)}"
+    return Goal(f"{title}: connect time within {PART:.0%} of the lab's", abs(off) <= PART, seen)
 
 
 def _ratio(demos: Sequence[Record]) -> Goal:
@@ -226,81 +225,55 @@ def _relief(demos: Sequence[Record]) -> str:
     )
 
 
-Judged = Sequence[tuple[Sequence[Goal], str, str]]
-"""Goals of one part, what it is, and which sections rest on it."""
-
-
-def _judged(of: Mapping[str, Sequence[Record]]) -> Judged:
+def _parts(of: Mapping[str, Sequence[Record]]) -> list[Part]:
+    """Return what is held against the lab, and what rests on it."""
     demos, pools, flash, figure = of["demo"], of["pool"], of["crowd"], of["fig5"]
     fixed = [_near(demos, "equal_ms", "equal split")] if demos else []
     by_r = [_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []
     return [
-        (
-            [*fixed, *fig5.goals(figure, EQUAL.name)],
+        Part(
             "an equal split with a loaded server",
             "the fixed rows of `sim-scale` and `sim-unlike`",
+            [*fixed, *fig5.goals(figure, EQUAL.name)],
+            [*demos, *figure],
         ),
-        (
-            [*by_r, *fig5.goals(figure, PAPER.name)],
+        Part(
             "R as published",
             "the maps of `r-fig6`, and R's rows in `sim-scale` and `sim-unlike`",
+            [*by_r, *fig5.goals(figure, PAPER.name)],
+            [*demos, *figure],
         ),
-        (
-            fig5.goals(figure, WITHOUT.name),
+        Part(
             "production mode without the second look",
             "its rows in `sim-scale` and `sim-unlike`",
+            fig5.goals(figure, WITHOUT.name),
+            figure,
         ),
-        (
-            [*production.goals(pools), *fig5.goals(figure, PRODUCTION.name)],
+        Part(
             "production mode with its second look",
             "production mode's rows in `sim-scale`",
+            [*production.goals(pools), *fig5.goals(figure, PRODUCTION.name)],
+            [*pools, *figure],
         ),
-        (
-            unlike.goals(of["unlike"]),
+        Part(
             "servers and requests that are not alike",
             "production mode's rows in `sim-unlike`",
+            unlike.goals(of["unlike"]),
+            of["unlike"],
         ),
-        (
-            crowds.goals(flash, NETWORK.name),
+        Part(
             "crowds that a link limits",
             "`news-table1`, `news-fig15`, `news-fig16` and `news-scale`",
+            crowds.goals(flash, NETWORK.name),
+            flash,
         ),
-        (crowds.goals(flash, SERVER.name), "crowds that a server limits", "the slow server of `news-fig16`"),
+        Part(
+            "crowds that a server limits",
+            "the slow server of `news-fig16`",
+            crowds.goals(flash, SERVER.name),
+            flash,
+        ),
     ]
-
-
-ONLY_SIMULATED = (
-    "more servers, clients or destinations than the lab has",
-    "several switches that share a pool",
-    "the access links and the TCP of paper 003's Fig. 10",
-)
-
-
-def _side_by_side(judged: Judged) -> str:
-    """Say what there is of both, and what is only simulated."""
-    there = [what for goals, what, _ in judged if goals]
-    missing = [what for goals, what, _ in judged if not goals]
-    return (
-        f"Side by side in these runs: {'; '.join(there)}. Not side by side: {'; '.join([*missing, *ONLY_SIMULATED])}. "
-        "Other ways to balance servers and requests that are not alike are in the lab in `r-unlike`, and are not held "
-        "against the simulation."
-    )
-
-
-def _belief(judged: Judged) -> str:
-    """Say which sections rest on what the simulation misses."""
-    said: list[str] = []
-    for goals, what, sections in judged:
-        if missed := [goal for goal in goals if goal.reached is False]:
-            off = "; ".join(f"{goal.text.partition(': ')[2]}: {goal.seen}" for goal in missed)
-            said.append(f"of {what} ({off}), on which rest {sections}")
-    if not said:
-        return "No goal is missed here; what is not side by side is believed on the strength of what is."
-    return (
-        f"The simulation is not to be believed to the letter {', and '.join(said)}. Times there are this model's own: "
-        "what may be taken from those sections is which of two simulated runs is better where they differ by more than "
-        "the simulation does from the lab."
-    )
 
 
 def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
@@ -310,7 +283,7 @@ def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
 def report(records: Sequence[Record]) -> Report:
     """Side by side."""
     of = _by_kind(records)
-    judged = _judged(of)
+    parts = _parts(of)
     return Report(
         tables=[
             *([_demo_table(of["demo"])] if of["demo"] else []),
@@ -319,7 +292,7 @@ def report(records: Sequence[Record]) -> Report:
             *([unlike.table(of["unlike"])] if of["unlike"] else []),
             *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
-        goals=[goal for goals, _, _ in judged for goal in goals],
+        goals=[goal for one in parts for goal in one.goals],
         text=[
             f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times at its rate. Nothing is fitted to what is "
             "compared: the server's quota of CPU time, the length of a turn, what a page costs and how long a worker "
@@ -327,8 +300,8 @@ def report(records: Sequence[Record]) -> Report:
             "computed from the lab's own settings.",
             _relief(of["demo"]),
             crowds.text(of["crowd"]),
-            _side_by_side(judged),
-            _belief(judged),
+            side_by_side(parts),
+            belief(parts, fig5.single_rates(of["fig5"])),
         ],
         summary={one.key: {side: one.result[side] for side in DEMO_SIDES if side in one.result} for one in records},
     )

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Table, Values
 from experiments.intervals import Mean, mean_of
 from sim.lab import simulate_lab
@@ -42,7 +43,7 @@ FIGURES = {
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
 """Name, digits and scale; None: by k, into the paper's scale."""
-LOSS_POINTS, PART, INTERVALS = 8.0, 0.15, 0.25
+LOSS_POINTS, INTERVALS = 8.0, 0.25
 """How near the lab's loss, AR and admitted requests, and alarm are to be come."""
 
 
@@ -166,7 +167,7 @@ def _off(runs: Sequence[Record], name: str) -> Off | None:
     if lab == 0:
         return (0.0, True, "+0%") if simulated == 0 else (math.inf, False, f"{simulated:g} instead of 0")
     part = simulated / lab - 1
-    return abs(part), abs(part) <= PART, f"{part:+.0%}"
+    return abs(part), abs(part) <= PART, percent(part)
 
 
 def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:

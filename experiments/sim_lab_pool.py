@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
 from experiments.simpool import GIVEN_UP_S, LOADED, simulated
@@ -17,7 +18,6 @@ from topo.plan import THREE
 RATE_PER_S, LOAD_S = 120.0, 60.0
 SEEDS_A_RUN = 5
 LAB_ENDS_S, SIMULATED_S = 15.0, 5.0
-PART = 0.15
 FIGURES = {
     "connect_ms": ("connect, mean (ms)", 1),
     "connect_p99_ms": ("connect, p99", 0),
@@ -103,6 +103,6 @@ def goals(records: Sequence[Record]) -> list[Goal]:
         Goal(
             f"production mode with its second look: mean of the whole transfer within {PART:.0%} of the lab's",
             abs(part) <= PART,
-            f"{part:+.0%}{chance(lab, simulated_too)}",
+            f"{percent(part)}{chance(lab, simulated_too)}",
         )
     ]

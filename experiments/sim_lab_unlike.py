@@ -8,9 +8,10 @@ from typing import Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments import r_unlike
+from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
-from experiments.sim_lab_pool import PART, SEEDS_A_RUN, SIMULATED_S
+from experiments.sim_lab_pool import SEEDS_A_RUN, SIMULATED_S
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.pool import PoolPlan, ServerPlan
@@ -116,5 +117,5 @@ def goals(records: Sequence[Record]) -> list[Goal]:
         lab, other = (mean_of(side) for side in _sides(records, case, "transfer_ms"))
         off = other.value / lab.value - 1
         text = f"{case}: mean of the whole transfer within {PART:.0%} of the lab's"
-        made.append(Goal(text, abs(off) <= PART, f"{off:+.0%}{chance(lab, other)}"))
+        made.append(Goal(text, abs(off) <= PART, f"{percent(off)}{chance(lab, other)}"))
     return made
