@@ -205,7 +205,7 @@ def _slow_server(records: Sequence[Record]) -> str:
     for (scenario, variant), runs in by_crowd(records).items():
         lab, simulated = (seen(runs, side, "admitted_per_s").value for side in ("lab", "simulated"))
         if scenario == SERVER.name and simulated > (1 + PART) * lab:
-            more.append(f"{simulated / lab - 1:+.0%} ({variant})")
+            more.append(f"{percent(simulated / lab - 1)} ({variant})")
     if not more:
         return ""
     return (
