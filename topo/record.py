@@ -23,6 +23,13 @@ TCP_FILTER = (
 )
 
 
+def record(frame: bytes, seconds: int, nanoseconds: int) -> bytes:
+    """A frame, cut, as the file has it. Its headers say how long it was, without what trails the packet: padding, or
+    what a reset has of the refused SYN."""
+    length = max(14 + int.from_bytes(frame[16:18], "big"), len(frame))
+    return struct.pack("<IIII", seconds, nanoseconds, len(frame), length) + frame
+
+
 class Recorder(Tap):
     """A running capture in the switch's namespace. Costs some 10 us of CPU for a packet: for quiet loads."""
 
@@ -41,5 +48,4 @@ class Recorder(Tap):
         """Write it down."""
         if interface == "lo" or frame[12:14] != b"\x08\x00":
             return  # P4Runtime, and what came before the filter was there
-        length = 14 + int.from_bytes(frame[16:18], "big")
-        self._file.write(struct.pack("<IIII", seconds, nanoseconds, len(frame), length) + frame)
+        self._file.write(record(frame, seconds, nanoseconds))

@@ -1,0 +1,23 @@
+"""What is recorded is a capture that `sluice replay` reads."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from sluice.replay.capture import RST, Segment, read_capture
+
+from topo.record import FILE_HEADER, record
+
+
+@pytest.mark.parametrize("trailer", [0, 20])
+def test_a_packet_with_a_trailer_is_read(tmp_path: Path, trailer: int) -> None:
+    """A reset is made of the SYN's frame, and what was behind its header trails it."""
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40, 0, 0, 64, 6, 0, 1, 2)
+    frame = (
+        bytes(12) + b"\x08\x00" + ip + struct.pack("!HHIIBBHHH", 80, 5000, 9, 0, 0x50, RST, 0, 0, 0) + bytes(trailer)
+    )
+    file = tmp_path / "c.pcap"
+    file.write_bytes(FILE_HEADER + record(frame, 3, 500_000_000))
+    assert list(read_capture(file)) == [Segment(3.5, 1, 80, 2, 5000, RST, 9, 0, 40, 64)]
