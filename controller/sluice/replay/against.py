@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,51 +49,86 @@ class Comparison:
         )
 
 
-def lines(trace: str) -> list[dict[str, Any]]:
-    """The decisions of a trace. Raises TraceError."""
-    found: list[dict[str, Any]] = []
-    for number, text in enumerate(trace.splitlines(), 1):
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A decision as the live controller wrote it down."""
+
+    time_s: float
+    """Since the epoch."""
+    service: str
+    period_s: float
+    ratios: Mapping[str, float]
+    """By server."""
+    syns: Mapping[str, int]
+    """By server: those of the interval."""
+
+
+def decisions(world: World, trace: str) -> list[Live]:
+    """Those of a trace. Raises TraceError, also for one without a server that the service has here.
+
+    A last line that was still being written is left out.
+    """
+    found: list[Live] = []
+    for number, text in enumerate(trace[: trace.rfind("\n") + 1].splitlines(), 1):
         try:
-            one = json.loads(text)
-            _ = (one["time"], one["service"], one["period_s"], one["servers"])
-        except (ValueError, TypeError, KeyError) as error:
+            one = _live(json.loads(text))
+        except (ValueError, OverflowError, TypeError, KeyError, AttributeError) as error:
             raise TraceError(f"trace, line {number}: no decision ({error!r}); give the file of --trace-file") from error
+        service = world.plan.service(one.service)
+        absent = [] if service is None else [s.name for s in service.servers if s.name not in one.ratios]
+        if absent:
+            raise TraceError(
+                f"trace, line {number}: {one.service} is without {', '.join(absent)}, which the configuration has;"
+                " give the live controller's configuration"
+            )
         found.append(one)
     if not found:
         raise TraceError("trace, line 1: there is no decision in it")
     return found
 
 
-def first_reading(trace: str) -> float:
+def _live(line: Any) -> Live:
+    servers = line["servers"]
+    time_s, period_s = float(line["time"]), float(line["period_s"])
+    if not math.isfinite(time_s) or not period_s > 0:
+        raise ValueError(f"time {time_s}, period {period_s}")
+    return Live(
+        time_s,
+        str(line["service"]),
+        period_s,
+        {name: float(server["ratio"]) for name, server in servers.items()},
+        {name: int(server["interval"]["syn"]) for name, server in servers.items()},
+    )
+
+
+def first_reading(live: Sequence[Live]) -> float:
     """When the live controller first read the switch, since the epoch: a period before its first decision.
 
     A decision is written down a little after its reading; the smallest delay of all is taken for that reading's.
     """
-    decisions = lines(trace)
-    first = decisions[0]
-    period = float(first["period_s"])
-    same = [one for one in decisions if one["service"] == first["service"] and one["period_s"] == period]
-    return min(float(one["time"]) - number * period for number, one in enumerate(same, 1))
+    first = live[0]
+    same = [one for one in live if (one.service, one.period_s) == (first.service, first.period_s)]
+    return min(one.time_s - number * one.period_s for number, one in enumerate(same, 1))
 
 
-def compare(world: World, moments: Sequence[Moment], trace: str) -> Comparison:
+def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Comparison:
     """Hold each live decision against the replay's of the same time."""
     replayed = [(moment.time_s, moment.event) for moment in moments if isinstance(moment.event, Balanced)]
-    ratio_apart, counts_apart, missing, decisions = 0.0, 0, 0, 0
-    for one in lines(trace):
+    ratio_apart, counts_apart, missing, compared = 0.0, 0, 0, 0
+    for one in live:
         near = [
-            (abs(time - one["time"]), event)
+            (abs(time - one.time_s), event)
             for time, event in replayed
-            if event.service.name == one["service"] and abs(time - one["time"]) < one["period_s"] / 2
+            if event.service.name == one.service and abs(time - one.time_s) < one.period_s / 2
         ]
         if not near:
             missing += 1
             continue
         _, event = min(near, key=lambda pair: pair[0])
         names = world.names(event.service)
-        decisions += 1
+        compared += 1
         for number, ratio in event.decision.ratios.items():
-            server = one["servers"][names[number]]
-            ratio_apart = max(ratio_apart, abs(ratio - server["ratio"]))
-            counts_apart = max(counts_apart, abs(event.decision.differences[number].syn - server["interval"]["syn"]))
-    return Comparison(decisions, missing, ratio_apart, counts_apart)
+            name = names[number]
+            ratio_apart = max(ratio_apart, abs(ratio - one.ratios[name]))
+            counts_apart = max(counts_apart, abs(event.decision.differences[number].syn - one.syns[name]))
+    return Comparison(compared, missing, ratio_apart, counts_apart)

@@ -124,6 +124,8 @@ def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> Ne
 
 def _interval(row: Mapping[str, str]) -> Interval:
     time, ar, offered, admitted, alarm, limit = (float(row[name] or "nan") for name in _NEEDED)
+    if not math.isfinite(time):
+        raise ValueError(f"{_NEEDED[0]} {time}")
     return Interval(time, ar, offered, admitted, alarm == 1, limit)
 
 

@@ -4,76 +4,142 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sluice.config import Config, NewsConfig
+from sluice.config import NewsConfig
 from sluice.configload import load
+from sluice.loops.world import World
 
-from .against import Comparison, TraceError, compare, first_reading, lines
+from .against import Comparison, TraceError, compare, decisions, first_reading
 from .againstnews import NewsComparison, compare_news, first_news_reading, intervals, is_news_trace
-from .capture import read_capture
+from .capture import LONGEST_GAP_S, CaptureError, Segment, read_capture
 from .replay import Moment, Replay
-from .timeline import as_json, draw, line
+from .timeline import PLOTS, as_json, draw, line
+
+_ROUNDED_S = 0.001
+"""Times that people copy have been rounded."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """What the command takes beside --config."""
     command.add_argument("capture", metavar="CAPTURE", help="pcap of the switch's ports, or of those to its servers")
     command.add_argument(
-        "--start", type=float, metavar="S", help="first reading, seconds since the epoch; default: the first segment"
+        "--start",
+        type=float,
+        metavar="S",
+        help="first reading, seconds since the epoch, within the capture; default: the first segment",
     )
     command.add_argument(
         "--trace",
         metavar="FILE",
         help="a live trace, of --trace-file or news: trace_file: read when it did, then hold against it",
     )
-    command.add_argument("--plot", metavar="FILE", help="draw what was seen and decided (.png, .svg)")
+    command.add_argument(
+        "--plot", type=_plot_file, metavar="FILE", help=f"draw what was seen and decided ({', '.join(PLOTS)})"
+    )
     command.add_argument("--json", action="store_true", help="a JSON line per decision, as a trace has it")
 
 
+def _plot_file(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in PLOTS:
+        raise argparse.ArgumentTypeError(f"{text} does not end in {' or '.join(PLOTS)}")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no directory {path.parent}")
+    return path
+
+
 def replay(options: argparse.Namespace) -> int:
-    """Run it; the exit status: 1 when the decisions are not those of the trace."""
-    config = load(options.config)
-    trace = None if options.trace is None else Path(options.trace).read_text(encoding="utf-8")
-    start_s = options.start if trace is None else _first_reading(config, trace)
-    run = Replay(config)
+    """Run it; the exit status: 1 when the decisions are not those of the trace, and a shell's for SIGPIPE when whoever
+    reads the output has enough (`| head`)."""
+    try:
+        status = _replay(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in Python's buffer goes nowhere, or the interpreter would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _replay(options: argparse.Namespace) -> int:
+    run = Replay(load(options.config))
+    segments = read_capture(options.capture, _warn)
+    trace, start_s, late_s = None, options.start, list[float]()
+    if options.trace is not None:
+        trace = _read_trace(options.trace)
+        start_s, late_s = _first_reading(run.world, trace), _decided(run.world, trace)
+        segments = _held(segments, start_s, LONGEST_GAP_S, f"{options.capture}: the trace's first reading")
+    elif start_s is not None:
+        segments = _held(segments, start_s, _ROUNDED_S, f"{options.capture}: --start")
     moments: list[Moment] = []
-    late_s = [] if trace is None else _decided(trace)
-    for moment in run.run(read_capture(options.capture), start_s, late_s):
+    for moment in run.run(segments, start_s, late_s):
         moments.append(moment)
-        begin = start_s if start_s is not None else moments[0].time_s
-        print(json.dumps(as_json(run.world, moment)) if options.json else line(run.world, moment, begin), flush=False)
-    begin = start_s if start_s is not None else moments[0].time_s if moments else 0.0
+        print(json.dumps(as_json(run.world, moment)) if options.json else line(run.world, moment, run.first_reading_s))
+    if not run.segments:
+        raise CaptureError(
+            f"{options.capture}: no TCP segment in it is to or from a service or server of {options.config}; give the"
+            " configuration of the switch that it was recorded at"
+        )
     if options.plot is not None:
-        draw(run.world, moments, begin, Path(options.plot))
+        draw(run.world, moments, run.first_reading_s, options.plot)
     if not options.json:
         print(f"{options.capture}: {run.segments:,} segments, {len(moments)} decisions")
     if trace is None:
         return 0
-    found = _compare(config, run, moments, trace)
+    found = _compare(run.world, moments, trace)
     if not options.json:
         print(found.sentence)
     return 0 if found.same else 1
 
 
-def _first_reading(config: Config, trace: str) -> float:
-    return first_news_reading(trace, _news(config).interval_s) if is_news_trace(trace) else first_reading(trace)
+def _warn(text: str) -> None:
+    print(f"sluice: {text}", file=sys.stderr)
 
 
-def _decided(trace: str) -> list[float]:
-    """When, in order."""
-    times = [one.time_s for one in intervals(trace)] if is_news_trace(trace) else [one["time"] for one in lines(trace)]
-    return sorted(float(time) for time in times)
+def _held(segments: Iterable[Segment], start_s: float, early_s: float, what: str) -> Iterator[Segment]:
+    """The segments, all of them if the first reading is among them, or at most ``early_s`` before. Raises CaptureError,
+    naming the times of the first and the last."""
+    first_s, last_s = math.inf, -math.inf
+    for segment in segments:
+        first_s, last_s = min(first_s, segment.time_s), max(last_s, segment.time_s)
+        if start_s >= first_s - early_s:
+            yield segment
+    if not first_s - early_s <= start_s <= last_s:
+        raise CaptureError(f"{what} {start_s} is not within the capture, which is of {first_s:.3f} to {last_s:.3f}")
 
 
-def _compare(config: Config, run: Replay, moments: list[Moment], trace: str) -> Comparison | NewsComparison:
+def _read_trace(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{file}: byte {error.start}: no trace; give the file of --trace-file") from error
+
+
+def _first_reading(world: World, trace: str) -> float:
     if is_news_trace(trace):
-        return compare_news(moments, trace, _news(config).interval_s)
-    return compare(run.world, moments, trace)
+        return first_news_reading(trace, _news(world).interval_s)
+    return first_reading(decisions(world, trace))
 
 
-def _news(config: Config) -> NewsConfig:
+def _decided(world: World, trace: str) -> list[float]:
+    """When, in order."""
+    return sorted(one.time_s for one in (intervals(trace) if is_news_trace(trace) else decisions(world, trace)))
+
+
+def _compare(world: World, moments: list[Moment], trace: str) -> Comparison | NewsComparison:
+    if is_news_trace(trace):
+        return compare_news(moments, trace, _news(world).interval_s)
+    return compare(world, moments, decisions(world, trace))
+
+
+def _news(world: World) -> NewsConfig:
     """Raises TraceError for a configuration without flash-crowd control."""
-    if config.news is None:
+    if world.config.news is None:
         raise TraceError("trace, line 1: this is flash-crowd control's, and the configuration has no `news:`")
-    return config.news
+    return world.config.news

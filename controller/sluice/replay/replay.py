@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sluice.config import Config
 from sluice.loops.world import World
 
-from .capture import CaptureError, Segment
+from .capture import Segment
 from .driver import Driver, Event
 from .measured import MeasuredSwitch
 
@@ -28,6 +28,8 @@ class Replay:
 
     def __init__(self, config: Config) -> None:
         self.world = World.of(config)
+        self.first_reading_s = 0.0
+        """When the switch is first read, since the epoch: a base, which decides nothing; 0 until there is a segment."""
         self._switch = MeasuredSwitch(self.world)
         self._live: Sequence[float] = ()
 
@@ -41,9 +43,9 @@ class Replay:
     ) -> Iterator[Moment]:
         """Every decision, in order.
 
-        ``start_s``: the first reading (a base, which decides nothing), since the epoch; left out: the first segment.
+        ``start_s``: the first reading, since the epoch; left out: the first segment.
         ``late_s``: when the live controller decided, in order; it reads a little late, and much later on a machine that
-        has no core to give. Raises CaptureError for a capture without TCP.
+        has no core to give.
         """
         self._live = late_s
         driver: Driver | None = None
@@ -51,13 +53,12 @@ class Replay:
         try:
             for segment in segments:
                 if driver is None:
-                    driver = Driver(self.world, self._switch.memory, segment.time_s if start_s is None else start_s)
+                    self.first_reading_s = segment.time_s if start_s is None else start_s
+                    driver = Driver(self.world, self._switch.memory, self.first_reading_s)
                 # A capture of several interfaces may go back by a few microseconds.
                 now = max(now, segment.time_s)
                 yield from self._until(driver, now)
                 self._switch.take(segment, self._share)
-            if driver is None:
-                raise CaptureError("there is not one TCP segment over IPv4 in the capture")
         finally:
             if driver is not None:
                 driver.close()

@@ -17,6 +17,9 @@ from .replay import Moment
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PLOTS = (".png", ".svg", ".pdf")
+"""What a plot's file ends in."""
+
 
 def line(world: World, moment: Moment, start_s: float) -> str:
     """A decision: seconds since the first reading, who it is about, what was seen and what was decided."""

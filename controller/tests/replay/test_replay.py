@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import os
+import re
+import signal
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
@@ -13,6 +20,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+import sluice
 from configs import web
 from numpy.typing import NDArray
 from sluice.balance import Balancer, Counts, Member
@@ -53,13 +61,13 @@ def frame(packet: Packet, hop_limit: int = 64) -> bytes:
     return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as a short capture does
 
 
+def recorded(frame: bytes, time: float = 1.0, *, beyond: int = 0) -> bytes:
+    """A frame as a capture has it; `beyond` it, so many bytes were cut off."""
+    return struct.pack("<IIII", int(time), round(time % 1 * 1e6), len(frame), len(frame) + beyond) + frame
+
+
 def write(path: Path, packets: Sequence[Packet]) -> Path:
-    records = b"".join(
-        struct.pack("<IIII", int(one[0]), round(one[0] % 1 * 1e6), len(frame(one)), len(frame(one)) + one[6])
-        + frame(one)
-        for one in packets
-    )
-    path.write_bytes(HEADER + records)
+    path.write_bytes(HEADER + b"".join(recorded(frame(one), one[0], beyond=one[6]) for one in packets))
     return path
 
 
@@ -360,10 +368,66 @@ def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixt
     assert plot.read_text().count("<svg") == 1
 
 
+@pytest.mark.parametrize("start", [[], ["--start", "1000.0"]])
+def test_seconds_begin_with_the_first_reading(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], start: list[str]
+) -> None:
+    file, plot = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "plot.svg"
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--plot", str(plot), *start]) == 0
+    assert re.findall(r"^ *([\d.]+) s  web", capsys.readouterr().out, re.MULTILINE) == ["1.00", "2.00", "3.00"]
+    assert "s since 1970-01-01 00:16:40 UTC" in plot.read_text()
+
+
+@pytest.mark.parametrize("plot", ["plot.foo", "plot", "nowhere/plot.svg"])
+def test_where_a_plot_cannot_be_drawn_is_said_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], plot: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(
+            ["replay", str(tmp_path / "no.pcap"), "--config", str(tmp_path / "no.yaml"), "--plot", f"{tmp_path}/{plot}"]
+        )
+    assert end.value.code == 2
+    said = "there is no directory" if "/" in plot else "does not end in .png or .svg or .pdf"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("start", ["nan", "inf", "-inf", "0", "999.99", "1006.01"])
+def test_a_first_reading_out_of_the_capture_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], start: str
+) -> None:
+    file = write(tmp_path / "c.pcap", load(6, lost=0))
+    assert main(["replay", str(file), "--config", configured(tmp_path), f"--start={start}"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        f"sluice: {file}: --start {float(start)} is not within the capture, which is of 1000.000 to 1005.954\n",
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nothing_is_said_when_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
+    file = write(tmp_path / "c.pcap", load(6, lost=0))
+    read, written = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "sluice", "replay", str(file), "--config", configured(tmp_path)],
+            stdout=written,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            env=os.environ
+            | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1]), "PYTHONUNBUFFERED": unbuffered},
+        )
+    finally:
+        os.close(written)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
 def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, config = write(tmp_path / "c.pcap", load(8, lost=4)), configured(tmp_path)
-    start = ["--start", "999.99"]
-    assert main(["replay", str(file), "--config", config, "--json", *start]) == 0
+    assert main(["replay", str(file), "--config", config, "--json", "--start", "1000"]) == 0
     live = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for one in live:
         one["time"] += 0.004  # it is written down a little after the reading
@@ -377,6 +441,53 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
     assert "OTHER DECISIONS" in capsys.readouterr().out
 
 
+def decided(tmp_path: Path, capture: Path) -> list[str]:
+    """The lines of a trace of what is replayed."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["replay", str(capture), "--config", configured(tmp_path), "--json"]) == 0
+    return out.getvalue().splitlines(keepends=True)
+
+
+def test_a_trace_that_was_still_being_written_is_compared_to_its_last_whole_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, trace = write(tmp_path / "c.pcap", load(8, lost=4)), tmp_path / "trace.jsonl"
+    trace.write_text("".join(decided(tmp_path, file))[:-9])
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 0
+    assert "the same decisions; 6 compared" in capsys.readouterr().out
+
+
+def test_a_trace_without_a_server_of_the_configuration_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
+    first, *others = decided(tmp_path, file)
+    trace.write_text("".join([first, *(one.replace('"s2"', '"other"') for one in others)]))
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "trace, line 2: web is without s2, which the configuration has" in err
+
+
+@pytest.mark.parametrize("shift_s", [-3500.0, -4000.0, 4000.0])
+def test_a_trace_begins_within_the_capture_or_an_hour_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shift_s: float
+) -> None:
+    file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
+    lines = [json.loads(one) for one in decided(tmp_path, file)]
+    trace.write_text("".join(json.dumps(one | {"time": one["time"] + shift_s}) + "\n" for one in lines))
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == (abs(shift_s) > 3600)
+    said = f"the trace's first reading {1000 + shift_s} is not within the capture, which is of 1000.000 to 1003.954"
+    assert (said in capsys.readouterr().err) is (abs(shift_s) > 3600)
+
+
+SYN_FRAME = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
+ONE = recorded(SYN_FRAME)
+IPV6_FRAME = SYN_FRAME[:12] + b"\x86\xdd\x60" + bytes(60)
+TAGGED_FRAME = SYN_FRAME[:12] + b"\x88\xa8\x00\x07\x81\x00\x00\x07" + SYN_FRAME[12:]
+UDP_FRAME = SYN_FRAME[:23] + b"\x11" + SYN_FRAME[24:]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -384,8 +495,29 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
         (b"hello, this is no capture at all", "byte 0: no capture"),
         (struct.pack("<I", 0x0A0D0D0A) + bytes(40), "pcapng; convert it first"),
         (HEADER[:20] + struct.pack("<I", 105) + bytes(16), "byte 20: link type 105"),
-        (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: a packet of 1,073,741,824 bytes"),
-        (HEADER, "not one TCP segment"),
+        (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: 1,073,741,824 bytes of a packet of 60"),
+        (HEADER + ONE + struct.pack("<IIII", 1, 0, 55, 54) + bytes(55), "byte 94: 55 bytes of a packet of 54"),
+        (HEADER + ONE + struct.pack("<IIII", 1, 0, 65_537, 70_000), "byte 94: 65,537 bytes of a packet of 70,000"),
+        (
+            HEADER[:16] + bytes(4) + HEADER[20:] + ONE + struct.pack("<IIII", 1, 0, 262_145, 300_000),
+            "byte 94: 262,145 bytes of a packet of 300,000, and 262,144 are the most",
+        ),
+        (HEADER + ONE + recorded(SYN_FRAME, 3601.5), "byte 94: a packet 3,600 s after the one in front of it"),
+        (HEADER + recorded(SYN_FRAME, 4e9) + ONE, "byte 94: a packet 3,999,999,999 s before the one in front of it"),
+        (HEADER, "bad.pcap: there is not one TCP segment over IPv4 in it; nor any other packet"),
+        (
+            HEADER + 2 * recorded(IPV6_FRAME),
+            "bad.pcap: there is not one TCP segment over IPv4 in it; its packets: 2 IPv6",
+        ),
+        (HEADER + 2 * recorded(TAGGED_FRAME), "its packets: 2 with two VLAN tags"),
+        (
+            HEADER + 2 * recorded(SYN_FRAME[:50], beyond=4) + recorded(UDP_FRAME),
+            "its packets: 2 cut short (record with tcpdump -s 96 or more), 1 of other protocols",
+        ),
+        (
+            HEADER + recorded(frame((0.0, CLIENT, 5000, CLIENT, 80, SYN, 0))),
+            "bad.pcap: no TCP segment in it is to or from a service or server of",
+        ),
     ],
 )
 def test_a_bad_capture_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str) -> None:
@@ -400,6 +532,14 @@ def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     trace.write_text('{"time": 1}\n')
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     assert "trace, line 1: no decision" in capsys.readouterr().err
+    trace.write_bytes(file.read_bytes())
+    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
+    assert f"{trace}: byte 0: no trace; give the file of --trace-file" in capsys.readouterr().err
+    line = '{"time": NaN, "service": "web", "period_s": 1, "servers": {}}\n'
+    for text in (line, line.replace("NaN", '"noon"'), line.replace("{}", '{"s1": {"ratio": null}}'), "[]\n", "7\n"):
+        trace.write_text(text)
+        assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
+        assert "trace, line 1: no decision" in capsys.readouterr().err
     trace.write_text("unix_s,ar_bps\n1.0,\n")
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     assert "the configuration has no `news:`" in capsys.readouterr().err
@@ -408,15 +548,30 @@ def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
     with pytest.raises(TraceError, match=r"trace, line 2: no decision .*offered_per_s"):
         intervals("unix_s,ar_bps\n1.0,2.0\n")
+    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*unix_s nan"):
+        intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
     with pytest.raises(TraceError, match=r"there is no decision"):
         intervals("unix_s,ar_bps\n1.0,2.0")
 
 
-def test_an_interrupted_capture_is_read_to_its_last_whole_packet(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cut_off", "left"), [(7, 63), (54, 16), (55, 15), (69, 1)])
+def test_an_interrupted_capture_is_read_to_its_last_whole_packet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cut_off: int, left: int
+) -> None:
     whole = write(tmp_path / "whole.pcap", connection(1.0, 5000, S1))
     cut = tmp_path / "cut.pcap"
-    cut.write_bytes(whole.read_bytes()[:-7])
+    cut.write_bytes(whole.read_bytes()[:-cut_off])
     assert len(list(read_capture(cut))) == len(list(read_capture(whole))) - 1
+    assert main(["replay", str(cut), "--config", configured(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"sluice: {cut}: byte 584: the last record is incomplete; {left} bytes left out\n"
+    assert out == f"{cut}: 6 segments, 0 decisions\n"
+
+
+def test_an_hour_without_a_packet_is_a_pause(tmp_path: Path) -> None:
+    file = tmp_path / "c.pcap"
+    file.write_bytes(HEADER + ONE + recorded(SYN_FRAME, 3600.9) + ONE)
+    assert [one.time_s for one in read_capture(file)] == [1.0, 3600.9, 1.0]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
