@@ -268,8 +268,7 @@ class _Crowd:
 
     def sample(self) -> None:
         counts = self.link.counts
-        copy = LinkCounts(counts.sent, counts.sent_bytes, counts.dropped, counts.lost)
-        self.samples.append((self.clock.now, copy))
+        self.samples.append((self.clock.now, LinkCounts(counts.sent, counts.sent_bytes, counts.dropped)))
 
 
 def simulate(plan: CrowdPlan) -> CrowdRun:
