@@ -102,7 +102,7 @@ class Sender:
         return self._short.get(segment, MSS) + HEADERS
 
     def _pump(self) -> None:
-        window = min(self._cwnd, self._plan.window_max)
+        window = int(min(self._cwnd, self._plan.window_max))
         while self._next < self._offered and self._next - self._una < window:
             self._transmit(self._next)
             self._next += 1

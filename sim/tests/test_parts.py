@@ -240,6 +240,16 @@ def test_slow_start_doubles_the_window_each_round_trip() -> None:
     assert (pipe.got, pipe.sender.done) == (14 * MSS - 60, True)
 
 
+def test_a_part_of_a_segment_in_the_window_sends_none() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 0.1, {20})
+    pipe.sender.offer(200 * MSS)
+    clock.run(10.0)
+    # The loss leaves a window of 11, which a round trip makes 11.96, 12.9, 13.9, 14.8 (RFC 5681, equation 3).
+    flights = [sum(moment == at for moment, _ in pipe.sent) for at in (0.5, 0.6, 0.7, 0.8, 0.9)]
+    assert flights == [11, 11, 12, 13, 14]
+
+
 def test_a_lost_packet_is_sent_again_at_the_third_duplicate() -> None:
     clock = Clock()
     pipe = Pipe(clock, 0.1, {6})
