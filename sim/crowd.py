@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.config import Config
@@ -34,6 +34,8 @@ class Place:
     round_trip_s: float
     bit_per_s: float = math.inf
     """Of its own link, which its answers queue for without loss."""
+    client: Hashable = None
+    """Whose link that is: a client has one, whatever it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class _Exchange:
     def _packet(self, size: int) -> float | None:
         run = self._run
         run.switch.response(self._flow, size)
-        back = run.carry(size, (self.request.server, self.request.client), self._place)
+        back = run.carry(size, self._place)
         if back is not None:
             run.switch.towards(int(self._service.config.address))
         return back
@@ -206,7 +208,7 @@ class _Crowd:
         self.decisions: list[Decision] = []
         self.switch = CrowdSwitch(self.clock, plan.config, random.Random(f"{plan.seed} samples"), self.decisions.append)
         self.servers = plan.servers(self.clock)
-        self._access: dict[tuple[str, int], Link] = {}
+        self._access: dict[Hashable, Link] = {}
         self._numbers = 0
         self._log = iter(plan.requests)
         self.outcomes: list[Outcome] = []
@@ -226,15 +228,15 @@ class _Crowd:
         self._numbers += 1
         return self._numbers
 
-    def carry(self, size: int, client: tuple[str, int], place: Place) -> float | None:
+    def carry(self, size: int, place: Place) -> float | None:
         """Seconds until a packet to a client is acknowledged; None if the shared link has no room for it."""
         arrival = self.link.send(self.clock.now, size + FRAME)
         if arrival is None:
             return None
         if math.isfinite(place.bit_per_s):
-            own = self._access.get(client)
+            own = self._access.get(place.client)
             if own is None:
-                own = self._access[client] = Link(place.bit_per_s)
+                own = self._access[place.client] = Link(place.bit_per_s)
             arrival = own.send(arrival, size + FRAME) or arrival
         return arrival - self.clock.now + place.round_trip_s
 
@@ -258,7 +260,7 @@ class _Crowd:
 
     def _bulk_packet(self, size: int) -> float | None:
         self.switch.response(self._bulk_flow, size)
-        back = self.carry(size, ("bulk", 0), self.plan.bulk_place)
+        back = self.carry(size, self.plan.bulk_place)
         if back is not None:
             self.switch.towards(self.plan.bulk_from)
         return back

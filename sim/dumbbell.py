@@ -100,7 +100,7 @@ def places(seed: int, clients: int = CLIENTS) -> list[Place]:
     def log_uniform(low: float, high: float) -> float:
         return low * math.exp(source.random() * math.log(high / low))
 
-    return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S)) for _ in range(clients)]
+    return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S), number) for number in range(clients)]
 
 
 def clients(one: Dumbbell) -> int:

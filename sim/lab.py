@@ -91,7 +91,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
 
     def place(one: Request) -> Place:
         host = WITNESS if one.server == BYSTANDER else CROWD[one.client % len(CROWD)]
-        return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf)
+        return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf, (host.name, one.client))
 
     def servers(clock: Clock) -> Mapping[str, AnswerServer]:
         slow = SlowServer(

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from sim.clock import Clock
-from sim.crowd import simulate
+from sim.crowd import Place, simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.dumbbell import Dumbbell, clients, places, plan, requests
 from sim.lab import lab_plan, simulate_lab
 from topo.load.outcomes import Ending
+from topo.load.requestlog import Request
 from topo.news.measures import Records, figures
-from topo.news.plan import TARGET, TARGET_ADDRESS
+from topo.news.plan import BYSTANDER, TARGET, TARGET_ADDRESS
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
 from topo.news.settings import Settings
 
@@ -96,6 +98,28 @@ def test_a_size_multiplies_clients_requests_and_the_link() -> None:
     assert max(one.client for one in few) < 250 <= max(one.client for one in many)
     assert plan(whole).link_bit_per_s == 4 * plan(small).link_bit_per_s
     assert plan(whole).room_bytes == 4 * plan(small).room_bytes
+
+
+def two_requests(place: Callable[[Request], Place]) -> list[float]:
+    """When the answers of client 1 of one destination and of client 1 of another are whole; both are asked at once."""
+    asked = [Request(1.0, 1, TARGET, 50_000), Request(1.0, 1, "other-0", 50_000)]
+    run = simulate(replace(plan(Dumbbell(NONE, others=1, end_s=60.0)), requests=asked, place=place))
+    return [one.done_s or math.inf for one in run.outcomes]
+
+
+def test_a_client_has_one_link_whatever_it_asks() -> None:
+    bit_per_s = 100e3
+    alone = 50_000 * 8 / bit_per_s
+    assert max(two_requests(lambda _: Place(0.1, bit_per_s, 1))) > 2 * alone
+    assert max(two_requests(lambda one: Place(0.1, bit_per_s, (one.server, 1)))) < 1.3 * alone
+
+
+def test_places_tell_whose_link_it_is() -> None:
+    assert len({place.client for place in places(1)}) == 1000
+    lab = lab_plan(NETWORK, NONE, NETWORK.settle(SHORT))
+    # The numbers of clients on different hosts overlap: the crowd's and the bystander's.
+    where = [lab.place(Request(0.0, number, server, 1000)) for number in (1, 2) for server in (TARGET, BYSTANDER)]
+    assert len({place.client for place in where}) == 4
 
 
 def test_the_controllers_steps_are_timed() -> None:
