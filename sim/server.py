@@ -71,7 +71,7 @@ class WebServer:
         self._lots = random.Random(seed)
         self.cpu = Cpu(clock, cpus, others, lots=self._lots, granted_s=-PERIOD_S * self._lots.random())
         self.alive = alive
-        """One that is not answers nothing."""
+        """One that is not answers nothing, and what it had is gone."""
         self.counts = ServerCounts()
         self._clock, self._free, self._backlog = clock, workers, backlog
         self._queue: deque[Handshake] = deque()
@@ -127,6 +127,8 @@ class WebServer:
         self._establish(handshake)
 
     def _serve(self) -> None:
+        if not self.alive:
+            self._queue.clear()
         while self._free > 0 and self._queue:
             self._free -= 1
             handshake = self._queue.popleft()
@@ -136,6 +138,9 @@ class WebServer:
         self.cpu.add((1 - SENT) * handshake.work_s, lambda: self._served(handshake))
 
     def _served(self, handshake: Handshake) -> None:
+        if not self.alive:
+            self._closed()
+            return
         self.counts.served += 1
         handshake.done()
         if self._lots.random() < CLOSED_AT_ONCE:

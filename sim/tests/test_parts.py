@@ -184,6 +184,29 @@ def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:
     assert server.counts.served == server.counts.accepted == 4
 
 
+def test_a_server_that_is_killed_answers_nothing_more() -> None:
+    clock = Clock()
+    server = WebServer(clock, workers=2, backlog=10, cpus=1.0)
+    done: list[float] = []
+
+    def ask() -> None:
+        server.ack(Handshake(0.1, lambda: done.append(clock.now)), lambda: None, lambda: True)
+
+    for _ in range(6):
+        ask()
+    clock.run(0.35)
+    killed = list(done)
+    assert 0 < len(killed) < 6 and server.waiting > 0
+    server.alive = False
+    clock.run(30.0)
+    assert (done, server.counts.served, server.waiting) == (killed, len(killed), 0)
+    server.alive = True  # with all of its workers
+    for _ in range(2):
+        ask()
+    clock.run(60.0)
+    assert len(done) == len(killed) + 2
+
+
 def test_weights_are_shares() -> None:
     source = random.Random(1)
     drawn = [Choice({1: 3, 2: 0, 3: 1}).draw(source) for _ in range(4000)]
