@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sluice.news import Requests
 
 
@@ -28,7 +30,7 @@ class Admission:
     """One destination's buckets (for anybody, and for clients that were admitted before) and counts."""
 
     def __init__(self, remember_s: float = 0.0) -> None:
-        """``remember_s``: an admitted client is known for so long; 0: nobody is."""
+        """``remember_s``: an admitted client is known for so long after its last SYN; 0: nobody is."""
         self.offered = self.admitted = self.refused = self.returning = 0
         self._remember_s = remember_s
         self._anybody: TokenBucket | None = None
@@ -44,19 +46,22 @@ class Admission:
         """A SYN of a client arrives; whether it passes. ``refused``: by what it met before; ``pinned``: it passes
         anyhow."""
         self.offered += 1
-        passes = not refused and (self._anybody is None or self._anybody.take(now_s))
+        passes, returns = not refused and (self._anybody is None or self._anybody.take(now_s)), False
         if self._remember_s and not refused:
-            if passes:
+            if not passes and self._known is not None and self._knows(now_s, client):
+                passes, returns = self._known.take(now_s), True
+            if passes or returns:
                 self._clients[client] = now_s
-            elif self._known is not None and self._clients.get(client, -1e9) >= now_s - self._remember_s:
-                passes = self._known.take(now_s)
-                self.returning += passes
         passes = passes or pinned
         if passes:
             self.admitted += 1
+            self.returning += returns
         else:
             self.refused += 1
         return passes
+
+    def _knows(self, now_s: float, client: int) -> bool:
+        return self._clients.get(client, -math.inf) >= now_s - self._remember_s
 
     @property
     def requests(self) -> Requests:

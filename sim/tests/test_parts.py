@@ -234,6 +234,24 @@ def test_admission_counts_every_request_once_and_knows_whom_it_admitted() -> Non
     assert (counts.offered, counts.admitted, counts.refused, counts.returning) == (5, 3, 2, 1)
 
 
+def test_a_known_client_is_remembered_from_its_last_syn_on() -> None:
+    admission = Admission(remember_s=30.0)
+    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # for anybody one SYN, for the known one a second
+    assert [admission.request(moment, client=1) for moment in (0.0, 20.0, 40.0, 60.0)] == [True] * 4
+    assert admission.request(70.0, client=1)
+    assert not admission.request(70.1, client=1)  # known, and the bucket is empty
+    assert admission.request(95.0, client=1)
+    assert not admission.request(130.0, client=1)
+
+
+def test_a_pinned_connections_syn_of_a_known_client_counts_as_returning_whatever_the_bucket_says() -> None:
+    admission = Admission(remember_s=30.0)
+    admission.set(0.0, (1e-3, 1.0), (1e-3, 1.0))
+    assert [admission.request(float(moment), client=1, pinned=True) for moment in range(3)] == [True] * 3
+    counts = admission.requests
+    assert (counts.offered, counts.admitted, counts.refused, counts.returning) == (3, 3, 0, 2)
+
+
 class Pipe:
     """A way of fixed delay that loses the packets with the given numbers."""
 
