@@ -87,12 +87,13 @@ class _Exchange:
     """One request on its way."""
 
     __slots__ = (
+        "_answered",
         "_connect_s",
         "_done_s",
         "_ended",
         "_first_s",
         "_flow",
-        "_pinned",
+        "_pinned_until_s",
         "_place",
         "_received",
         "_retries",
@@ -112,7 +113,8 @@ class _Exchange:
         self._place = run.plan.place(request)
         self._service, self._server = run.switch.service(request.server), run.servers[request.server]
         self._flow = Flow(run.number())
-        self._pinned = self._ended = False
+        self._pinned_until_s = -math.inf
+        self._answered = self._ended = False
         self._connect_s = self._first_s = self._done_s = None
         self._retries = self._received = 0
         self._total = request.size + HEADER_BYTES
@@ -129,16 +131,20 @@ class _Exchange:
         """A SYN reaches the switch, a round trip (less the link's part) after it was sent."""
         if self._ended or self._connect_s is not None:
             return
-        run = self._run
+        run, now = self._run, self._run.clock.now
+        times = run.plan.config.connections
         self._retries = number
-        if run.switch.syn(self._service, self.request.client, pinned=self._pinned):
-            again, self._pinned = self._pinned, True
+        pinned = now <= self._pinned_until_s
+        if run.switch.syn(self._service, self.request.client, pinned=pinned):
+            if not pinned:
+                self._pinned_until_s, self._answered = now + times.pending_s, False
             if self._server.syn():
-                run.switch.synack(self._service, again=again)
-                arrival = run.link.send(run.clock.now, SYNACK_BYTES + FRAME)
+                run.switch.synack(self._service, again=self._answered)
+                self._pinned_until_s, self._answered = max(self._pinned_until_s, now + times.answered_s), True
+                arrival = run.link.send(now, SYNACK_BYTES + FRAME)
                 if arrival is not None:
                     self._connect_s = arrival - self.begun_s
-                    run.clock.after(arrival - run.clock.now + self._place.round_trip_s, self._ask)
+                    run.clock.after(arrival - now + self._place.round_trip_s, self._ask)
                     return
         if number < len(run.plan.syn_waits_s):
             run.clock.after(run.plan.syn_waits_s[number], self._syn, number + 1)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pytest
+from sluice.loops.world import World
+from sluice.replay.memory import Memory
+from sluice.switch.ledger import read_ledger
 
 from sim.clock import Clock
 from sim.crowd import Place, simulate
@@ -98,6 +102,81 @@ def test_a_size_multiplies_clients_requests_and_the_link() -> None:
     assert max(one.client for one in few) < 250 <= max(one.client for one in many)
     assert plan(whole).link_bit_per_s == 4 * plan(small).link_bit_per_s
     assert plan(whole).room_bytes == 4 * plan(small).room_bytes
+
+
+def test_a_connections_first_syn_ack_counts_as_one_however_many_syns_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Memory] = []
+
+    def keep() -> Memory:
+        kept.append(Memory())
+        return kept[0]
+
+    monkeypatch.setattr("sim.crowdswitch.Memory", keep)
+    settings = SERVER.settle(replace(SHORT, before=1, after=2, slow_cpus=0.3))
+    one = replace(lab_plan(SERVER, NONE, settings), link_bit_per_s=math.inf, room_bytes=math.inf)
+    run = simulate(one)
+    service = World.of(one.config).plan.service(TARGET)
+    assert service is not None
+    server = service.servers[0].id
+    counts = asyncio.run(read_ledger(kept[0], [server]))[server]
+    answered = sum(one.connect_s is not None for one in run.outcomes if one.server == TARGET)
+    assert (counts.synack, counts.synack_again) == (answered, 0)
+    assert counts.syn > 2 * answered
+
+
+@dataclass
+class Listening:
+    """A server that answers SYNs or not, and knows when they came."""
+
+    clock: Clock
+    answers: bool
+    heard: list[float]
+
+    def syn(self) -> bool:
+        self.heard.append(self.clock.now)
+        return self.answers
+
+    def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
+        raise AssertionError("nobody hears of its SYN-ACKs")
+
+
+@pytest.mark.parametrize(
+    ("answers", "waits_s", "passed_s"),
+    [
+        (False, (3.0, 6.0, 12.0, 24.0), [0.0, 3.0, 9.0]),
+        (False, (6.0, 6.0), [0.0, 6.0]),  # the first SYN's time is the pin's
+        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK gives it another
+    ],
+)
+def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
+    monkeypatch: pytest.MonkeyPatch, answers: bool, waits_s: tuple[float, ...], passed_s: list[float]
+) -> None:
+    heard: list[float] = []
+
+    def one_alone(*_: object, pinned: bool) -> bool:
+        """The limit."""
+        return pinned or not heard
+
+    def servers(clock: Clock) -> dict[str, Listening]:
+        return {TARGET: Listening(clock, answers, heard)}
+
+    def near(_: Request) -> Place:
+        return Place(0.0)
+
+    monkeypatch.setattr(CrowdSwitch, "syn", one_alone)
+    one = plan(Dumbbell(NONE, end_s=200.0))
+    assert (one.config.connections.pending_s, one.config.connections.answered_s) == (10.0, 60.0)
+    simulate(
+        replace(
+            one,
+            requests=[Request(1.0, 1, TARGET, 1000)],
+            servers=servers,
+            place=near,
+            room_bytes=0.0,
+            syn_waits_s=waits_s,
+        )
+    )
+    assert [moment - 1.0 for moment in heard] == passed_s
 
 
 def two_requests(place: Callable[[Request], Place]) -> list[float]:
