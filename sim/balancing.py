@@ -14,7 +14,7 @@ from .clock import Clock
 from .secondlook import SecondLook
 
 PENDING_S = 10.0
-"""A pin whose SYN was not answered is free after this long (the connection table's default)."""
+"""A pin is free this long after the SYN that made it, if nobody answered (the connection table's default)."""
 
 
 class _Ledger:
@@ -69,7 +69,7 @@ class BalancingSwitch:
         now = self._clock.now
         if pin.server < 0 or now > pin.until or pin.server in self._ejected:
             self._choose(pin)
-        pin.until = now + PENDING_S
+            pin.until = now + PENDING_S
         self._ledger[pin.server].syn += 1
         return pin.server
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 from dataclasses import replace
 
 import pytest
-from sluice.balance import BalanceOptions, Mode
+from sluice.balance import BalanceOptions, Member, Mode
 
+from sim.balancing import BalancingSwitch, Pin
+from sim.clock import Clock
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
@@ -120,3 +123,17 @@ def test_open_connections_are_those_that_have_not_ended() -> None:
     # The last ones are through, and who vanished was found by the sweep.
     simulation.clock.run(125.0)
     assert set(simulation.switches[0].open_now().values()) == {0}
+
+
+def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
+    clock = Clock()
+    switch = BalancingSwitch(clock, random.Random(1), [Member(0), Member(1)], FIXED, look=SecondLook)
+    pin = Pin()
+    for moment in (48.0, 55.0):
+        clock.run(moment)
+        switch.syn(pin)
+    assert sum(switch.open_now().values()) == 1
+    switch.end(pin, seen=False)
+    # Idle at 58 s: the sweep of the first minute finds it.
+    clock.run(61.0)
+    assert sum(switch.open_now().values()) == 0
