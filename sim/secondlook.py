@@ -6,13 +6,11 @@ import math
 import random
 from collections.abc import Mapping
 
+from sluice.loops.secondlook import SWEEP_S
 from sluice.switch.balance import SMALL_POOL
 
 from .choice import Choice, Points
 from .clock import Clock
-
-SWEEP_S = 60.0
-"""The controller finds connections that ended unseen so often (loops/secondlook.py)."""
 
 
 class SecondLook:

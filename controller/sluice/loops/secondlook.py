@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sluice.log import logger
+from sluice.switch.registers import Registers
 from sluice.switch.secondlook import correct
 
 from .link import Link
@@ -12,23 +13,23 @@ from .world import World
 
 _log = logger("second-look")
 
-_EVERY_S = 60.0
-"""Half a second of work on a table of 2 x 2^17 slots."""
+SWEEP_S = 60.0
+"""So often. Half a second of work on a table of 2 x 2^17 slots."""
 
 
 async def keep_loads(world: World, link: Link) -> None:
     """Never returns. Raises SwitchError. Without it a client that vanishes would count against its server for ever."""
     while True:
-        await asyncio.sleep(_EVERY_S)
-        await correct_loads(world, link)
+        await asyncio.sleep(SWEEP_S)
+        await correct_loads(world, link.registers)
 
 
-async def correct_loads(world: World, link: Link) -> None:
+async def correct_loads(world: World, registers: Registers) -> None:
     """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
     looking = world.second_look(world.plan.services)
     servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
     if not servers:
         return
-    changed = await correct(link.registers, servers, world.config.connections.idle_s)
+    changed = await correct(registers, servers, world.config.connections.idle_s)
     if changed:
         _log.debug("connections that ended unseen", extra={"servers": changed})

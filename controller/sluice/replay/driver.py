@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from sluice import balance, news
 from sluice.balance.slowness import MEETINGS
+from sluice.loops.secondlook import SWEEP_S, correct_loads
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
@@ -41,7 +42,7 @@ Event = Balanced | Controlled
 
 
 class Driver:
-    """Steps through ``loops.balancing`` and ``loops.news``, which wait on a clock of their own, without waiting.
+    """Steps through what ``loops`` (balancing, news, secondlook) wait for on a clock of their own, without waiting.
 
     Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
     after each of its decisions; the ratios are in what ``step`` returns.
@@ -55,6 +56,7 @@ class Driver:
         self._balance = {service.id: start_s for service in world.plan.services}
         self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
         self._reading = self._observation = start_s
+        self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
         self.due = start_s
         """When the next step is to be."""
         if world.news is not None:
@@ -79,6 +81,9 @@ class Driver:
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
         made: list[Event] = []
+        if now_s >= self._sweep - _SLACK_S:
+            self._run(correct_loads(self._world, self._registers))
+            self._sweep = _next(self._sweep, SWEEP_S, now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id] - _SLACK_S:
                 made += self._decide(service, now_s)
@@ -88,7 +93,7 @@ class Driver:
         if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
             made += self._control(now_s)
         crowd = [] if self._world.news is None else [self._reading, self._observation]
-        self.due = min([*self._balance.values(), *map(self._meeting, self._world.plan.services), *crowd])
+        self.due = min([*self._balance.values(), *map(self._meeting, self._world.plan.services), self._sweep, *crowd])
         return made
 
     def _meeting(self, service: Service) -> float:

@@ -1,7 +1,7 @@
 """What the switch would have counted: its measuring stages, fed with the segments of a capture.
 
 A capture is taken where the switch's servers are (behind the translation) or on all of the switch's ports. In step with
-p4src/stages: classify, connections (states, and how many are open), requests, ledger, rates. What a capture does not
+p4src/stages: classify, connections (pincells.py), requests, ledger, rates (ratecells.py). What a capture does not
 show is not there: which SYN a remembered client's bucket let pass, which packets were sampled (here every n-th is).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import OrderedDict
-from enum import Enum
 from ipaddress import IPv4Address
 
 from sluice.loops.world import World
@@ -20,6 +19,7 @@ from sluice.switch.rates import flow_mask, step_time
 
 from .capture import ACK, FIN, RST, SYN, Segment
 from .memory import Memory
+from .pincells import PinCells
 from .ratecells import SLOTS, RateCells
 
 PASSED_S = 0.2
@@ -28,10 +28,6 @@ waits for a core, shorter than a client waits before it sends another."""
 _COPY_S = 0.05
 _COPIES = 4096
 _KEY = struct.Struct("!IHHIB")
-
-
-class _State(Enum):
-    PENDING, ANSWERED, ESTABLISHED, CLOSING = range(4)
 
 
 class MeasuredSwitch:
@@ -46,10 +42,10 @@ class MeasuredSwitch:
             for service in plan.services
             for server in service.servers
         }
-        self._services = {(int(service.config.address), service.config.port): service for service in plan.services}
+        self._services = {_place(service): service for service in plan.services}
         self._inside = [i.address.network for i in plan.config.interfaces if plan.is_inside(i)]
         self._known: dict[int, bool] = {}
-        self._states: dict[tuple[int, int, int, int], _State] = {}
+        self._pins = PinCells(self.memory, plan.config.connections)
         self._waiting: OrderedDict[tuple[int, int, int, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[int, ...], float] = OrderedDict()
         self._client_side = False
@@ -109,23 +105,18 @@ class MeasuredSwitch:
 
     def _to_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
-        key = (segment.source, segment.source_port, segment.destination, segment.destination_port)
-        state = self._states.get(key)
+        connection = (segment.source, segment.source_port, *_place(service))
         if segment.flags & (RST | FIN):
-            self._close(key, server)
+            self._pins.end(segment.time_s, connection, server.id)
         elif segment.flags & SYN:
             self._syn(segment, service, server)
-            if state is not _State.ANSWERED:
-                self._states[key] = _State.PENDING
-            if state is None or state is _State.CLOSING:
-                self._count(Register.LOAD_FIRST, server.id)
-        elif state is _State.ANSWERED:
-            self._states[key] = _State.ESTABLISHED
+            self._pins.syn(segment.time_s, connection, server.id)
+        elif self._pins.ack(segment.time_s, connection, server.id, segment.payload):
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, service: Service, server: Server) -> None:
         self._count(Register.LEDGER_SYN, server.id)
-        address, port = int(service.config.address), service.config.port
+        address, port = _place(service)
         came = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
         if not self._client_side:
             self._count_request(Register.REQUESTS_OFFERED, address)
@@ -142,21 +133,17 @@ class MeasuredSwitch:
 
     def _from_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
-        key = (segment.destination, segment.destination_port, segment.source, segment.source_port)
-        state = self._states.get(key)
-        if segment.flags & RST:
-            self._close(key, server)
-            self._count(Register.LEDGER_RESET, server.id)
-            return
-        if segment.flags & FIN:
-            self._close(key, server)
+        connection = (segment.destination, segment.destination_port, *_place(service))
+        if segment.flags & (RST | FIN):
+            self._pins.end(segment.time_s, connection, server.id)
+            if segment.flags & RST:
+                self._count(Register.LEDGER_RESET, server.id)
         elif segment.flags & SYN:
-            first = state is None or state is _State.PENDING
-            if state is _State.PENDING:
-                self._states[key] = _State.ANSWERED
+            first = self._pins.syn_ack(segment.time_s, connection, server.id)
             self._count(Register.LEDGER_SYNACK if first else Register.LEDGER_SYNACK_AGAIN, server.id)
-            return
-        self._response(segment, int(service.config.address), service.config.port)
+        elif segment.payload:
+            self._pins.data(segment.time_s, connection)
+        self._response(segment, *_place(service))
 
     def _response(self, segment: Segment, service: int, service_port: int) -> None:
         if self._rates is None or not segment.payload or segment.flags & (SYN | RST):
@@ -167,13 +154,6 @@ class MeasuredSwitch:
             self._rates.packet(segment.time_s, slot, fingerprint, segment.total_length)
 
     # -- help
-
-    def _close(self, key: tuple[int, int, int, int], server: Server) -> None:
-        """A connection ends, once: it is open no more."""
-        if self._states.get(key, _State.CLOSING) is not _State.CLOSING:
-            cells = self.memory.of(Register.LOAD_FIRST)
-            cells[server.id] = (cells[server.id] - 1) % (1 << 32)
-        self._states[key] = _State.CLOSING
 
     def _count(self, register: Register, index: int) -> None:
         cells = self.memory.of(register)
@@ -205,3 +185,8 @@ class MeasuredSwitch:
         if len(self._copies) > _COPIES:
             self._copies.popitem(last=False)
         return False
+
+
+def _place(service: Service) -> tuple[int, int]:
+    """Its address and port."""
+    return int(service.config.address), service.config.port

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import re
 import signal
 import struct
@@ -31,6 +32,7 @@ from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.news import control
 from sluice.loops.newstrace import NewsTrace
+from sluice.loops.secondlook import correct_loads, keep_loads
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
@@ -140,6 +142,41 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
     assert await read_loads(switch.memory, [first]) == {first: 0}
 
 
+def taken(packets: Sequence[Packet], tmp_path: Path) -> tuple[World, Memory]:
+    """What the controller reads once they have passed."""
+    world = World.of(parse(web(mode="production")))
+    switch = MeasuredSwitch(world)
+    for segment in read_capture(write(tmp_path / "c.pcap", packets)):
+        switch.take(segment)
+    return world, switch.memory
+
+
+async def test_a_syn_that_moves_takes_its_connection_with_it(tmp_path: Path) -> None:
+    syn = connection(1.0, 5000, S1, answered=False)
+    ejected = [*syn, *connection(3.0, 5000, S2, answered=False)]
+    _, memory = taken(ejected, tmp_path)
+    assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}
+    # The same after the pending time: its pin had ended, and the old server's load is corrected at the next sweep.
+    world, memory = taken([*syn, *connection(12.0, 5000, S2, answered=False)], tmp_path)
+    assert await read_loads(memory, [1, 2]) == {1: 1, 2: 1}
+    await correct_loads(world, memory)
+    assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}
+
+
+@pytest.mark.parametrize(
+    ("seen", "lives_s"), [(2, 10.0), (4, 60.0), (6, 60.0), (8, 300.0)], ids=["SYN", "SYN-ACK", "ACK", "payload"]
+)
+async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
+    tmp_path: Path, seen: int, lives_s: float
+) -> None:
+    silent = connection(1.0, 5000, S1)[:seen]
+    for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
+        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # says what time it is
+        world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path)
+        await correct_loads(world, memory)
+        assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
+
+
 def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path: Path) -> None:
     config = parse(web(period_s=1, window_s=5))
     replay = Replay(config)
@@ -217,6 +254,9 @@ class Counting:
     async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
         return await self._memory().arrays(registers)
 
+    async def write(self, register: Register, index: int, value: int) -> None:
+        await self._memory().write(register, index, value)
+
 
 def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Run the controller's own tasks in virtual time while a capture's packets pass; return what they write down, of R
@@ -234,7 +274,8 @@ def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
         monkeypatch.setattr(time, "time", now)
         counting = Counting(world, now)
         link, files = cast(Link, counting), (Trace(traces[0]), NewsTrace(traces[1]))
-        tasks = [asyncio.create_task(balance(world, link, service, files[0]))]
+        tasks = [asyncio.create_task(keep_loads(world, link))]
+        tasks.append(asyncio.create_task(balance(world, link, service, files[0])))
         if view is not None:
             tasks.append(asyncio.create_task(control(world, link, view, files[1])))
         for segment in read_capture(capture):
@@ -272,6 +313,27 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
     assert "the same decisions; 29 compared, 0 without a reading" in capsys.readouterr().out
     config.write_text(web(mode="fixed", period_s=1, window_s=5))
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
+
+
+def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second server answers nothing for ten seconds, and clients give up; others stay for a fifth of a second."""
+    source, packets = random.Random(1), list[Packet]()
+    for n in range(20 * 110):
+        begin, server = 1000.0 + n / 20 + 0.04 * source.random(), (S1, S2)[n % 2]
+        *seen, fin = connection(begin, 10_000 + n, server)
+        unseen = server == S2 and 5 <= begin - 1000 < 15
+        packets += seen[:2] if unseen else [*seen, (fin[0] + 0.2, *fin[1:])]
+    file = write(tmp_path / "c.pcap", sorted(packets, key=lambda one: one[0]))
+    config = tmp_path / "sluice.yaml"
+    config.write_text(web(mode="production", period_s=1, window_s=5))
+    trace, _ = live(config, file, monkeypatch)
+    decided = [json.loads(line) for line in trace.read_text().splitlines()]
+    second = {round(one["time"] - 1000): one["servers"]["s2"] for one in decided}
+    assert second[50]["ratio"] < 0.05 and second[50]["work"]["open_sum"] > 4000
+    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # swept at 60 s, read for five
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
 
 
 def renumbered(packet: Packet, port: int) -> Packet:
