@@ -7,6 +7,7 @@ import asyncio
 from sluice.log import logger
 from sluice.switch.registers import Registers
 from sluice.switch.secondlook import correct
+from sluice.switch.switchclock import SwitchClock
 
 from .link import Link
 from .world import World
@@ -19,17 +20,18 @@ SWEEP_S = 60.0
 
 async def keep_loads(world: World, link: Link) -> None:
     """Never returns. Raises SwitchError. Without it a client that vanishes would count against its server for ever."""
+    clock, time = SwitchClock(link.registers.units), asyncio.get_running_loop().time
     while True:
         await asyncio.sleep(SWEEP_S)
-        await correct_loads(world, link.registers)
+        await correct_loads(world, link.registers, clock, time())
 
 
-async def correct_loads(world: World, registers: Registers) -> None:
+async def correct_loads(world: World, registers: Registers, clock: SwitchClock, now_s: float) -> None:
     """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
     looking = world.second_look(world.plan.services)
     servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
     if not servers:
         return
-    changed = await correct(registers, servers, world.config.connections.idle_s)
+    changed = await correct(registers, servers, world.config.connections.idle_s, clock, now_s)
     if changed:
         _log.debug("connections that ended unseen", extra={"servers": changed})

@@ -17,6 +17,7 @@ from sluice.switch.plan import Service
 from sluice.switch.registers import Registers
 from sluice.switch.secondlook import read_loads
 from sluice.switch.state import Crowd
+from sluice.switch.switchclock import SwitchClock
 
 _T = TypeVar("_T")
 _SLACK_S = 1e-9
@@ -56,6 +57,7 @@ class Driver:
         self._balance = {service.id: start_s for service in world.plan.services}
         self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
         self._reading = self._observation = start_s
+        self._clock = SwitchClock(registers.units)
         self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
         self.due = start_s
         """When the next step is to be."""
@@ -82,7 +84,7 @@ class Driver:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
         made: list[Event] = []
         if now_s >= self._sweep - _SLACK_S:
-            self._run(correct_loads(self._world, self._registers))
+            self._run(correct_loads(self._world, self._registers, self._clock, now_s))
             self._sweep = _next(self._sweep, SWEEP_S, now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id] - _SLACK_S:

@@ -45,6 +45,7 @@ from sluice.replay.memory import Memory
 from sluice.replay.replay import Replay
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads
+from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets.units import MICROSECONDS
 from virtual import in_virtual_time
 
@@ -159,7 +160,7 @@ async def test_a_syn_that_moves_takes_its_connection_with_it(tmp_path: Path) -> 
     # The same after the pending time: its pin had ended, and the old server's load is corrected at the next sweep.
     world, memory = taken([*syn, *connection(12.0, 5000, S2, answered=False)], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 1}
-    await correct_loads(world, memory)
+    await correct_loads(world, memory, SwitchClock(memory.units), 0.0)
     assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}
 
 
@@ -173,7 +174,7 @@ async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # says what time it is
         world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path)
-        await correct_loads(world, memory)
+        await correct_loads(world, memory, SwitchClock(memory.units), 0.0)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
 
 

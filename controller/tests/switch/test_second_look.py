@@ -20,6 +20,7 @@ from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.secondlook import correct, count_expired, read_loads
 from sluice.switch.session import Session
 from sluice.switch.state import State
+from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets.units import MICROSECONDS
 
 
@@ -137,12 +138,33 @@ async def test_what_ended_unseen_is_taken_off() -> None:
     await registers.write(Register.LOAD_EVICTED, 2, 5)
     for server, load in ((1, 3), (2, 6)):
         await registers.write(Register.LOAD_FIRST, server, load)
-    expired = await count_expired(registers, 300.0)
+    clock = SwitchClock(MICROSECONDS)
+    expired = await count_expired(registers, 300.0, clock, 0.0)
     assert (expired[1], expired[2], sum(expired)) == (2, 0, 2)
-    assert await correct(registers, [1, 2], 300.0) == {1: 2, 2: 5}
+    assert await correct(registers, [1, 2], 300.0, clock, 0.0) == {1: 2, 2: 5}
     assert await registers.read(Register.STALE_OTHER, [1, 2]) == [2, 5]
     assert await read_loads(registers, [1, 2]) == {1: 1, 2: 1}
-    assert await correct(registers, [1, 2], 300.0) == {}
+    assert await correct(registers, [1, 2], 300.0, clock, 0.0) == {}
+
+
+async def test_what_ended_unseen_stays_off_when_all_that_is_open_has_ended() -> None:
+    registers, clock = Memory(), SwitchClock(MICROSECONDS)
+    await connection(registers, 1, 1, PinState.PENDING, age_s=301.0)
+    await connection(registers, 2, 2, PinState.ESTABLISHED, age_s=0.0)
+    assert (await count_expired(registers, 300.0, clock, 5000.0))[1] == 1
+    await connection(registers, 2, 2, PinState.CLOSING, age_s=298.0)  # a FIN came, and left a stamp that is over soon
+    assert (await count_expired(registers, 300.0, clock, 5060.0))[1] == 1
+    await connection(registers, 3, 1, PinState.PENDING, age_s=280.0)
+    assert (await count_expired(registers, 300.0, clock, 5060.0))[1] == 2, "a minute has passed without a newer stamp"
+
+
+def test_the_switchs_time_is_at_least_what_was_seen_and_what_has_passed_since() -> None:
+    clock = SwitchClock(MICROSECONDS)
+    late = (1 << 32) - MICROSECONDS.ticks(1.0)
+    assert clock.at(100.0, late) == late
+    assert clock.at(110.0, late) == pytest.approx(MICROSECONDS.ticks(9.0), abs=2), "it wraps"
+    assert clock.at(110.0, MICROSECONDS.ticks(12.0)) == MICROSECONDS.ticks(12.0), "a newer stamp is seen"
+    assert clock.at(111.0, late) == pytest.approx(MICROSECONDS.ticks(13.0), abs=2)
 
 
 async def test_loads_wrap_and_are_never_below_nothing() -> None:
