@@ -48,8 +48,6 @@ STARVED = 0.1
 """A server below so much of an equal split has next to nothing to do."""
 STILL = 0.01
 """A ratio whose standard deviation is below this does not oscillate."""
-OFTEN = 0.25
-"""Who turns round at more than so many of the decisions goes to and fro rather than towards something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ DELAY_S = (0.5e-3, 1.8)
 FTP_BIT_PER_S = 337e3
 """The bystander's goodput before the crowd (section 7.5)."""
 SERVER_BYTES_PER_S = 1_000_000.0
-SERVER_ROOM = 1000
 """Section 7.6.2."""
 
 

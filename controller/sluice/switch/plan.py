@@ -102,10 +102,6 @@ class Plan:
         """The service of that name."""
         return next((service for service in self.services if service.name == name), None)
 
-    def interface_towards(self, address: IPv4Address) -> InterfaceConfig | None:
-        """The first interface whose subnet holds ``address``."""
-        return next((i for i in self.config.interfaces if address in i.address.network), None)
-
     def interfaces_towards(self, address: IPv4Address) -> list[InterfaceConfig]:
         """Every interface whose subnet holds ``address``: several ports may share one."""
         return [i for i in self.config.interfaces if address in i.address.network]
