@@ -2,13 +2,15 @@
 
 The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words, pipe/logs the rest. The chain, counted
 before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
-one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program, this prints the
-table of docs/targets.md.
+one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program
+(`python -m tools.p4_resources [FOLDER]`), this prints the table of docs/targets.md.
 """
 
+import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,5 +109,24 @@ def table(report: Path) -> str:
     return "\n".join(lines)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.p4_resources", description=__doc__)
+    parser.add_argument(
+        "report",
+        type=Path,
+        nargs="?",
+        default=Path("results/tofino"),
+        metavar="FOLDER",
+        help="what tools/p4_tofino.py left of a whole compile (default: %(default)s)",
+    )
+    try:
+        print(table(parser.parse_args(arguments).report))
+    except FileNotFoundError as error:
+        print(f"p4-resources: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    print(table(Path(sys.argv[1] if len(sys.argv) > 1 else "results/tofino")))
+    sys.exit(main())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import signal
 import subprocess
@@ -83,9 +84,9 @@ def record(lab: Lab, capture: Path) -> None:
             recorder.stop()
         finally:
             recorder.close()
-        print(
-            f"sluice replay {capture} --config {capture.with_suffix('.yaml')} --trace {capture.with_suffix('.jsonl')}"
-        )
+        program = Path(sys.executable).parent / "sluice"
+        configuration, decisions = (capture.with_suffix(suffix) for suffix in (".yaml", ".jsonl"))
+        print(shlex.join(map(str, [program, "replay", capture, "--config", configuration, "--trace", decisions])))
 
     lab.at_end(end)
 

@@ -153,9 +153,14 @@ def test_a_complete_report_becomes_a_table(tmp_path: Path) -> None:
     assert "| PHV containers of 8 bits, tagalong | 1 | 32 | |" in lines
 
 
-def test_a_report_without_placement_is_told(tmp_path: Path) -> None:
+def test_a_report_without_placement_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FileNotFoundError, match="did not come to table placement"):
         p4_resources.table(tmp_path)
+    assert p4_resources.main([str(tmp_path)]) == 1
+    assert f"no resources.json in {tmp_path}: p4c did not come to" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        p4_resources.main(["--help"])
+    assert "[FOLDER]" in capsys.readouterr().out
 
 
 def test_a_compile_that_came_to_no_placement_says_nothing_of_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,8 +62,9 @@ def test_a_recording_leaves_all_that_a_replay_takes(
     end()
     assert FakeRecorder.asked[1:] == ["stop", "close"]
     assert (tmp_path / "x.yaml").read_text() == "services:\n" and (tmp_path / "x.jsonl").read_text() == "{}\n"
-    said = f"sluice replay {capture} --config {tmp_path}/x.yaml --trace {tmp_path}/x.jsonl\n"
-    assert capsys.readouterr().out == said
+    program, *arguments = capsys.readouterr().out.split()
+    assert Path(program) == Path(sys.executable).with_name("sluice"), "wherever PATH leads"
+    assert arguments == ["replay", f"{capture}", "--config", f"{tmp_path}/x.yaml", "--trace", f"{tmp_path}/x.jsonl"]
     (directory / "trace.jsonl").unlink()
     with pytest.raises(FileNotFoundError):
         end()
