@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from topo.conservation import PacketCounts
 from topo.errors import LabError
-from topo.news import run
+from topo.news import network, run
 from topo.news.bottleneck import LinkCounts
 from topo.news.network import NewsLab
-from topo.news.plan import SLOW
+from topo.news.plan import ROUTER, SLOW
 from topo.news.routed import NewsRouter, RoutedNewsLab
 from topo.news.run import TRACE, first_decision, passed_since, sample
 from topo.news.samples import Sample
@@ -169,3 +170,57 @@ def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
     }
     with_switch = NewsLab("embedded", Settings(), lambda socket, directory, thrift: {})
     assert [str(one) for one in with_switch.addresses.values()] == ["10.0.0.100", "10.0.0.101"]
+
+
+class Imagined(NewsLab):
+    """A lab of nothing; without a router it cannot be built."""
+
+    controlled = False
+
+    def __init__(self, *, router: bool) -> None:
+        super().__init__("embedded", Settings(), lambda socket, directory, thrift: {})
+        self._router = router
+
+    def pid(self, host: str) -> int:
+        del host
+        return 1
+
+    def _prepare(self) -> None:
+        if not self._router:
+            raise LabError("no router")
+
+    def _build_network(self, hosts: object, more: object = None) -> None:
+        del hosts, more
+        self.switch = cast(Any, SimpleNamespace(intfs={ROUTER.port: SimpleNamespace(name="eth0")}))
+
+    def _route(self) -> None: ...
+
+    def _start_servers(self) -> None: ...
+
+    def _meet(self) -> None: ...
+
+
+@pytest.mark.parametrize("router", [True, False])
+def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.MonkeyPatch, *, router: bool) -> None:
+    niceness = [3]
+
+    def getpriority(which: int, who: int) -> int:
+        assert (which, who) == (os.PRIO_PROCESS, 0)
+        return niceness[-1]
+
+    def setpriority(which: int, who: int, priority: int) -> None:
+        assert (which, who) == (os.PRIO_PROCESS, 0)
+        niceness.append(priority)
+
+    def nothing(*what: object) -> None:
+        del what
+
+    monkeypatch.setattr(os, "getpriority", getpriority)
+    monkeypatch.setattr(os, "setpriority", setpriority)
+    monkeypatch.setattr(network, "set_bottleneck", nothing)
+    try:
+        with Imagined(router=router):
+            assert niceness[-1] == network.PRIORITY
+    except LabError:
+        assert not router
+    assert niceness == [3, network.PRIORITY, 3]
