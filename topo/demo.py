@@ -19,7 +19,7 @@ from topo.bursts import Bursts
 from topo.calibrate import RATES_PER_S, calibrate
 from topo.capture import Capture
 from topo.downloads import Downloads
-from topo.errors import LabError
+from topo.errors import LabError, refusal
 from topo.handshakes import Handshakes
 from topo.hosts import congestion_control, syn_retransmission
 from topo.httperf import Load
@@ -160,6 +160,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results = run_demo(Settings(), options.output, say)
         except LabError as error:
             print(f"sluice demo: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            print(f"sluice demo: {refusal(error, options.output)}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:
             print(f"sluice demo: ended by {interrupted}; everything it started is gone", file=sys.stderr)

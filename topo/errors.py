@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class LabError(Exception):
     """A failure with a message for the person at the terminal: what, where, and the remedy."""
+
+
+def refusal(error: OSError, place: Path) -> str:
+    """Return what the system refused and where, or at least below which place, and the remedy, for that person."""
+    return f"{error.filename or place}: {error.strerror or error}: mend that and run it again"

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from topo.errors import LabError
+from topo.errors import LabError, refusal
 from topo.interrupts import Interrupted, interruptible
 from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
@@ -25,7 +25,7 @@ from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STA
 from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
 from topo.news.traffic import logged_requests
-from topo.switches import switch_kind
+from topo.switches import REPOSITORY, switch_kind
 
 PROGRESS_EVERY_S = 15.0
 K_MAX = 8.0
@@ -221,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(interruptible())
+        output = options.output or REPOSITORY / "results"
         try:
             kind = switch_kind()
             settings = chosen_settings(options)
@@ -240,6 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.make(runs)
         except LabError as error:
             print(f"sluice news: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            print(f"sluice news: {refusal(error, output)}; complete runs are kept", file=sys.stderr)
             return 1
         except Interrupted as interrupted:
             print(

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from topo.errors import LabError
+from topo.errors import LabError, refusal
 from topo.interrupts import Interrupted, interruptible
 from topo.news.programme import COMPRESSION
 from topo.news.records import conditions
 from topo.news.run import Run, is_done, make_run, results_directory
-from topo.switches import switch_kind
+from topo.switches import REPOSITORY, switch_kind
 
 Row = dict[str, float]
 Measure = Callable[[Path, float, str], list[Row]]
@@ -40,19 +40,23 @@ def main(
     parser = argparse.ArgumentParser(prog=f"python -m topo.news.{name}", description=description)
     parser.add_argument("--output", type=Path, help=f"directory of the results (default: results/{name}, bmv2: -bmv2)")
     options = parser.parse_args(arguments)
+    output = options.output or REPOSITORY / "results"
     with interruptible():
         try:
             kind = switch_kind()
             output = options.output or results_directory(name, kind)
             output.mkdir(parents=True, exist_ok=True)
             rows = measure(output, COMPRESSION[kind], kind)
+            known = [{key: None if math.isnan(value) else value for key, value in one.items()} for one in rows]
+            (output / f"{name}.json").write_text(json.dumps(known, indent=2) + "\n")
         except LabError as error:
             print(f"sluice {name}: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            print(f"sluice {name}: {refusal(error, output)}; complete runs are kept", file=sys.stderr)
             return 1
         except Interrupted as interrupted:
             print(f"sluice {name}: ended by {interrupted}; complete runs are kept", file=sys.stderr)
             return 128 + interrupted.number
-    known = [{key: None if math.isnan(value) else value for key, value in one.items()} for one in rows]
-    (output / f"{name}.json").write_text(json.dumps(known, indent=2) + "\n")
     print(table(rows))
     return 0

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from topo import demo
 from topo.conservation import PacketCounts
 from topo.controller import read_status, weight_changes
 from topo.downloads import Download
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes
 from topo.httperf import HttperfResult, Load
+from topo.news import __main__ as news
+from topo.news import phases
 from topo.observation import Counts, Observation
 from topo.phases import Phase, Sample
 from topo.plan import SERVER_NAMES
@@ -130,3 +136,27 @@ def test_weight_changes_are_read_from_the_trace() -> None:
 def test_a_controller_without_its_switch_is_said(results: Results) -> None:
     with pytest.raises(LabError, match="it is standby"):
         read_status({"role": "standby"}, 0.0)
+
+
+def full_disk(*arguments: object, **more: object) -> NoReturn:
+    """Nothing can be written."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("what", ["demo", "news", "phases"])
+def test_a_full_disk_is_said_with_the_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    monkeypatch.setattr(demo, "run_demo", full_disk)
+    monkeypatch.setattr(news, "make_run", full_disk)
+    monkeypatch.setattr(phases, "make_if_missing", full_disk)
+
+    def never(*run: object) -> bool:
+        del run
+        return False
+
+    monkeypatch.setattr(news, "is_done", never)
+    ends = {"demo": demo.main, "news": news.main, "phases": phases.main}
+    assert ends[what](["--output", str(tmp_path)]) == 1
+    said = f"sluice {what}: {tmp_path}: No space left on device: mend that and run it again"
+    assert said in capsys.readouterr().err
