@@ -22,7 +22,7 @@ export SWITCH
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 	@echo
-	@echo "  SWITCH=bmv2 in front of demo, lab or ptf uses a stock simple_switch_grpc from PATH."
+	@echo "  SWITCH=bmv2 in front of demo, lab, ptf, news or experiments uses a stock simple_switch_grpc from PATH."
 
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
@@ -100,7 +100,7 @@ bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
-experiments: setup root ## the papers' figures and today's alternatives, FIG=... one of them; QUICK=1: under 30 min (docs/results.md)
+experiments: setup root ## the papers' figures and today's alternatives: some 12 hours; FIG=... one of them, QUICK=1: under 30 min (docs/results.md)
 	@tools/install_packages.sh experiments/packages.txt
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 

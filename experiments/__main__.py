@@ -1,6 +1,7 @@
 """Measures what is missing of the papers' figures and tables, then writes docs/results.md.
 
-`python -m experiments [NAME ...]`; those with real traffic need root.  Runs that are there are kept.
+`python -m experiments [NAME ...]`; those with real traffic need root.  Runs that are there are kept.  $SWITCH chooses
+the switch: embedded (default) or bmv2, whose results are kept apart.
 """
 
 from __future__ import annotations
@@ -8,20 +9,26 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.document import write_document
+from experiments.experiment import Experiment
+from experiments.labruns import EXPERIMENTS as RUNS
+from experiments.labruns import RESULTS, LabRuns
 from experiments.machine import this_machine
 from experiments.progress import Progress, duration
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
-from experiments.runner import measure, missing, write
+from experiments.runner import measure, plan, write
 from experiments.store import Store, StoreError
-from experiments.version import program
-from topo.errors import LabError
+from topo.errors import LabError, refusal
 from topo.interrupts import Interrupted, interruptible
-from topo.switches import REPOSITORY
+from topo.news.run import results_directory
+from topo.program import program
+from topo.switches import REPOSITORY, switch_kind
 
 VERDICTS = {True: "ok    ", False: "MISSED", None: "-     "}
 
@@ -34,24 +41,21 @@ def say(line: str) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do what the command line says; return the exit code."""
     experiments = chosen(options.names)
-    stores = {one.name: Store(options.output, one.name) for one in experiments}
-    if options.again:
-        for store in stores.values():
-            store.forget()
+    labs = places(options)
+    stores = {one.name: Store(labs.experiments, one.name) for one in experiments}
     if not options.report:
-        work = {one.name: missing(one, stores[one.name], quick=options.quick) for one in experiments}
-        if os.geteuid() != 0 and (rooted := [one.name for one in experiments if one.needs_root and work[one.name]]):
-            raise LabError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
-        progress = Progress([point for points in work.values() for point in points], this_machine().cores)
-        program()  # as it is loaded now, whatever is checked out while it runs
-        say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
-        for one in experiments:
-            measure(one, work[one.name], stores[one.name], progress, say)
+        measure_missing(experiments, stores, labs, quick=options.quick, again=options.again)
     made = {
         one.name: (one, written, stores[one.name]) for one in experiments if (written := write(one, stores[one.name]))
     }
+    if absent := [one.name for one in experiments if one.name not in made]:
+        none = f"no runs of {', '.join(absent)} in {labs.experiments}"
+        if not made:
+            raise StoreError(none)
+        say(none)
+    docs = options.docs or docs_of(labs.experiments)
     write_document(
-        options.docs,
+        docs,
         {name: (one, form, report, store) for name, (one, (form, report), store) in made.items()},
         list(EXPERIMENTS),
     )
@@ -59,26 +63,86 @@ def run(options: argparse.Namespace) -> int:
         say(f"{name} ({form})")
         for goal in report.goals:
             say(f"  {VERDICTS[goal.reached]}  {goal.text}: {goal.seen}")
-    say(f"written to {options.output} and {options.docs / 'results.md'}")
+    say(f"written to {labs.experiments} and {docs / 'results.md'}")
     return 0
+
+
+def places(options: argparse.Namespace) -> LabRuns:
+    """Return where results are: all below --output if it is given, so that nothing else is written to."""
+    since = time.time() if options.again else 0.0
+    if options.output:
+        return LabRuns(options.output, options.output, since)
+    return LabRuns(results_directory(RUNS, switch_kind()), RESULTS, since)
+
+
+def docs_of(output: Path) -> Path:
+    """Return where results.md goes unless said otherwise: into `docs` from the embedded switch's, else to the runs."""
+    return REPOSITORY / "docs" if output.absolute() == RESULTS / RUNS else output
+
+
+def measure_missing(
+    experiments: Sequence[Experiment], stores: dict[str, Store], labs: LabRuns, *, quick: bool, again: bool
+) -> None:
+    """Measure what is not there, or all of it again."""
+    with ExitStack() as locks:
+        for store in stores.values():
+            locks.enter_context(store.alone())
+        work = plan(experiments, stores, labs, quick=quick, again=again)
+        if os.geteuid() != 0 and (rooted := [one.name for one in experiments if one.needs_root and work[one.name]]):
+            raise LabError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
+        progress = Progress([point for points in work.values() for point in points], this_machine().cores)
+        program()  # as it is loaded now, whatever is checked out while it runs
+        say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
+        for one in experiments:
+            measure(one, work[one.name], stores[one.name], progress, say, labs=labs)
+
+
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="the short form of each")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="measure again what is there already, run by run; runs of `make news` and `make news-overhead`, too",
+    )
+    parser.add_argument("--report", action="store_true", help="measure nothing; write what is there")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="directory of the runs (default: results/experiments, bmv2: experiments-bmv2); those of the lab included",
+    )
+    parser.add_argument(
+        "--docs",
+        type=Path,
+        metavar="DIR",
+        help="where results.md is (default: docs; beside the runs if those are not in results/experiments)",
+    )
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="the short form of each")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
-    parser.add_argument("--report", action="store_true", help="measure nothing; write what is there")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "results/experiments", help="directory of the runs")
-    parser.add_argument("--docs", type=Path, default=REPOSITORY / "docs", help="where results.md is")
-    options = parser.parse_args(arguments)
+    options = parse_options(arguments)
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         try:
             return run(options)
         except (LabError, StoreError, UnknownError) as error:
             print(f"sluice experiments: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            refused = refusal(error, options.output or RESULTS)
+            print(f"sluice experiments: {refused}; what was measured is kept", file=sys.stderr)
+            return 1
+        except BrokenProcessPool:
+            print(
+                "sluice experiments: one of the processes that compute was killed (there was no memory left for it?);"
+                " what was measured is kept: run it again to go on",
+                file=sys.stderr,
+            )
             return 1
         except Interrupted as interrupted:
             print(f"sluice experiments: ended by {interrupted}; what was measured is kept", file=sys.stderr)

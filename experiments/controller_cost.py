@@ -36,13 +36,12 @@ from experiments.experiment import Experiment, Goal, Measure, Point, Record, Rep
 from experiments.intervals import Mean, mean_of
 from experiments.repetitions import how_often
 from experiments.simulated import grouped
-from topo.switches import REPOSITORY
+from topo.switches import SluiceSwitch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BINARY = REPOSITORY / "switch/target/release/sluice-switch"
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))
 """Servers and flows."""
@@ -107,7 +106,7 @@ def _resized(directory: Path, flows: int) -> Pipeline:
 @asynccontextmanager
 async def _switch() -> AsyncGenerator[str]:
     process = await asyncio.create_subprocess_exec(
-        BINARY,
+        SluiceSwitch.executable(),
         *("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,12 +15,16 @@ from experiments.store import Store
 HEADING = """\
 # Results
 
-What `make experiments` measured, made by it from `results/experiments`; `make experiments FIG=r-fig5` makes one
-section anew, `QUICK=1` the short form: fewer rates, sizes and ways to balance, most of them once; as a whole planned
-for under 26 minutes on two cores, and last made as one command in 18. A line under each heading says which form was
-run, how often, when and at which commit. What was run once has no intervals: it is one draw. What stands in brackets
-behind a form is a note of whoever ran it (`results/experiments/<name>/note.txt`). A section that names no commit is
-an older program's.
+What `make experiments` measured, made by it from the runs in `results/experiments` (those on another switch,
+`SWITCH=bmv2`, are kept apart in `results/experiments-bmv2`, with a report of their own): some 12 hours on two cores if
+nothing is there yet. Each run is kept as soon as it is made, and only what is missing is made. `make experiments
+FIG=r-fig5` completes one section, `.venv/bin/python -m experiments --again r-fig5` makes its runs anew, each in place
+of the one that is there. `QUICK=1` is the short form: fewer rates, sizes and ways to balance, most of them once; as a
+whole planned for under 26 minutes on two cores, and last made as one command in 18.
+
+A line under each heading says which form was run, how often, when and at which commit. What was run once has no
+intervals: it is one draw. What stands in brackets behind a form is a note of whoever ran it
+(`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
 """
 
 MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->\n", re.DOTALL)
@@ -58,10 +62,16 @@ def how_often(records: Sequence[Record]) -> str:
 
 def when(records: Sequence[Record]) -> str:
     """Say on which days runs were made (UTC) and at which commits."""
-    days = sorted({datetime.fromtimestamp(one.result.get("made_s", one.began), UTC).date() for one in records})
-    commits = list(dict.fromkeys(one.program or "one not noted" for one in records))
+    days = sorted({datetime.fromtimestamp(one.began, UTC).date() for one in records})
     first, last = f"{days[0]:%-d %B %Y}", f"{days[-1]:%-d %B %Y}"
-    return f"{first if first == last else f'{first} to {last}'}, at commit {' and '.join(commits)}"
+    commits = _commits(one.program for one in records)
+    labs = _commits(one.result["lab_program"] for one in records if "lab_program" in one.result)
+    lab = f" (the lab's runs: {labs})" if labs and labs != commits else ""
+    return f"{first if first == last else f'{first} to {last}'}, at commit {commits}{lab}"
+
+
+def _commits(programs: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(one or "one not noted" for one in programs))
 
 
 def overview(sections: Mapping[str, str]) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from experiments.labruns import LabRuns
+
 Values = Mapping[str, Any]
 """What JSON can hold."""
 
@@ -30,6 +32,10 @@ class Point:
     group: str = ""
     """Points of one group are measured one after another in the same place (a lab that is built once, say).  Those
     without one need no place: they are computed, as many at a time as there are cores."""
+    lab_run: str = ""
+    """The run of the lab that it is made of, by name; the same one may serve points of other experiments."""
+    read_s: float = 0.0
+    """How long it takes if that run is on disk; 0 if it makes the run whatever is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,12 @@ class Record:
     parameters: Values
     result: Values
     began: float
-    """Seconds, on the clock of time.time()."""
+    """Seconds, on the clock of time.time(); of a run of the lab that was on disk, when that began."""
     seconds: float
-    load: float
-    """Processes that wanted a CPU when it ended, as a mean over a minute: what else the machine did."""
+    """How long it took, if only to read."""
+    load: float | None
+    """Processes that wanted a CPU when it ended, as a mean over a minute: what else the machine did; None where that
+    was not noted."""
     program: str = ""
     """The commit it was measured with; "" where none was noted."""
 
@@ -78,11 +86,8 @@ class Report:
 
 
 Measure = Callable[[Point], Values]
-
-
-def planned_s(point: Point) -> float:
-    """Return how long a point takes that has to be made, as it was planned."""
-    return point.seconds
+"""What was made before and only read says so: `made` in a result has the record's `began`, `load` and `program`, as far
+as they are not now's; `lab_program` is that of the lab's run where only its simulation is made now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,8 @@ class Experiment:
     """Opens the place of a group and gives what measures a point in it."""
     compute: Measure | None = None
     """Measures a point without a group, in a process of its own: a function of a module."""
+    take: Callable[[Point, LabRuns, Say], Values] | None = None
+    """Measures a point of a run of the lab on disk, and makes that first if it is not there; needs no place."""
+    is_there: Callable[[Point, LabRuns], bool] | None = None
+    """Whether the run that `take` needs is on disk."""
     needs_root: bool = False
-    expected_s: Callable[[Point], float] = planned_s
-    """How long a point takes here: less than planned if what it needs is on disk and only read."""

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments import simulated
-from experiments.experiment import Experiment, Measure, Point, Say, Values
+from experiments.experiment import Experiment, Point, Say, Values
+from experiments.labruns import LabRuns, below_results
 from experiments.news_lab_report import draw, report
 from topo.errors import LabError
 from topo.news.measures import figures
 from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
-from topo.news.records import conditions, made_s, read_records, switch_packets
-from topo.news.run import Run, is_done, make_run, results_directory, static_limit
+from topo.news.records import conditions, made, read_records, switch_packets
+from topo.news.run import Run, is_done, make_run, static_limit
 from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
 from topo.router import KERNEL
-from topo.switches import REPOSITORY, switch_kind
+from topo.switches import switch_kind
 
-RESULTS = REPOSITORY / "results"
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
 """What the runs differ in, of the settings."""
 REPETITIONS = 3
@@ -42,7 +41,7 @@ def points(quick: bool) -> Sequence[Point]:
     if quick:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
         runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, HOT_SPOT)]
-        return [_point(one, kind, f"{_below('news-lab-quick', kind)}/{one.name}") for one in runs]
+        return [_point(one, kind, below_results(f"news-lab-quick/{one.name}", kind)) for one in runs]
     return [point for number in range(REPETITIONS) for point in _series(kind, number)]
 
 
@@ -51,10 +50,10 @@ def _series(kind: str, number: int) -> Sequence[Point]:
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
     crowds = [compressed(one, kind) for one in programme(settings, quick=False) if not one.scenario.false_alarm]
     sweep = [replace(settings_for(period_s, COMPRESSION[kind]), seed=settings.seed) for period_s in PERIODS_S]
-    own = f"{_below('experiments/news-lab/series', kind)}-{number + 1}"
+    own = below_results(f"experiments/news-lab/series-{number + 1}", kind)
     first = number == 0
-    crowds_at = f"{_below('news', kind)}/runs" if first else own
-    sweep_at = f"{_below('overhead', kind)}/runs" if first else own
+    crowds_at = below_results("news/runs", kind) if first else own
+    sweep_at = below_results("overhead/runs", kind) if first else own
     without = compressed(planned(NETWORK, NONE, settings), kind)
     return [
         *(_point(one, kind, f"{crowds_at}/{one.name}", number) for one in crowds),
@@ -64,10 +63,6 @@ def _series(kind: str, number: int) -> Sequence[Point]:
             for one in sweep
         ),
     ]
-
-
-def _below(name: str, kind: str) -> str:
-    return str(results_directory(name, kind).relative_to(RESULTS))
 
 
 def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
@@ -86,38 +81,33 @@ def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: b
         },
         one.seconds,
         group="lab",
+        lab_run=directory,
+        read_s=READ_S,
     )
 
 
-@contextmanager
-def place(group: str, say: Say) -> Generator[Measure]:
-    """Every run builds its own lab; one whose records are there is not made again."""
-    del group, say
-
-    def measure(point: Point) -> Values:
-        parameters = point.parameters
-        directory = RESULTS / parameters["directory"]
-        run = _run(parameters, directory)
-        if not is_done(run, parameters["switch"], directory):
-            make_run(run, parameters["switch"], directory, lambda left: None)
-        return {
-            **simulated.values(read_records(directory)),
-            "made_s": made_s(directory),
-            "conditions": conditions(directory),
-            "switch": switch_packets(directory),
-        }
-
-    yield measure
+def take(point: Point, labs: LabRuns, say: Say) -> Values:
+    """Read a run's records; without them, build a lab and make it."""
+    del say
+    kind, directory = point.parameters["switch"], labs.at(point.lab_run)
+    run = _run(point.parameters, directory)
+    if not is_done(run, kind, directory, labs.since):
+        make_run(run, kind, directory, lambda left: None)
+    return {
+        **simulated.values(read_records(directory)),
+        "made": made(directory),
+        "conditions": conditions(directory),
+        "switch": switch_packets(directory),
+    }
 
 
-def expected_s(point: Point) -> float:
-    """Return how long a point takes: reading it, if its records are there."""
-    directory = RESULTS / point.parameters["directory"]
+def is_there(point: Point, labs: LabRuns) -> bool:
+    """Whether a run's records are there."""
+    directory = labs.at(point.lab_run)
     try:
-        there = is_done(_run(point.parameters, directory), point.parameters["switch"], directory)
+        return is_done(_run(point.parameters, directory), point.parameters["switch"], directory, labs.since)
     except (FileNotFoundError, LabError):  # the run that it takes its limit from is not there, or limited nothing
-        return point.seconds
-    return READ_S if there else point.seconds
+        return False
 
 
 def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
@@ -139,9 +129,9 @@ EXPERIMENT = Experiment(
     "bystander with a bulk transfer and web requests. The runs are those of `make news` and `make news-overhead`, in "
     "the full form made again with other requests, and one crowd without the switch.",
     points=points,
-    place=place,
+    take=take,
+    is_there=is_there,
     report=report,
     draw=draw,
     needs_root=True,
-    expected_s=expected_s,
 )

@@ -59,6 +59,7 @@ def points(quick: bool) -> Sequence[Point]:
             parameters={"variant": name, "rate_per_s": rate, "seconds": seconds, "loaded": LOADED},
             seconds=seconds + 14,
             group=f"{name} {rate:g} {number}",
+            lab_run=f"r-fig5/{key_of(name, rate, seconds, number)}",
         )
         for number in range(1 if quick else REPETITIONS)
         for rate in rates

@@ -56,4 +56,4 @@ def chosen(names: Sequence[str]) -> list[Experiment]:
     for name in names:
         if name not in EXPERIMENTS:
             raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    return [EXPERIMENTS[name] for name in names or EXPERIMENTS]
+    return [EXPERIMENTS[name] for name in dict.fromkeys(names or EXPERIMENTS)]

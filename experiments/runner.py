@@ -2,31 +2,72 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import groupby
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import Any
 
 from experiments.experiment import Experiment, Measure, Point, Record, Report, Say
+from experiments.labruns import LabRuns
 from experiments.machine import this_machine
 from experiments.progress import Progress
 from experiments.store import Store, without_nan
-from experiments.version import program
+from topo.program import program
+
+PR_SET_PDEATHSIG = 1
+"""<linux/prctl.h>: the signal that the kernel sends a process when its parent has ended."""
 
 
-def missing(experiment: Experiment, store: Store, *, quick: bool) -> list[Point]:
-    """Return the points that are still to be measured, with the seconds that they will take here."""
-    points = [point for point in experiment.points(quick) if not store.has(point)]
-    return [replace(point, seconds=experiment.expected_s(point)) for point in points]
+def missing(
+    experiment: Experiment,
+    store: Store,
+    labs: LabRuns,
+    *,
+    quick: bool,
+    again: bool = False,
+    coming: Collection[str] = (),
+) -> list[Point]:
+    """Return the points that are still to be measured (all of the form if `again`), with the seconds that they will
+    take here; `coming` are runs of the lab that will be on disk by then."""
+    points = [point for point in experiment.points(quick) if again or not store.has(point)]
+
+    def only_read(point: Point) -> bool:
+        if not point.read_s or experiment.is_there is None:
+            return False
+        return point.lab_run in coming or experiment.is_there(point, labs)
+
+    return [replace(point, seconds=point.read_s) if only_read(point) else point for point in points]
 
 
-def measure(experiment: Experiment, points: Sequence[Point], store: Store, progress: Progress, say: Say) -> None:
+def plan(
+    experiments: Sequence[Experiment],
+    stores: Mapping[str, Store],
+    labs: LabRuns,
+    *,
+    quick: bool,
+    again: bool,
+) -> dict[str, list[Point]]:
+    """Return what is still to be measured of each experiment, in order; a run of the lab that several take is made by
+    the first of them."""
+    work: dict[str, list[Point]] = {}
+    for one in experiments:
+        coming = {point.lab_run for points in work.values() for point in points}
+        work[one.name] = missing(one, stores[one.name], labs, quick=quick, again=again, coming=coming)
+    return work
+
+
+def measure(
+    experiment: Experiment, points: Sequence[Point], store: Store, progress: Progress, say: Say, *, labs: LabRuns
+) -> None:
     """Measure points and keep each at once."""
 
     def keep(point: Point, record: Record) -> None:
@@ -42,20 +83,31 @@ def measure(experiment: Experiment, points: Sequence[Point], store: Store, progr
             assert experiment.compute is not None
             compute(experiment.compute, list(members), keep_and_say)
             continue
-        assert experiment.place is not None
-        with experiment.place(group, say) as measure_point:
+        with _place(experiment, group, labs, say) as measure_point:
             for point in members:
                 say(progress.heading(experiment.name, point))
                 keep(point, recorded(measure_point, point, program()))
 
 
+@contextmanager
+def _place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Generator[Measure]:
+    if (take := experiment.take) is not None:
+        yield lambda point: take(point, labs, say)
+        return
+    assert experiment.place is not None
+    with experiment.place(group, say) as measure_point:
+        yield measure_point
+
+
 def recorded(measure_point: Measure, point: Point, made_with: str) -> Record:
     """Measure a point."""
     began, since = time.time(), time.monotonic()
-    result = measure_point(point)
+    result = dict(measure_point(point))
     seconds = time.monotonic() - since
+    made: dict[str, Any] = result.pop("made", {})
     load = os.getloadavg()[0]
-    return Record(point.key, without_nan(point.parameters), result, began, seconds, load, made_with)
+    record = Record(point.key, without_nan(point.parameters), result, began, seconds, load, made_with)
+    return replace(record, **made)
 
 
 def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Point, Record], None]) -> None:
@@ -72,10 +124,11 @@ def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Poi
 
 
 def _obey_the_parent() -> None:
-    """Leave it to the parent what Ctrl-C or a hang-up mean; end when it says so."""
+    """Leave it to the parent what Ctrl-C or a hang-up mean; end when it says so, and with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # or the lock on its results would outlive it
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments import demoruns
 from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_fig5 as fig5
 from experiments import sim_lab_pool as production
 from experiments import sim_lab_unlike as unlike
 from experiments.agreement import PART, percent
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
+from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
 from experiments.sim_lab_belief import Part, belief, side_by_side
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
-from experiments.webpool import quiet
 from sim.demo import EQUAL_S, Phases, simulate_demo
-from topo.demo import Settings as DemoSettings
-from topo.demo import run_demo
 from topo.news.scenarios import NETWORK, SERVER
+from topo.switches import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +43,16 @@ def points(quick: bool) -> Sequence[Point]:
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
         parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
-        made.append(Point(f"demo #{number}", parameters, DEMO_LAB_S + DEMO_SIMULATED_S, "lab"))
+        made.append(
+            Point(
+                f"demo #{number}",
+                parameters,
+                DEMO_LAB_S + DEMO_SIMULATED_S,
+                "lab",
+                lab_run=below_results(f"{crowds.RUNS}/demo-{number}", switch_kind()),
+                read_s=DEMO_SIMULATED_S,
+            )
+        )
     if not quick:
         for number in range(REPETITIONS):
             made += [
@@ -61,36 +69,32 @@ def demo_seeds(number: int) -> Sequence[int]:
     return range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1)
 
 
-def expected_s(point: Point) -> float:
-    """Return how long a point takes: the simulation only, if the lab's run is there."""
-    kind = _kind(point.parameters)
-    if kind == "crowd":
-        return crowds.expected_s(point)
-    if kind == "fig5":
-        return fig5.SIMULATED_S if fig5.is_there(point.parameters) else point.seconds
-    there = kind == "demo" and _demo_is_there(point.parameters["run"])
-    return DEMO_SIMULATED_S if there else point.seconds
+def is_there(point: Point, labs: LabRuns) -> bool:
+    """Whether the lab's run is there: a point is then only simulated."""
+    match _kind(point.parameters):
+        case "crowd":
+            return crowds.is_there(point, labs)
+        case "fig5":
+            return fig5.is_there(point, labs)
+        case "demo":
+            return demoruns.is_there(labs.at(point.lab_run), labs.since)
+        case _:
+            return False
 
 
-@contextmanager
-def place(group: str, say: Say) -> Generator[Measure]:
-    """Runs the lab (unless this very run is there), then the simulation."""
-    del group
-
-    def measure(point: Point) -> Values:
-        match _kind(point.parameters):
-            case "crowd":
-                return crowds.measure(point.parameters)
-            case "fig5":
-                return fig5.measure(point, say)
-            case "pool":
-                return production.measure(point.parameters, say)
-            case "unlike":
-                return unlike.measure(point, say)
-            case _:
-                return demo(point.parameters["run"], say)
-
-    yield measure
+def take(point: Point, labs: LabRuns, say: Say) -> Values:
+    """Run the lab (unless this very run is there), then the simulation."""
+    match _kind(point.parameters):
+        case "crowd":
+            return crowds.measure(point, labs)
+        case "fig5":
+            return fig5.measure(point, labs, say)
+        case "pool":
+            return production.measure(point.parameters, say)
+        case "unlike":
+            return unlike.measure(point, say)
+        case _:
+            return demo(point, labs, say)
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
@@ -101,14 +105,14 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 # -- the demo
 
 
-def demo(number: int, say: Say) -> Values:
+def demo(point: Point, labs: LabRuns, say: Say) -> Values:
     """Run the demo, or take the run that is there, and simulate it at its rate."""
-    directory = _demo_directory(number)
-    if not _demo_is_there(number):
-        run_demo(DemoSettings(), directory, quiet(say))
+    directory = labs.at(point.lab_run)
+    if not is_there(point, labs):
+        demoruns.make(directory, say)
     lab: Mapping[str, Any] = json.loads((directory / "summary.json").read_text())
     equal, by_r = lab["phases"]["equal"], lab["phases"]["r"]
-    runs = [simulate_demo(equal["offered_per_s"], seed) for seed in demo_seeds(number)]
+    runs = [simulate_demo(equal["offered_per_s"], seed) for seed in point.parameters["seeds"]]
     return {
         "rate_per_s": equal["offered_per_s"],
         "lab": {
@@ -122,15 +126,8 @@ def demo(number: int, say: Say) -> Values:
         },
         "simulated": [demo_figures(one) for one in runs],
         "ratios": [[one.time_s - EQUAL_S, *one.ratios.values()] for one in runs[0].run.decisions[0]],
+        **simulated_beside(demoruns.made(directory)),
     }
-
-
-def _demo_directory(number: int) -> Path:
-    return crowds.RUNS / f"demo-{number}"
-
-
-def _demo_is_there(number: int) -> bool:
-    return (_demo_directory(number) / "summary.json").exists()
 
 
 def demo_figures(phases: Phases) -> dict[str, float]:
@@ -343,9 +340,9 @@ EXPERIMENT = Experiment(
     "are not alike, too, and flash crowds that the link or the server limits: each in the lab and simulated with the "
     "same settings and the same figures' definitions.",
     points=points,
-    place=place,
+    take=take,
+    is_there=is_there,
     report=report,
     draw=draw,
     needs_root=True,
-    expected_s=expected_s,
 )

@@ -12,14 +12,14 @@ from experiments import (
     news_scale,
     news_table1,
     r_fig6,
-    sim_lab_fig5,
     sim_scale,
     sim_unlike,
 )
 from experiments.experiment import Goal, Record
+from experiments.labruns import LabRuns
 from experiments.store import Store
 
-RESULTS = sim_lab_fig5.LAB
+RESULTS = LabRuns().experiments
 SIMULATED = {
     one.EXPERIMENT.name: one.EXPERIMENT
     for one in (r_fig6, sim_scale, sim_unlike, news_table1, news_fig15, news_fig16, news_scale)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Table, Values
 from experiments.intervals import Mean, mean_of
+from experiments.labruns import LabRuns, below_results, simulated_beside
 from sim.lab import simulate_lab
 from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, planned
-from topo.news.records import read_records
+from topo.news.records import made, read_records
 from topo.news.run import Run, is_done, make_run
 from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SCENARIOS, SERVER, STATIC, VARIANTS
 from topo.news.settings import Settings
-from topo.switches import REPOSITORY, switch_kind
+from topo.switches import switch_kind
 
-RUNS = REPOSITORY / "results/experiments/sim-lab"
+RUNS = "experiments/sim-lab"
 """Of the lab, a directory each."""
-FIRST_RUNS = REPOSITORY / "results/news/runs"
+FIRST_RUNS = "news/runs"
 """Those of `news-lab`: the first run of each is the same."""
 STATIC_40 = next(one for one in STATIC if one.static_per_s == 40)
 """Just below what the slow server answers."""
@@ -51,30 +51,44 @@ def points(number: int) -> list[Point]:
     """Every crowd once."""
     made: list[Point] = []
     for scenario, variant in CROWDS:
-        settings = _planned(scenario.name, variant.name).settings
+        one = _planned(scenario.name, variant.name)
+        settings = one.settings
         parameters = {"scenario": scenario.name, "variant": variant.name, "run": number, **settings.as_dict()}
-        seconds = settings.seconds / settings.k + ENDS_S + SIMULATED_S
-        made.append(Point(f"crowd {scenario.name} {variant.name} #{number}", parameters, seconds, "lab"))
+        own = f"{RUNS}/crowd-{one.name.replace('/', '-')}-{number}"
+        made.append(
+            Point(
+                f"crowd {scenario.name} {variant.name} #{number}",
+                parameters,
+                settings.seconds / settings.k + ENDS_S + SIMULATED_S,
+                "lab",
+                lab_run=below_results(own if number else f"{FIRST_RUNS}/{one.name}", switch_kind()),
+                read_s=SIMULATED_S,
+            )
+        )
     return made
 
 
-def expected_s(point: Point) -> float:
-    """Return how long a point takes: the simulation only, if the lab's run is there."""
-    one, number = _of(point.parameters), point.parameters["run"]
-    return SIMULATED_S if is_done(_run(one), switch_kind(), _directory(one, number)) else point.seconds
+def is_there(point: Point, labs: LabRuns) -> bool:
+    """Whether the lab's run is there."""
+    return is_done(_run(_of(point.parameters)), switch_kind(), labs.at(point.lab_run), labs.since)
 
 
-def measure(parameters: Mapping[str, Any]) -> Values:
+def measure(point: Point, labs: LabRuns) -> Values:
     """Run a crowd in the lab, or take the run that is there, and simulate it with requests drawn anew in each repeat.
 
     The lab's repeats all have the first one's requests: they differ by what the machine did.
     """
-    one, number = _of(parameters), parameters["run"]
-    directory, run = _directory(one, number), _run(one)
-    if not is_done(run, switch_kind(), directory):
+    one, directory = _of(point.parameters), labs.at(point.lab_run)
+    run = _run(one)
+    if not is_there(point, labs):
         make_run(run, switch_kind(), directory, lambda _: None)
-    simulated = simulate_lab(one.scenario, one.variant, reseeded(run.settings, number), run.static_per_s)
-    return {"lab": _figures(read_records(directory)), "simulated": _figures(simulated)}
+    again = reseeded(run.settings, point.parameters["run"])
+    simulated = simulate_lab(one.scenario, one.variant, again, run.static_per_s)
+    return {
+        "lab": _figures(read_records(directory)),
+        "simulated": _figures(simulated),
+        **simulated_beside(made(directory)),
+    }
 
 
 def reseeded(settings: Settings, number: int) -> Settings:
@@ -92,10 +106,6 @@ def _of(parameters: Mapping[str, Any]) -> Planned:
 
 def _run(one: Planned) -> Run:
     return Run(one.scenario, one.variant, one.settings, one.variant.static_per_s)
-
-
-def _directory(one: Planned, number: int) -> Path:
-    return RUNS / f"crowd-{one.name.replace('/', '-')}-{number}" if number else FIRST_RUNS / one.name
 
 
 def _figures(records: Records) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sluice.balance import Mode
 
@@ -11,12 +10,13 @@ from experiments import r_fig5
 from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
+from experiments.labruns import LabRuns, simulated_beside
+from experiments.runner import recorded
 from experiments.simpool import simulated
 from experiments.store import Store
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
-from topo.switches import REPOSITORY
+from topo.program import program
 
-LAB = REPOSITORY / "results/experiments"
 MODES = {
     EQUAL.name: Mode.FIXED,
     PAPER.name: Mode.PAPER,
@@ -42,6 +42,8 @@ def points(number: int) -> list[Point]:
             {**runs[key].parameters, "fig5": key, "delta": DELTA, "seeds": seeds},
             runs[key].seconds + SIMULATED_S,
             "lab",
+            lab_run=runs[key].lab_run,
+            read_s=SIMULATED_S,
         )
         for name in MODES
         for rate in r_fig5.RATES_PER_S
@@ -49,24 +51,29 @@ def points(number: int) -> list[Point]:
     ]
 
 
-def is_there(parameters: Mapping[str, Any]) -> bool:
+def is_there(point: Point, labs: LabRuns) -> bool:
     """Whether `r-fig5` has the lab's run."""
-    return _run(parameters) is not None
+    return _record(point, labs) is not None
 
 
-def _run(parameters: Mapping[str, Any]) -> Values | None:
-    store = Store(LAB, r_fig5.EXPERIMENT.name)
-    records = store.of([one for one in r_fig5.EXPERIMENT.points(False) if one.key == parameters["fig5"]])
-    return records[0].result if records else None
+def _own(point: Point) -> Point:
+    """Return the point of `r-fig5`."""
+    return next(one for one in r_fig5.EXPERIMENT.points(False) if one.key == point.parameters["fig5"])
 
 
-def measure(point: Point, say: Say) -> Values:
+def _record(point: Point, labs: LabRuns) -> Record | None:
+    known = Store(labs.experiments, r_fig5.EXPERIMENT.name).of([_own(point)])
+    return known[0] if known and known[0].began >= labs.since else None
+
+
+def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     """Take the lab's run of `r-fig5`, or make it, and simulate the same."""
-    lab = _run(point.parameters)
-    if lab is None:
-        own = next(one for one in r_fig5.EXPERIMENT.points(False) if one.key == point.parameters["fig5"])
+    known = _record(point, labs)
+    if known is None:
+        own = _own(point)
         with r_fig5.place(own.group, say) as run:
-            lab = run(own)
+            known = recorded(run, own, program())
+    lab = known.result
     asked = {
         **point.parameters,
         "mode": MODES[point.parameters["variant"]],
@@ -75,7 +82,11 @@ def measure(point: Point, say: Say) -> Values:
         "window_s": WINDOW_S,
     }
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
-    return {"lab": figures(lab), "simulated": [figures(one) for one in runs]}
+    return {
+        "lab": figures(lab),
+        "simulated": [figures(one) for one in runs],
+        **simulated_beside({"began": known.began, "load": known.load, "program": known.program}),
+    }
 
 
 def figures(run: Values) -> dict[str, float]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from experiments.machine import Machine, this_machine
 
 
 class StoreError(Exception):
-    """A file of results that cannot be read; says what to do."""
+    """Results that cannot be read or written; says what to do."""
 
 
 def without_nan(value: Any) -> Any:
@@ -36,8 +39,7 @@ class Store:
         self.file = self.directory / "runs.json"
         self._records: dict[str, Record] = {}
         self._machine: Machine | None = None
-        if self.file.exists():
-            self._read()
+        self._read()
 
     @property
     def machine(self) -> Machine:
@@ -55,21 +57,41 @@ class Store:
         known = self._records.get(point.key)
         return known is not None and known.parameters == without_nan(point.parameters)
 
-    def add(self, record: Record) -> None:
-        """Keep a record, at once: an interrupt later does not lose it."""
-        self._records[record.key] = Record(
-            **{**{one.name: getattr(record, one.name) for one in fields(Record)}, "result": without_nan(record.result)}
-        )
-        self._machine = this_machine()
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Within this nobody else writes here; raise StoreError if somebody does.  What is there is read again."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        content = {"machine": asdict(self._machine), "runs": [asdict(one) for one in self._records.values()]}
-        unfinished = self.file.with_suffix(".part")
-        unfinished.write_text(json.dumps(without_nan(content), indent=1) + "\n")
-        unfinished.replace(self.file)
+        lock = os.open(self.directory, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(
+                    f"another run writes into {self.directory}: wait for it, or give another --output"
+                ) from None
+            self._read()
+            yield
+        finally:
+            os.close(lock)
 
-    def forget(self) -> None:
-        """Measure everything again."""
-        self._records.clear()
+    def add(self, record: Record) -> None:
+        """Keep a record, in place of one with its key, at once: an interrupt later does not lose it.
+
+        Raises StoreError if it cannot be written.  Whoever adds is `alone`.
+        """
+        self._records[record.key] = Record(**without_nan(_content(record)))
+        self._machine = this_machine()
+        runs = ",\n".join(json.dumps(_content(one)) for one in self._records.values())
+        unfinished = self.file.with_suffix(".part")
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(f'{{"machine": {json.dumps(asdict(self._machine))}, "runs": [\n{runs}\n]}}\n')
+            unfinished.replace(self.file)
+        except OSError as error:
+            raise StoreError(
+                f"{unfinished}: {error.strerror}: make room or allow it, and run this again; what was measured before "
+                f"{record.key!r} is kept"
+            ) from error
 
     def of(self, points: Sequence[Point]) -> list[Record]:
         """Return the records of those points that were measured, in their order."""
@@ -88,9 +110,23 @@ class Store:
         return f"{form} form, {len(records)} of {len(points)} runs", records
 
     def _read(self) -> None:
+        if not self.file.exists():
+            return
         try:
             content = json.loads(self.file.read_text())
             self._machine = Machine(**content["machine"])
-            self._records = {one["key"]: Record(**one) for one in content["runs"]}
-        except (ValueError, KeyError, TypeError) as error:
+            self._records = {one["key"]: _record(one) for one in content["runs"]}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{self.file}: {error!r}; move it away to measure again") from error
+
+
+def _content(record: Record) -> dict[str, Any]:
+    return {one.name: getattr(record, one.name) for one in fields(Record)}
+
+
+def _record(content: Mapping[str, Any]) -> Record:
+    """Return a record as it was kept; of a run that was only read, older programs noted the load and the commit of the
+    reading."""
+    record = Record(**content)
+    made_s: float = record.result.get("made_s", record.began)
+    return replace(record, began=made_s, load=None, program="") if made_s < record.began else record

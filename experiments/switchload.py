@@ -27,11 +27,13 @@ def ceiling_sentence(bench: Path = BENCH) -> str:
 
 
 def load_sentence(records: Sequence[Record]) -> str:
-    """Say how much else the machine had to do; "" without records."""
-    loads = [one.load for one in records]
-    return (
-        f"The machine's load average was {min(loads):.0f} to {max(loads):.0f} at the end of the runs." if loads else ""
-    )
+    """Say how much else the machine had to do; "" where that was not noted."""
+    loads = [one.load for one in records if one.load is not None]
+    if not loads:
+        return ""
+    noted, made = len(loads), len(records)
+    where = "the runs" if noted == made else f"{noted} of {made} runs (it was not noted of the others)"
+    return f"The machine's load average was {min(loads):.0f} to {max(loads):.0f} at the end of {where}."
 
 
 def switch_sentence(records: Sequence[Record]) -> str:

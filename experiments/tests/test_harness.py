@@ -17,11 +17,12 @@ import pytest
 
 from experiments.document import HEADING, how_often, merged, section, when, write_document
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.labruns import LabRuns
 from experiments.progress import Progress
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
-from experiments.runner import measure, missing, write
+from experiments.runner import measure, missing, plan, write
 from experiments.store import Store, StoreError
-from experiments.version import program
+from topo.program import program
 from topo.switches import REPOSITORY
 
 if TYPE_CHECKING:
@@ -63,12 +64,16 @@ def test_repeated_runs_days_and_commits_are_told_apart() -> None:
     assert when([*runs("a", program=""), *runs("b", began=1.8e9 + 86400)]) == (
         "15 January 2027 to 16 January 2027, at commit one not noted and abc"
     )
-    read = Record("c", {}, {"made_s": 1.8e9 - 86400}, 1.8e9, 1.0, 0.0, "abc")
-    assert when([read]) == "14 January 2027, at commit abc"
+    beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, 0.0, "abc") for made_with in ("abc", "def", "")]
+    assert when(beside[:1]) == "15 January 2027, at commit abc"
+    assert when(beside) == "15 January 2027, at commit abc (the lab's runs: abc and def and one not noted)"
 
 
 def test_the_program_is_named_by_its_commit() -> None:
     assert re.fullmatch(r"[0-9a-f]{7,}(, changed)?|", program())
+
+
+LABS = LabRuns(Path("/nowhere"), Path("/nowhere"))
 
 
 class Interruption(Exception):
@@ -108,9 +113,9 @@ def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
 
 def run(experiment: Experiment, root: Path, *, quick: bool = False) -> list[str]:
     store = Store(root, experiment.name)
-    points = missing(experiment, store, quick=quick)
+    points = missing(experiment, store, LABS, quick=quick)
     lines: list[str] = []
-    measure(experiment, points, store, Progress(points), lines.append)
+    measure(experiment, points, store, Progress(points), lines.append, labs=LABS)
     return lines
 
 
@@ -130,7 +135,7 @@ def test_an_interrupted_run_is_resumed_where_it_was(tmp_path: Path) -> None:
 def test_a_run_with_other_parameters_is_not_the_same_run(tmp_path: Path) -> None:
     store = Store(tmp_path, "doubling")
     store.add(Record("n=2", {"n": 2, "server": "loaded"}, {"twice": 4}, 0.0, 1.0, 0.0))
-    assert [point.key for point in missing(doubling([]), Store(tmp_path, "doubling"), quick=True)] == ["n=2"]
+    assert [point.key for point in missing(doubling([]), Store(tmp_path, "doubling"), LABS, quick=True)] == ["n=2"]
 
 
 def test_results_that_cannot_be_read_are_left_alone(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def squares(numbers: Sequence[int]) -> list[Point]:
 def test_points_without_a_place_are_computed_in_processes_and_kept(tmp_path: Path) -> None:
     experiment = replace(doubling([]), compute=in_a_process)
     store, points, lines = Store(tmp_path, "squares"), squares(range(1, 6)), list[str]()
-    measure(experiment, points, store, Progress(points), lines.append)
+    measure(experiment, points, store, Progress(points), lines.append, labs=LABS)
     records = Store(tmp_path, "squares").of(points)
     assert [one.result["square"] for one in records] == [1, 4, 9, 16, 25]
     assert os.getpid() not in {one.result["process"] for one in records}
@@ -195,7 +200,7 @@ def test_an_interrupt_ends_what_is_being_computed_and_keeps_what_was(tmp_path: P
 
     since = time.monotonic()
     with pytest.raises(Interruption):
-        measure(experiment, points, store, Progress(points), interrupt)
+        measure(experiment, points, store, Progress(points), interrupt, labs=LABS)
     assert time.monotonic() - since < 60 and not active_children()
     assert [one.key for one in Store(tmp_path, "squares").of(points)] == ["n=1"]
 
@@ -203,20 +208,56 @@ def test_an_interrupt_ends_what_is_being_computed_and_keeps_what_was(tmp_path: P
 def test_a_point_that_cannot_be_computed_ends_the_others(tmp_path: Path) -> None:
     experiment, points = replace(doubling([]), compute=in_a_process), squares([0, FOR_EVER])
     with pytest.raises(ValueError, match="nothing to square"):
-        measure(experiment, points, Store(tmp_path, "squares"), Progress(points), lambda line: None)
+        measure(experiment, points, Store(tmp_path, "squares"), Progress(points), lambda line: None, labs=LABS)
     assert not active_children()
 
 
-def test_runs_that_are_only_read_do_not_shorten_the_estimate_for_the_others(tmp_path: Path) -> None:
-    def expected_s(point: Point) -> float:
-        return 0.1 if point.parameters["n"] == 2 else point.seconds
+def lab_points(name: str, count: int, *, read_s: float = 0.1) -> Experiment:
+    """Return an experiment whose points read runs of the lab that others may have made; the first run is on disk."""
 
-    experiment = replace(doubling([]), expected_s=expected_s)
-    points = missing(experiment, Store(tmp_path, "doubling"), quick=False)
-    assert [point.seconds for point in points] == [0.1, 2.0, 2.0]
+    def points(quick: bool) -> Sequence[Point]:
+        del quick
+        return [Point(f"n={n}", {"n": n}, 60.0, "lab", f"lab-{n}", read_s) for n in range(count)]
+
+    def is_there(point: Point, labs: LabRuns) -> bool:
+        return point.parameters["n"] == 0 and labs is LABS
+
+    return replace(doubling([]), name=name, points=points, is_there=is_there)
+
+
+def test_runs_that_are_only_read_do_not_shorten_the_estimate_for_the_others(tmp_path: Path) -> None:
+    points = missing(lab_points("lab", 3), Store(tmp_path, "lab"), LABS, quick=False)
+    assert [point.seconds for point in points] == [0.1, 60.0, 60.0]
     progress = Progress(points)
     progress.finished(points[0], 0.1)
-    assert progress.left_s() == pytest.approx(4.0)
+    assert progress.left_s() == pytest.approx(120.0)
+
+
+def test_a_run_that_several_experiments_take_is_counted_once(tmp_path: Path) -> None:
+    """The first of them makes it; one that reads no runs makes its own."""
+    experiments = [lab_points("first", 2), lab_points("second", 3), lab_points("own", 2, read_s=0.0)]
+    stores = {one.name: Store(tmp_path, one.name) for one in experiments}
+    work = plan(experiments, stores, LABS, quick=False, again=False)
+    assert {name: [point.seconds for point in points] for name, points in work.items()} == {
+        "first": [0.1, 60.0],
+        "second": [0.1, 0.1, 60.0],
+        "own": [60.0, 60.0],
+    }
+
+
+def test_r_fig5_and_news_lab_make_what_sim_lab_holds_against_the_simulation(tmp_path: Path) -> None:
+    labs = LabRuns(tmp_path, tmp_path)
+    names = ("r-fig5", "news-lab", "sim-lab")
+    stores = {name: Store(tmp_path, name) for name in names}
+    alone, together = (
+        plan([EXPERIMENTS[name] for name in some], stores, labs, quick=False, again=False)["sim-lab"]
+        for some in (names[2:], names)
+    )
+    shared = {one.key: one.read_s for one, other in zip(together, alone, strict=True) if one.seconds != other.seconds}
+    assert set(shared) == {one.key for one in alone if "fig5" in one.parameters} | {
+        one.key for one in alone if "scenario" in one.parameters and one.parameters["run"] == 0
+    }
+    assert all(one.seconds == shared[one.key] for one in together if one.key in shared)
 
 
 def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(tmp_path: Path) -> None:
@@ -258,6 +299,16 @@ def test_the_whole_set_takes_less_than_half_an_hour_in_its_quick_form(cores: int
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in " ".join(HEADING.split()) or cores == 1
+
+
+def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
+    stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
+    work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
+    planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
+    said = "some 12 hours"
+    assert round(planned_h) == 12
+    assert said in " ".join(HEADING.split()) and said in (REPOSITORY / "README.md").read_text()
+    assert said in (REPOSITORY / "Makefile").read_text()
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))

@@ -7,7 +7,9 @@ import math
 import pytest
 
 from experiments import syntimers
+from experiments.experiment import Record
 from experiments.intervals import chance, mean_of, repeated
+from experiments.switchload import load_sentence
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
 from topo.handshakes import ConnectTimes, Handshakes, Segment
@@ -57,6 +59,15 @@ def test_means_that_differ_by_no_more_than_chance_say_so() -> None:
     first, near, far = (mean_of([middle - 1, middle, middle + 1]) for middle in (10.0, 12.0, 20.0))
     assert chance(first, near) == ", no more apart than chance" and chance(first, far) == ""
     assert chance(mean_of([10.0]), mean_of([10.1])) == "", "one run each tells nothing"
+
+
+def test_the_load_is_that_of_the_runs_that_noted_it() -> None:
+    def runs(*loads: float | None) -> list[Record]:
+        return [Record(str(number), {}, {}, 0.0, 1.0, load) for number, load in enumerate(loads)]
+
+    assert load_sentence(runs(1.0, 3.0)) == "The machine's load average was 1 to 3 at the end of the runs."
+    assert load_sentence(runs(1.0, None, 3.0)).endswith("at the end of 2 of 3 runs (it was not noted of the others).")
+    assert load_sentence(runs(None)) == load_sentence([]) == ""
 
 
 def test_who_gave_up_counts_with_the_time_it_took() -> None:

@@ -14,9 +14,11 @@ from matplotlib.figure import Figure
 from experiments import news_lab
 from experiments.document import how_often, rows
 from experiments.experiment import Point, Record
+from experiments.labruns import LabRuns
 from experiments.news_lab import EXPERIMENT
 from experiments.news_lab_runs import set_ups
 from experiments.news_lab_verdicts import findings
+from experiments.runner import recorded
 from experiments.store import without_nan
 from topo.errors import LabError
 from topo.load.outcomes import Ending, Outcome
@@ -97,7 +99,7 @@ def test_bmv2_has_its_own_compression_and_results_of_its_own(monkeypatch: pytest
     points = EXPERIMENT.points(False)
     factors = {point.parameters["directory"]: point.parameters["k"] for point in points}
     assert factors["news-bmv2/runs/network-limited/none"] == 2
-    assert factors["experiments/news-lab/series-bmv2-1/without-switch"] == 2
+    assert factors["experiments-bmv2/news-lab/series-1/without-switch"] == 2
     assert set(factors.values()) == {2, 4}
     production = next(one for one in points if one.parameters["variant"] == "production")
     assert production.parameters["ramp_s"] == 30, "in the seconds of this clock, as on the embedded switch"
@@ -297,18 +299,24 @@ class Kept:
 
     def __init__(self) -> None:
         self.runs: dict[Path, Run] = {}
+        self.made = 0
 
     def make(self, run: Run, kind: str, directory: Path, tick: object) -> None:
         del kind, tick
         self.runs[directory] = run
+        self.made += 1
 
-    def is_done(self, run: Run, kind: str, directory: Path) -> bool:
+    def is_done(self, run: Run, kind: str, directory: Path, since: float) -> bool:
         del kind
-        return self.runs.get(directory) == run
+        return self.runs.get(directory) == run and since <= BEGAN
 
 
-def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept()
+BEGAN = 1.8e9
+MADE = {"began": BEGAN, "load": 2.5, "program": "abc1234"}
+
+
+def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept, labs = Kept(), LabRuns(tmp_path / "runs", tmp_path)
     limit_per_s = 240.0
 
     def read(directory: Path) -> Records:
@@ -316,9 +324,15 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
             raise FileNotFoundError(directory)
         return records(ar_bps=9e5, limit_per_s=limit_per_s, latency_s=0.03, drops=1)
 
-    def made_s(directory: Path) -> float:
+    def made(directory: Path) -> dict[str, Any]:
         assert directory in kept.runs
-        return 1.8e9
+        return MADE
+
+    def measure(point: Point) -> Record:
+        return recorded(lambda one: news_lab.take(one, labs, print), point, "of the reading")
+
+    def expected_s(*points: Point) -> list[float]:
+        return [one.read_s if news_lab.is_there(one, labs) else one.seconds for one in points]
 
     monkeypatch.setattr(news_lab, "make_run", kept.make)
     monkeypatch.setattr(news_lab, "is_done", kept.is_done)
@@ -330,31 +344,54 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
     def passed(directory: Path) -> None:
         assert directory in kept.runs
 
-    monkeypatch.setattr(news_lab, "made_s", made_s)
+    monkeypatch.setattr(news_lab, "made", made)
     monkeypatch.setattr(news_lab, "conditions", told)
     monkeypatch.setattr(news_lab, "switch_packets", passed)
     points = {point.parameters["directory"]: point for point in EXPERIMENT.points(False)}
     source, same = (points[f"news/runs/network-limited/{name}"] for name in ("news-hsi", "static-news"))
-    assert EXPERIMENT.place is not None
-    with EXPERIMENT.place("lab", print) as measure:
-        assert [EXPERIMENT.expected_s(one) for one in (source, same)] == [source.seconds, same.seconds]
-        measure(source)
-        assert [EXPERIMENT.expected_s(one) for one in (source, same)] == [news_lab.READ_S, same.seconds]
-        assert measure(same)["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
-        assert measure(same)["made_s"] == 1.8e9
-        assert (measure(same)["conditions"], measure(same)["switch"]) == ("static-news", None)
-        made = dict(kept.runs)
-        assert [run.static_per_s for run in made.values()] == [None, pytest.approx(30.0)]
-        measure(source)
-        assert kept.runs == made
-        second = [
-            points[f"experiments/news-lab/series-2/network-limited/{name}"] for name in ("news-hsi", "static-news")
-        ]
-        limit_per_s = 320.0
-        for one in second:
-            measure(one)
-        assert [run.static_per_s for run in kept.runs.values()][-2:] == [None, pytest.approx(40.0)]
-        assert [run.settings.seed for run in kept.runs.values()] == [1, 1, 101, 101]
-        limit_per_s = math.nan
-        with pytest.raises(LabError, match="static-news takes its limit from news-hsi, which limited nothing"):
-            measure(same)
+    assert expected_s(source, same) == [source.seconds, same.seconds]
+    measure(source)
+    assert expected_s(source, same) == [news_lab.READ_S, same.seconds]
+    read_later = measure(same)
+    assert read_later.result["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
+    assert (read_later.result["conditions"], read_later.result["switch"]) == ("static-news", None)
+    assert (read_later.began, read_later.load, read_later.program) == (BEGAN, 2.5, "abc1234")
+    assert set(kept.runs) == {tmp_path / f"news/runs/network-limited/{name}" for name in ("news-hsi", "static-news")}
+    assert [run.static_per_s for run in kept.runs.values()] == [None, pytest.approx(30.0)]
+    made_once = dict(kept.runs)
+    measure(source)
+    assert kept.runs == made_once
+    second = [points[f"experiments/news-lab/series-2/network-limited/{name}"] for name in ("news-hsi", "static-news")]
+    limit_per_s = 320.0
+    for one in second:
+        measure(one)
+    assert list(kept.runs)[-1] == tmp_path / "runs/news-lab/series-2/network-limited/static-news"
+    assert [run.static_per_s for run in kept.runs.values()][-2:] == [None, pytest.approx(40.0)]
+    assert [run.settings.seed for run in kept.runs.values()] == [1, 1, 101, 101]
+    limit_per_s = math.nan
+    with pytest.raises(LabError, match="static-news takes its limit from news-hsi, which limited nothing"):
+        measure(same)
+
+
+def test_runs_that_began_before_they_were_asked_for_again_are_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept = Kept()
+
+    def nothing(directory: Path) -> Any:
+        del directory
+
+    def no_values(records: object) -> dict[str, Any]:
+        del records
+        return {}
+
+    for name in ("read_records", "made", "conditions", "switch_packets"):
+        monkeypatch.setattr(news_lab, name, nothing)
+    monkeypatch.setattr(news_lab.simulated, "values", no_values)
+    monkeypatch.setattr(news_lab, "make_run", kept.make)
+    monkeypatch.setattr(news_lab, "is_done", kept.is_done)
+    point, made = EXPERIMENT.points(True)[0], list[int]()
+    for since in (0.0, 0.0, BEGAN + 1):
+        news_lab.take(point, LabRuns(tmp_path, tmp_path, since), print)
+        made.append(kept.made)
+    assert made == [1, 1, 2]

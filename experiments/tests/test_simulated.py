@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import (
+    demoruns,
     news_fig15,
     news_fig16,
     news_scale,
@@ -33,6 +35,8 @@ from experiments import (
 from experiments.agreement import percent
 from experiments.document import rows
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say
+from experiments.labruns import LabRuns
+from experiments.runner import recorded
 from experiments.store import Store, without_nan
 from sim.clock import Clock
 from sim.demo import READERS, simulate_demo
@@ -42,6 +46,7 @@ from topo.news.plan import TARGET
 from topo.news.scenarios import NETWORK, NONE, Scenario
 from topo.news.settings import Settings
 from topo.plan import SERVER_NAMES
+from topo.program import program
 
 SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
 
@@ -82,27 +87,62 @@ def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
 
 
 def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sim_lab_crowds, "RUNS", tmp_path)
-    monkeypatch.setattr(sim_lab_crowds, "FIRST_RUNS", tmp_path / "news")
+    labs = LabRuns(tmp_path, tmp_path)
     points = sim_lab.points(False)
     demo = points[0]
     pool, flash = (next(one for one in points if kind in one.parameters) for kind in ("pool", "scenario"))
-    assert [sim_lab.expected_s(one) for one in (demo, pool, flash)] == [demo.seconds, pool.seconds, flash.seconds]
-    (tmp_path / "demo-0").mkdir()
-    (tmp_path / "demo-0/summary.json").write_text("{}")
+    again = next(one for one in points if one.key.startswith("crowd") and one.key.endswith("#1"))
+    made_with = {"version": "now"}
 
-    def only_news_labs(run: object, kind: str, directory: Path) -> bool:
-        del run, kind
+    def version(kind: str) -> str:
+        assert kind == "embedded"
+        return made_with["version"]
+
+    def only_news_labs(run: object, kind: str, directory: Path, since: float) -> bool:
+        del run, kind, since
         return "news" in directory.parts
 
+    monkeypatch.setattr(demoruns, "version", version)
     monkeypatch.setattr(sim_lab_crowds, "is_done", only_news_labs)
-    assert [sim_lab.expected_s(one) for one in (demo, pool, flash)] == [
-        sim_lab.DEMO_SIMULATED_S,
-        pool.seconds,
-        sim_lab_crowds.SIMULATED_S,
-    ]
-    again = next(one for one in sim_lab.points(False) if one.key.startswith("crowd") and one.key.endswith("#1"))
-    assert sim_lab.expected_s(again) == again.seconds, "only the first run is news-lab's"
+    assert [sim_lab.is_there(one, labs) for one in (demo, pool, flash, again)] == [False, False, True, False]
+    assert (flash.read_s, pool.read_s) == (sim_lab_crowds.SIMULATED_S, 0.0), "only the first crowd is news-lab's"
+
+    def killed(settings: object, output: Path, say: Say) -> None:
+        del settings, say
+        (output / "summary.json").write_text('{"switch"')
+        raise KeyboardInterrupt
+
+    def run(settings: object, output: Path, say: Say) -> None:
+        del settings, say
+        (output / "summary.json").write_text("{}")
+
+    directory = labs.at(demo.lab_run)
+    assert directory == tmp_path / "sim-lab/demo-0"
+    monkeypatch.setattr(demoruns, "run_demo", killed)
+    with pytest.raises(KeyboardInterrupt):
+        demoruns.make(directory, print)
+    assert not sim_lab.is_there(demo, labs) and not directory.exists()
+    monkeypatch.setattr(demoruns, "run_demo", run)
+    demoruns.make(directory, print)
+    assert sim_lab.is_there(demo, labs) and sorted(one.name for one in tmp_path.iterdir()) == ["sim-lab"]
+    assert set(demoruns.made(directory)) == {"began", "load", "program"}
+    assert not sim_lab.is_there(demo, replace(labs, since=time.time() + 1)), "asked for again"
+    made_with["version"] = "another"
+    assert not sim_lab.is_there(demo, labs)
+    made_with["version"] = "now"
+    assert sim_lab.is_there(demo, labs)
+    (directory / "meta.json").unlink()
+    assert not sim_lab.is_there(demo, labs), "nobody knows what it was made with"
+
+
+def test_runs_on_another_switch_are_not_the_embedded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, set[str]] = {}
+    for kind in ("embedded", "bmv2"):
+        monkeypatch.setenv("SWITCH", kind)
+        names[kind] = {one.lab_run for one in sim_lab.points(False) if "fig5" not in one.parameters} - {""}
+    assert not names["embedded"] & names["bmv2"]
+    assert "news/runs/network-limited/none" in names["embedded"]
+    assert {"news-bmv2/runs/network-limited/none", "experiments-bmv2/sim-lab/demo-0"} < names["bmv2"]
 
 
 def crowd(name: str, seed: int, *, ar_kbps: float | None = 90.0, alarm: float | None = 1 / 3) -> Record:
@@ -813,8 +853,8 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: 
     monkeypatch.setattr(sim_lab_unlike.r_unlike, "place", place)
     records: list[Record] = []
     for point in [one for one in sim_lab.points(False) if "unlike" in one.parameters][:2]:
-        with sim_lab.place("lab", lambda _: None) as measure:
-            measured = measure(replace(point, parameters={**point.parameters, "seconds": 20.0, "seeds": [1, 2]}))
+        short = replace(point, parameters={**point.parameters, "seconds": 20.0, "seeds": [1, 2]})
+        measured = sim_lab.take(short, LabRuns(), lambda _: None)
         assert [set(one) for one in measured["simulated"]] == [set(measured["lab"])] * 2
         records.append(Record(point.key, point.parameters, json.loads(json.dumps(measured)), 0.0, 1.0, 0.0))
     assert opened == [f"{case}/{sim_lab_unlike.PRODUCTION.name}/0" for case in sim_lab_unlike.r_unlike.CASES]
@@ -827,7 +867,7 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: 
 
 
 def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sim_lab_fig5, "LAB", tmp_path)
+    labs = LabRuns(tmp_path, tmp_path)
     made: list[str] = []
 
     def lab(connect_ms: float, transfer_ms: float) -> dict[str, Any]:
@@ -844,16 +884,18 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
     assert [one.parameters["variant"] for one in points[::2]] == list(sim_lab_fig5.MODES)
     store = Store(tmp_path, "r-fig5")
     known = next(one for one in sim_lab_fig5.r_fig5.EXPERIMENT.points(False) if one.key == points[0].parameters["fig5"])
-    store.add(Record(known.key, known.parameters, lab(7.0, 200.0), 0.0, 1.0, 0.0))
+    store.add(Record(known.key, known.parameters, lab(7.0, 200.0), 5.0, 1.0, 0.7, "then"))
+    assert not sim_lab.is_there(points[0], replace(labs, since=6.0)), "asked for again"
     records: list[Record] = []
     for point in points:
-        there = sim_lab.expected_s(point) == sim_lab_fig5.SIMULATED_S
-        assert there == (point is points[0])
-        with sim_lab.place("lab", lambda _: None) as measure:
-            short = replace(point, parameters={**point.parameters, "seconds": 10.0, "seeds": [1, 2]})
-            records.append(Record(point.key, point.parameters, json.loads(json.dumps(measure(short))), 0.0, 1.0, 0.0))
+        assert sim_lab.is_there(point, labs) == (point is points[0])
+        short = replace(point, parameters={**point.parameters, "seconds": 10.0, "seeds": [1, 2]})
+        record = recorded(lambda one: sim_lab.take(one, labs, lambda _: None), short, "now")
+        records.append(replace(record, parameters=point.parameters, result=json.loads(json.dumps(record.result))))
     assert made == [f"{one.parameters['variant']} {one.parameters['rate_per_s']:g} 0" for one in points[1:]]
     assert records[0].result["lab"] == {"connect_ms": 7.0, "transfer_ms": 200.0}
+    assert [records[0].began, records[0].load, records[0].program] == [5.0, 0.7, "now"]
+    assert [one.result["lab_program"] for one in records[:2]] == ["then", program()]
     text = said(sim_lab.EXPERIMENT, records)
     assert "| equal split, lab | 7 | 600 |" in text and text.count("| R, production mode, simulated |") == 2
     goals = {one.text.partition(":")[0]: one for one in sim_lab.report(records).goals}
@@ -890,8 +932,7 @@ def test_production_mode_with_its_second_look_is_run_in_the_lab_and_simulated(mo
     monkeypatch.setattr(sim_lab_pool, "pool", pool)
     point = next(one for one in sim_lab.points(False) if "pool" in one.parameters)
     parameters = {**point.parameters, "seconds": 20.0, "seeds": [1, 2]}
-    with sim_lab.place("lab", lambda _: None) as measure:
-        measured = measure(replace(point, parameters=parameters))
+    measured = sim_lab.take(replace(point, parameters=parameters), LabRuns(), lambda _: None)
     assert loaded == [SERVER_NAMES[-1]] and measured["lab"]["loaded_syns"] == 0.1
     assert [set(one) for one in measured["simulated"]] == [set(measured["lab"])] * 2
     records = [Record(point.key, parameters, json.loads(json.dumps(without_nan(measured))), 0.0, 1.0, 0.0)]
@@ -909,9 +950,13 @@ def test_each_run_of_the_labs_demo_has_simulations_of_its_own() -> None:
 def test_repeated_simulations_of_the_labs_crowds_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int, float | None]] = []
 
-    def there(run: object, kind: str, directory: object) -> bool:
-        del run, kind, directory
+    def there(run: object, kind: str, directory: object, since: float) -> bool:
+        del run, kind, directory, since
         return True
+
+    def made(directory: object) -> dict[str, Any]:
+        del directory
+        return {"began": 1.0, "load": None, "program": "abc"}
 
     def read(records: object) -> dict[str, float]:
         del records
@@ -922,12 +967,13 @@ def test_repeated_simulations_of_the_labs_crowds_differ(monkeypatch: pytest.Monk
         asked.append((scenario.name, settings.seed, static_per_s))
 
     monkeypatch.setattr(sim_lab_crowds, "is_done", there)
+    monkeypatch.setattr(sim_lab_crowds, "made", made)
     monkeypatch.setattr(sim_lab_crowds, "read_records", read)
     monkeypatch.setattr(sim_lab_crowds, "_figures", read)
     monkeypatch.setattr(sim_lab_crowds, "simulate_lab", simulate)
     points = sim_lab_crowds.points(0)
     for point in (points[0], replace(points[0], parameters={**points[0].parameters, "run": 1}), points[5]):
-        sim_lab_crowds.measure(point.parameters)
+        assert sim_lab_crowds.measure(point, LabRuns())["made"] == {"began": 1.0, "load": None}
     lab = NETWORK.settle(Settings())
     assert asked == [
         ("network-limited", lab.seed, None),

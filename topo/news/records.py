@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from topo.load.outcomes import read_outcomes
 from topo.news.measures import Records
@@ -37,9 +38,11 @@ def read_records(directory: Path) -> Records:
     )
 
 
-def made_s(directory: Path) -> float:
-    """Return when the load of a complete run began, on the clock of time.time()."""
-    return float(json.loads((directory / META).read_text())["start"])
+def made(directory: Path) -> dict[str, Any]:
+    """Return when the load of a complete run `began` (on the clock of time.time()), the machine's `load` average at its
+    end (None where that was not noted) and the `program` it was made with ("" where that was not)."""
+    meta = json.loads((directory / META).read_text())
+    return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
 
 
 def switch_packets(directory: Path) -> Mapping[str, int] | None:
@@ -60,8 +63,3 @@ def conditions(directory: Path) -> str:
 def _read_bulk(path: Path) -> list[tuple[float, int]]:
     lines = (line.split(",") for line in path.read_text().splitlines()[1:])
     return [(float(moment), int(size)) for moment, size, _ in lines]
-
-
-def bulk_connections(directory: Path) -> int:
-    """Return how many connections the bulk transfer has needed: one, if none was broken."""
-    return int((directory / "bulk.csv").read_text().splitlines()[-1].split(",")[2])

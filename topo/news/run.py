@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import shutil
 import time
@@ -36,10 +37,12 @@ from topo.news.trace import read_rows
 from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
 from topo.news.version import version
 from topo.processes import Process
+from topo.program import program
 from topo.record import Recorder
 from topo.router import KERNEL
 from topo.switches import REPOSITORY
 from topo.usage import process_usage
+from topo.whole import whole
 
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
@@ -94,7 +97,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
     and the controller's configuration are among the records.  Raises LabError if anything of the lab ends early.
     """
-    settings, variant = run.settings, run.variant
+    settings, variant, made_with = run.settings, run.variant, program()
 
     def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
         return controller_config(
@@ -126,26 +129,24 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             if client.wait(END_TIMEOUT_S):
                 client.require_running()
         passed = None if counts is None else passed_since(lab, *counts)
-        partial = directory.with_name(directory.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        controllers = (lab.directory / TRACE, lab.directory / "controller.log") if lab.controlled else ()
-        for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, *controllers):
-            shutil.copy(path, partial)
-        if recorder is not None:
-            shutil.copy(lab.directory / CAPTURE, partial)
-            shutil.copy(lab.directory / CONFIGURATION, partial)
-        write_samples(partial / "samples.csv", samples)
-        meta = run.identity(kind) | {
-            "start": start,
-            "distance": lab.distance,
-            "kernel": platform.release(),
-            "syn_retransmission": syn_retransmission(lab.pid(WITNESS.name)),
-            "switch_packets": passed,
-        }
-        (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
-    shutil.rmtree(directory, ignore_errors=True)
-    partial.rename(directory)
+        with whole(directory) as partial:
+            controllers = (lab.directory / TRACE, lab.directory / "controller.log") if lab.controlled else ()
+            for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, *controllers):
+                shutil.copy(path, partial)
+            if recorder is not None:
+                shutil.copy(lab.directory / CAPTURE, partial)
+                shutil.copy(lab.directory / CONFIGURATION, partial)
+            write_samples(partial / "samples.csv", samples)
+            meta = run.identity(kind) | {
+                "start": start,
+                "program": made_with,
+                "load": os.getloadavg()[0],
+                "distance": lab.distance,
+                "kernel": platform.release(),
+                "syn_retransmission": syn_retransmission(lab.pid(WITNESS.name)),
+                "switch_packets": passed,
+            }
+            (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
 
 
 def passed_since(lab: NewsLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
@@ -171,14 +172,17 @@ def results_directory(name: str, kind: str) -> Path:
     return REPOSITORY / "results" / (name if kind == "embedded" else f"{name}-{kind}")
 
 
-def is_done(run: Run, kind: str, directory: Path) -> bool:
-    """Say whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch."""
+def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
+    """Say whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch.
+
+    One that began before `since` (seconds, on the clock of time.time()) does not count.
+    """
     try:
         meta = json.loads((directory / META).read_text())
     except (FileNotFoundError, json.JSONDecodeError):
         return False
     identity = json.loads(json.dumps(run.identity(kind)))
-    return all(meta.get(name) == value for name, value in identity.items())
+    return meta.get("start", 0.0) >= since and all(meta.get(name) == value for name, value in identity.items())
 
 
 def first_decision(lab: NewsLab, period_s: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -16,12 +17,15 @@ from topo.news import network, run
 from topo.news.bottleneck import LinkCounts
 from topo.news.network import NewsLab
 from topo.news.plan import ROUTER, SLOW
+from topo.news.records import made
 from topo.news.routed import NewsRouter, RoutedNewsLab
-from topo.news.run import TRACE, first_decision, passed_since, sample
+from topo.news.run import META, TRACE, Run, first_decision, is_done, passed_since, sample
 from topo.news.samples import Sample
+from topo.news.scenarios import NETWORK, NONE
 from topo.news.settings import Settings
 from topo.news.version import version
 from topo.router import KERNEL
+from topo.whole import whole
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -224,3 +228,28 @@ def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.Monk
     except LabError:
         assert not router
     assert niceness == [3, network.PRIORITY, 3]
+
+
+def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    place = tmp_path / "below/run"
+    for content in ("first", "second"):
+        with whole(place) as partial:
+            (partial / content).write_text("")
+        assert [one.name for one in place.iterdir()] == [content]
+    with pytest.raises(KeyboardInterrupt), whole(place) as partial:
+        (partial / "third").write_text("")
+        raise KeyboardInterrupt
+    assert [one.name for one in place.iterdir()] == ["second"]
+    with whole(place) as partial:
+        assert not list(partial.iterdir())
+
+
+def test_a_run_knows_when_and_with_what_it_was_made(tmp_path: Path) -> None:
+    one = Run(NETWORK, NONE, NETWORK.settle(Settings()))
+    older = one.identity(KERNEL) | {"start": 1.8e9}
+    (tmp_path / META).write_text(json.dumps(older))
+    assert made(tmp_path) == {"began": 1.8e9, "load": None, "program": ""}
+    assert is_done(one, KERNEL, tmp_path) and is_done(one, KERNEL, tmp_path, 1.8e9)
+    assert not is_done(one, KERNEL, tmp_path, 1.8e9 + 1)
+    (tmp_path / META).write_text(json.dumps(older | {"load": 2.5, "program": "abc1234"}))
+    assert made(tmp_path) == {"began": 1.8e9, "load": 2.5, "program": "abc1234"}

@@ -1,4 +1,4 @@
-"""Which program the experiments are made with."""
+"""Which program runs of the lab and of the experiments are made with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
 
 @cache
 def program() -> str:
-    """Return the commit that is checked out, and whether the program's files differ from it; "" without git."""
+    """Return the commit that is checked out, and whether the program's files differ from it; "" without git.
+
+    Later calls return what the first one did: a program is what was loaded, whatever is checked out while it runs.
+    """
     try:
         commit = _git("rev-parse", "--short", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM)

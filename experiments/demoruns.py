@@ -1,0 +1,49 @@
+"""Runs of the lab's demo on disk, each with what it was made with."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.experiment import Say
+from experiments.webpool import quiet
+from topo.demo import Settings, run_demo
+from topo.news.version import version
+from topo.program import program
+from topo.switches import switch_kind
+from topo.whole import whole
+
+META = "meta.json"
+
+
+def is_there(directory: Path, since: float = 0.0) -> bool:
+    """Whether there is a run of the present switch, controller and lab that began at `since` or later (time.time())."""
+    try:
+        meta = json.loads((directory / META).read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return False
+    return meta["began"] >= since and meta["identity"] == _identity()
+
+
+def make(directory: Path, say: Say) -> None:
+    """Run the demo; `directory` is replaced as a whole at the end."""
+    meta = {"began": time.time(), "program": program(), "identity": _identity()}
+    with whole(directory) as partial:
+        run_demo(Settings(), partial, quiet(say))
+        (partial / META).write_text(json.dumps({**meta, "load": os.getloadavg()[0]}, indent=2) + "\n")
+
+
+def made(directory: Path) -> dict[str, Any]:
+    """Return when a run `began`, the machine's `load` average at its end and the `program` it was made with."""
+    meta = json.loads((directory / META).read_text())
+    return {name: meta[name] for name in ("began", "load", "program")}
+
+
+def _identity() -> dict[str, Any]:
+    """What tells a run from others, as JSON has it."""
+    kind = switch_kind()
+    return json.loads(json.dumps({"switch": kind, "version": version(kind), "settings": asdict(Settings())}))

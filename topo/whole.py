@@ -1,0 +1,22 @@
+"""A directory of results that is there as a whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole(directory: Path) -> Generator[Path]:
+    """Give a new directory beside `directory`, which takes its place at the end; nothing changes if this raises.
+
+    Raises OSError where it cannot be written.
+    """
+    partial = directory.with_name(directory.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.rename(directory)
