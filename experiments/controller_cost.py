@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 import statistics
 import time
@@ -421,7 +420,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 def _curve(axes: Axes, points: Sequence[tuple[int, Mean]], style: str, label: str) -> None:
     if not points:
         return
-    bars = [0.0 if math.isnan(mean.half) else min(mean.half, 0.9 * mean.value) for _, mean in points]
+    bars = [mean.bar for _, mean in points]
     axes.errorbar([x for x, _ in points], [mean.value for _, mean in points], yerr=bars, fmt=style, label=label, ms=3)
 
 

@@ -19,12 +19,21 @@ class Mean:
     half: float
     runs: int
 
+    @property
+    def bar(self) -> float:
+        """How long its error bar is on a logarithmic axis: the whole of it stays above 0."""
+        return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
+
     def text(self, digits: int = 1) -> str:
         """Return it as `12.3 ± 0.4`."""
         if math.isnan(self.value):
             return "-"
         plain = f"{self.value:,.{digits}f}"
         return plain if math.isnan(self.half) else f"{plain} ± {self.half:,.{digits}f}"
+
+
+BY_CHANCE = ", no more apart than chance"
+"""Behind what is said of two means."""
 
 
 def by_chance(first: Mean, second: Mean) -> bool:
@@ -34,7 +43,7 @@ def by_chance(first: Mean, second: Mean) -> bool:
 
 def chance(first: Mean, second: Mean) -> str:
     """Say behind two means that they are no further apart than chance, if so."""
-    return ", no more apart than chance" if by_chance(first, second) else ""
+    return BY_CHANCE if by_chance(first, second) else ""
 
 
 def repeated(runs: int, least: int | None = None) -> str:

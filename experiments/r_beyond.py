@@ -14,6 +14,7 @@ from experiments.experiment import Experiment, Goal, Measure, Point, Record, Rep
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
+from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import SAMPLE_S, limit_clause, pool, quiet
 from topo.httperf import Load
 from topo.network import Lab
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0
 LOADED = SERVER_NAMES[-1]
-PERIOD_S, WINDOW_S = 1.0, 10.0
 LOAD_S, QUICK_LOAD_S = 120.0, 36.0
 REPETITIONS = 3
 REPAIRED = "repaired after starvation"

@@ -15,6 +15,7 @@ from experiments.intervals import mean_of
 from experiments.repetitions import how_often
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
+from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from topo.apache import LONG
 from topo.downloads import Download, Downloads
@@ -31,7 +32,6 @@ RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
 CHANGE_S = 0.25
 """Between two changes by hand: each drains a server, or gives it connections again."""
-PERIOD_S, WINDOW_S = 1.0, 10.0
 READERS = 6
 READER_BYTES_PER_S = 200_000.0
 """A download takes 15 s."""

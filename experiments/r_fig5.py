@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.intervals import Mean, by_chance, mean_of, repeated
+from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of, repeated
 from experiments.ratios import course
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
@@ -47,7 +47,6 @@ NO_LOSS_MS = 1.0
 """A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
 MEDIAN_DIGITS = 2
 """A median is a millisecond or two: half of the requests meet nobody."""
-NO_MORE_THAN_CHANCE = ", no more apart than chance"
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -150,7 +149,7 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
             told = True
             versus = f"{rate:g}/s: {ours.text()} ms against {theirs.text()} ms of {other.title}"
             if ours.value > theirs.value:
-                misses.append(versus + (NO_MORE_THAN_CHANCE if by_chance(ours, theirs) else ""))
+                misses.append(versus + chance(ours, theirs))
             elif by_chance(ours, theirs):
                 close.setdefault(other.title, []).append(f"{rate:g}/s")
     return Goal(
@@ -163,7 +162,7 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
 def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
     """Say so, and at which rates the means of whom are no further apart than chance."""
     whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
-    return "everywhere" + (f"{NO_MORE_THAN_CHANCE} from {whom}" if close else "")
+    return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 
 
 def _paper(records: Sequence[Record]) -> str:

@@ -14,6 +14,7 @@ from experiments.intervals import Mean, by_chance, chance, mean_of
 from experiments.ratios import NEAR, Course, course
 from experiments.simpool import GIVEN_UP_S, LOADED, simulated
 from experiments.switchload import load_sentence, switch_sentence
+from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from sim.demo import PAGE_S
 from topo.httperf import Load
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RATE_PER_S = 120.0
-PERIOD_S, WINDOW_S = 1.0, 10.0
-"""Of the run that is made both in the lab and by simulation; the map has the paper's period."""
+"""Of the run that is made both in the lab and by simulation."""
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
 REPETITIONS = 3
@@ -443,10 +443,7 @@ def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
         of_window = {delta: one for (delta, other), one in cells.items() if other == window}
         deltas, colour = list(of_window), f"C{number}"
         values = [one.connect.value for one in of_window.values()]
-        bars = [
-            0.0 if math.isnan(one.connect.half) else min(one.connect.half, 0.9 * value)
-            for one, value in zip(of_window.values(), values, strict=True)
-        ]
+        bars = [one.connect.bar for one in of_window.values()]
         above.errorbar(deltas, values, yerr=bars, fmt="o-", ms=3, lw=1, color=colour, label=f"window {window:g} s")
         above.plot(deltas, [one.late.value for one in of_window.values()], "--", lw=1, color=colour)
         below.plot(deltas, [one.swing.value for one in of_window.values()], "o-", ms=3, lw=1, color=colour)

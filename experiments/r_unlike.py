@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -279,8 +278,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
         for place_at, name in enumerate(names):
             mean, p99 = (figure_of(records, case, name, "transfer", one) for one in ("mean_ms", "p99_ms"))
             colour = f"C{COMPARED.index(name)}"
-            half = 0.0 if math.isnan(mean.half) else min(mean.half, 0.9 * mean.value)
-            axes.bar([place_at], [mean.value], yerr=[half], color=colour, label=VARIANTS[name].title)
+            axes.bar([place_at], [mean.value], yerr=[mean.bar], color=colour, label=VARIANTS[name].title)
             axes.plot([place_at], [p99.value], "_", color="black", ms=12)
         axes.set_title(case, fontsize="small")
         axes.set_xticks([])
