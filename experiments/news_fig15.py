@@ -30,7 +30,7 @@ LOSS_UNDER_NEWS = 0.02
 TOLERANCE = 0.1
 """delta of the detector: an alarm needs AR to fall and the requests to rise by more than this part at once."""
 SIMILAR = 0.1
-"""Rates that differ by less than this part are called similar."""
+"""Rates that differ by less than this part are called similar; runs whose AR differs by more, inconsistent."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -62,33 +62,64 @@ def _alarms(records: Sequence[Record]) -> float:
     return sum(one.result["crowd"]["false_alarms"] for one in records) / len(records)
 
 
-def _compared(period_s: float, runs: Sequence[Record], best_kbps: float) -> str:
-    """Say of one T in what it agrees with the paper and in what not: false alarms, delay, rates, losses."""
-    false = _alarms(runs)
-    ar, loss, admitted, used = (
-        simulated.mean(runs, name) for name in ("ar_kbps", "response_loss", "admitted_per_s", "bottleneck_used")
+Claim = tuple[bool, str]
+"""Whether it is as in the paper, and what was seen."""
+
+
+def _rates(period_s: float, runs: Sequence[Record], best_kbps: float) -> list[Claim]:
+    """Hold rates against what the paper says of them: best at one T, inconsistent below another."""
+    if period_s == BEST_S:
+        ar = simulated.mean(runs, "ar_kbps")
+        near = ar >= (1 - SIMILAR) * best_kbps
+        how = "near" if near else "against"
+        return [(near, f"{ar:.0f} kbit/s {how} the best T's {best_kbps:.0f} (paper: the best)")]
+    known = [value for one in runs if (value := one.result["crowd"]["ar_kbps"]) is not None]
+    if period_s >= INCONSISTENT_BELOW_S or len(known) < 2:
+        return []
+    admitted = [one.result["crowd"]["admitted_per_s"] for one in runs]
+    seen = (
+        f"AR of {min(known):.0f} to {max(known):.0f} kbit/s from run to run, with {min(admitted):.0f} to "
+        f"{max(admitted):.0f} requests/s admitted (paper: inconsistent)"
     )
-    near = ar >= (1 - SIMILAR) * best_kbps
-    rates = f"{ar:.0f} kbit/s {'near' if near else 'against'} the best T's {best_kbps:.0f}"
-    claims: list[tuple[bool, str]] = []
+    return [(min(known) < (1 - SIMILAR) * max(known), seen)]
+
+
+def _losses(runs: Sequence[Record]) -> list[Claim]:
+    """Hold the loss against the paper's."""
+    if not runs:
+        return []
+    loss, admitted, used = (
+        simulated.mean(runs, name) for name in ("response_loss", "admitted_per_s", "bottleneck_used")
+    )
+    protects = loss <= LOSS_UNDER_NEWS
+    why = "" if protects else f"; {admitted:.0f} requests/s are admitted and the link is {used:.0%} full"
+    return [(protects, f"loss of {loss:.1%} (Table I: {LOSS_UNDER_NEWS:.0%}{why})")]
+
+
+def _compared(period_s: float, runs: Sequence[Record], best_kbps: float) -> str:
+    """Say of one T in what it agrees with the paper and in what not: false alarms, delay, rates, losses.
+
+    Where a false alarm had set the limit beforehand, a small loss is not that of a crowd that was detected.
+    """
+    false = _alarms(runs)
+    claims: list[Claim] = []
     if period_s in FALSE_ALARMS_S:
         claims.append((false > 0, f"{false:.1f} false alarms a run (paper: some)"))
     elif period_s > NO_FALSE_ALARM_ABOVE_S:
         claims.append((false == 0, f"{false:.1f} false alarms a run (paper: none)"))
-        late = f"alarm after {simulated.detection(runs)} s (paper: late)"
-        claims.append((min(simulated.detections_s(runs)) > PAPER_ALARM_S, late))
-    if period_s == BEST_S:
-        claims.append((near, f"{rates} (paper: the best)"))
-    elif period_s < INCONSISTENT_BELOW_S:
-        claims.append((not near, f"{rates} (paper: inconsistent)"))
-    protects = loss <= LOSS_UNDER_NEWS
-    why = "" if protects else f"; {admitted:.0f} requests/s are admitted and the link is {used:.0%} full"
-    claims.append((protects, f"loss of {loss:.1%} (Table I: {LOSS_UNDER_NEWS:.0%}{why})"))
+        claims.append((min(simulated.detections_s(runs)) > PAPER_ALARM_S, f"{simulated.alarm(runs)} (paper: late)"))
+    unlimited = [one for one in runs if not simulated.limited_before(one)]
+    claims += [*_rates(period_s, runs, best_kbps), *_losses(unlimited)]
     said = [
         f"{verdict} in {', '.join(texts)}"
         for verdict, wanted in (("agrees", True), ("differs", False))
         if (texts := [text for holds, text in claims if holds is wanted])
     ]
+    if limited := len(runs) - len(unlimited):
+        said.append(
+            f"met the crowd in {limited} of {len(runs)} runs with a limit that an alarm before the onset had set: "
+            "their loss is not held against the paper's"
+        )
     return f"T = {period_s:g} s {'; '.join(said)}."
 
 
@@ -156,7 +187,7 @@ def _production(rows: Rows) -> str:
         return ""
     intervals = {period_s: _decided_each_s(runs[0]) for period_s, runs in known.items()}
     said = "; ".join(
-        f"T = {period_s:g} s: a decision each {intervals[period_s]:g} s, alarm after {simulated.detection(runs)} s, AR "
+        f"T = {period_s:g} s: a decision each {intervals[period_s]:g} s, {simulated.alarm(runs)}, AR "
         f"{simulated.text(runs, 'ar_kbps')} kbit/s"
         for period_s, runs in known.items()
     )
@@ -186,12 +217,20 @@ def _row(place: Place, runs: Sequence[Record]) -> list[str]:
     ]
 
 
+def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
+    """Say whether a short T has them, as in the paper."""
+    text = f"false alarms at {period_s:g} s, as in the paper"
+    if not runs:
+        return Goal(text, None, "-")
+    which = sum(_alarms([one]) > 0 for one in runs)
+    return Goal(text, which > 0, f"{_alarms(runs):.1f} a run, in {which} of {len(runs)}")
+
+
 def report(records: Sequence[Record]) -> Report:
     """Delay, false alarms, and what is reached, by interval."""
     rows = simulated.grouped(records, _place)
     news = {period_s: runs for (variant, period_s), runs in rows.items() if variant == "news"}
     long = [one for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for one in runs]
-    short = [one for period_s, runs in news.items() if period_s in FALSE_ALARMS_S for one in runs]
     best = max((simulated.mean(runs, "ar_kbps") for runs in news.values()), default=0.0)
     heading = [
         "T (s)",
@@ -211,16 +250,13 @@ def report(records: Sequence[Record]) -> Report:
                 _alarms(long) == 0 if long else None,
                 f"{_alarms(long):.1f} a run" if long else "-",
             ),
-            Goal(
-                "false alarms at 15 and 30 s, as in the paper",
-                _alarms(short) > 0 if short else None,
-                f"{_alarms(short):.1f} a run" if short else "-",
-            ),
+            *(_false_alarms(period_s, news.get(period_s, [])) for period_s in FALSE_ALARMS_S),
         ],
         text=[
             "The paper finds false alarms at 15 and 30 s, none above 90 s, inconsistent rates below 30 s, and its best "
-            "results at 60 s. Where in its interval the crowd sets in (its time modulo T) decides how high the limit "
-            "starts, and with it the differences between neighbouring T.",
+            "results at 60 s. Inconsistent are here runs whose AR differs by more than a tenth. A limit starts from "
+            "what was admitted in the interval of the alarm: not T alone counts, but where in its interval the crowd "
+            "sets in (its time modulo T).",
             " ".join(
                 ["Row by row, against the paper:", *(_compared(period, runs, best) for period, runs in news.items())]
             ),

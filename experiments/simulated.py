@@ -136,6 +136,23 @@ def detection(records: Sequence[Record]) -> str:
     return ", ".join([*said, *([f"never in {never} of {len(records)}"] if never else [])])
 
 
+def alarm(records: Sequence[Record]) -> str:
+    """Return the same in words."""
+    known = [one for one in detections_s(records) if math.isfinite(one)]
+    if not known:
+        return "no alarm"
+    said = f"alarm after {mean_of(known).text(0)} s"
+    never = len(records) - len(known)
+    rest = "other" if never == 1 else "others"
+    return f"{said} in {len(known)} of {len(records)} runs, never in the {rest}" if never else said
+
+
+def limited_before(record: Record) -> bool:
+    """Say whether the crowd met a limit that an alarm before the onset had set; it stays when that alarm ends."""
+    limits = [row[LIMIT] for row in record.result["rows"] if row[0] < record.result["onset_s"]]
+    return bool(limits) and limits[-1] is not None
+
+
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
     """Return the times of a run's intervals, and what stands in a column of its rows."""
     rows = record.result["rows"]
