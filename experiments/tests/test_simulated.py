@@ -234,7 +234,7 @@ def test_table1_says_of_limits_and_losses_what_the_runs_show() -> None:
     assert "static" not in news_table1.report(runs).text[0].partition("fitted.")[2]
 
 
-def test_table1_says_what_a_wider_link_changes_where_it_was_run() -> None:
+def test_table1_says_how_long_the_runs_with_a_wider_link_are() -> None:
     def lossy(one: Record, loss: float) -> Record:
         return replace(one, result={**one.result, "crowd": one.result["crowd"] | {"response_loss": loss}})
 
@@ -243,9 +243,17 @@ def test_table1_says_what_a_wider_link_changes_where_it_was_run() -> None:
     wide = lossy(crowd("none", 1, alarm=4 / 3), 0.26)
     wide = replace(wide, key="wide #1", parameters={**wide.parameters, "link_bit_per_s": news_table1.WIDER_BIT_PER_S})
     report = news_table1.report([none, wide])
-    assert report.text[1].endswith("A link of 7 Mbit/s loses 26%, but then the alarm comes later: after 80 s.")
-    assert [row[0] for row in report.tables[0].rows] == ["none", "none, link of 7 Mbit/s"]
+    assert report.text[1].endswith("In runs of 4,000 s a link of 7 Mbit/s loses 26% (alarm after 80 s).")
+    assert [row[0] for row in report.tables[0].rows] == ["none", "none, link of 7 Mbit/s, 4,000 s"]
     assert [row[3] for row in report.tables[0].rows] == ["95.0", "95.0"], "AR before"
+    short = replace(wide, parameters={**wide.parameters, **simulated.QUICK_TIMES})
+    silent = replace(short, result={**short.result, "crowd": crowd("none", 2, alarm=None).result["crowd"]})
+    report = news_table1.report([none, short, silent])
+    assert report.text[1].endswith(
+        "In runs of 760 s a link of 7 Mbit/s loses 28% (alarm after 80 s in 1 of 2 runs, never in the other). What "
+        "piles up grows with time, so that they are not compared with those of 4,000 s."
+    )
+    assert [row[0] for row in report.tables[0].rows] == ["none", "none, link of 7 Mbit/s, 760 s"]
 
 
 def test_a_figure_that_some_runs_lack_says_so() -> None:
