@@ -17,7 +17,7 @@ from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
 from topo.news.records import conditions, made, read_records, switch_packets
 from topo.news.run import Run, is_done, make_run, static_limit
-from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, SCENARIOS, VARIANTS
+from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS
 from topo.news.settings import Settings
 from topo.router import KERNEL
 from topo.switches import switch_kind
@@ -40,7 +40,7 @@ def points(quick: bool) -> Sequence[Point]:
     kind = switch_kind()
     if quick:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
-        runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, HOT_SPOT)]
+        runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, NEWS)]
         return [_point(one, kind, below_results(f"news-lab-quick/{one.name}", kind)) for one in runs]
     return [point for number in range(REPETITIONS) for point in _series(kind, number)]
 

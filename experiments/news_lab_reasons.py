@@ -72,9 +72,7 @@ WHERE_IN_T = (
     "next one's, and how much of the interval was quiet, decides how high the limit starts; where more is let in than "
     "the link carries (some 50/s), AR stays low. T as such is the lesser part of it."
 )
-READ_AS_OFTEN = (
-    "The controller reads the switch every 2 s whatever T is; what it takes goes with the connections that are let in."
-)
+READ_AS_OFTEN = "The controller reads the switch every 2 s whatever T is. What else decides its CPU is not known."
 MEMORY_IN_THE_SWITCH = (
     "The state of flows is in the switch's registers, whose size is fixed; the controller's memory is Python's and its "
     "libraries'."

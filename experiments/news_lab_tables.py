@@ -146,9 +146,14 @@ def _sweep_row(period_s: float, runs: Runs) -> list[str]:
     ]
 
 
+def swept(sweep: Mapping[float, Runs]) -> str:
+    """Return the title of the variant that T was swept with."""
+    return VARIANTS[next(iter(sweep.values())).parameters["variant"]].title
+
+
 def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
     heading = [
-        "T (s)",
+        f"{swept(sweep)}: T (s)",
         "alarm after (s)",
         "false alarms",
         "connected/s",
