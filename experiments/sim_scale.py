@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import mean_of, repeated
+from experiments.intervals import Mean, mean_of, repeated
 from experiments.ratios import course
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
@@ -57,12 +57,13 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 LARGE, LARGE_SEEDS = 300, (1, 2, 3)
 """From so many servers on a run is not cheap: fewer of them."""
 DECIDED_MS = 100.0
-STILL = 0.95
+CLEARLY = 0.95
 """A share that is more than so much of another one is not clearly below it."""
 SWINGS = 0.05
 """A share whose standard deviation over the last third is above this goes to and fro."""
 OF_THE_WAY = 0.1
-"""The loaded servers' share has settled within this part of the way from an equal split to where it ends."""
+"""The loaded servers' share has settled within this part of the way from an equal split to where it ends; it still
+falls if it falls by more than this part in the last quarter of a run."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -211,27 +212,43 @@ def _settling(pools: Pools) -> str:
             said.append(f"{VARIANTS[variant].title} leaves {', '.join(known)}")
     if not said:
         return ""
-    falling = sorted(
-        {servers for (servers, _, variant), runs in pools.items() if variant != FIXED and any(map(_still_falls, runs))}
-    )
     return (
         "In parts of what an equal split gives them the loaded servers' share in the last third, by the size of the "
         "pool, and from which second on it stays at that, to a tenth of the way there: "
         f"{'; '.join(said)}. In paper mode one server a period gives up part of its ratio: the more loaded servers, "
         "the more periods it takes, however clear the counts are; the algorithm's authors had three servers. In "
-        "production mode all that stand out give at once. "
-        + (
-            f"The share still falls at the end in pools of {', '.join(f'{size:,}' for size in falling)}."
-            if falling
-            else ""
-        )
-    ).strip()
+        "production mode all that stand out give at once." + _falling(pools)
+    )
 
 
-def _still_falls(one: Record) -> bool:
-    """Say whether the loaded servers' share fell clearly in the last quarter of a run, and did not rise in it."""
-    quarter = [share for _, share in one.result["shares"]][len(one.result["shares"]) * 3 // 4 :]
-    return quarter[-1] < STILL * quarter[0] and quarter == sorted(quarter, reverse=True)
+def _falling(pools: Pools) -> str:
+    """Say in which mode and which pools the share still falls at the end, and how fast."""
+    said: list[str] = []
+    for variant in DECIDING:
+        known = [
+            f"{size:,} (by {_fall(pools[place]).text(2)})"
+            for size in _sizes(pools)
+            if (place := (size, 1, variant)) in pools and _still_falls(pools[place])
+        ]
+        if known:
+            said.append(f"{VARIANTS[variant].title} in pools of {', '.join(known)}")
+    return f" In the last quarter of the runs the share still falls: {'; '.join(said)}." if said else ""
+
+
+def _fall(runs: Sequence[Record]) -> Mean:
+    """How far the loaded servers' share falls in the last quarter of the runs: along the line through its samples."""
+    falls: list[float] = []
+    for one in runs:
+        shares = one.result["shares"]
+        moments, parts = zip(*shares[-max(2, len(shares) // 4) :], strict=True)
+        falls.append(-statistics.linear_regression(moments, parts).slope * (moments[-1] - moments[0]))
+    return mean_of(falls)
+
+
+def _still_falls(runs: Sequence[Record]) -> bool:
+    """Say whether a pool's share has not come to its end: it falls on, for what it has fallen, and not by chance."""
+    fall, way = _fall(runs), 1 - mean_of([one.result["loaded_left"] for one in runs]).value
+    return fall.value > max(0.0, OF_THE_WAY * way) and not fall.value <= fall.half
 
 
 def _to_and_fro(pools: Pools) -> str:
@@ -242,7 +259,8 @@ def _to_and_fro(pools: Pools) -> str:
         if switches == 1
         and variant in (FIRST, PRODUCTION)
         and (swing := mean_of([one.result["swing"] for one in runs])).value > SWINGS
-        and not any(map(_still_falls, runs))
+        and any(one.result["settled_s"] is None for one in runs)
+        and not _still_falls(runs)
     ]
     if not said:
         return ""
@@ -253,21 +271,21 @@ def _to_and_fro(pools: Pools) -> str:
     )
 
 
-def _evidence(pools: Pools) -> str:
-    """Say so where production mode takes less from the loaded than paper mode in the smallest pool."""
-    size = min(_sizes(pools), default=0)
-    behind = [
-        VARIANTS[name].title
-        for name in (FIRST, PRODUCTION)
-        if _left(pools, (size, 1, name)) > _left(pools, (size, 1, PAPER)) / STILL
-    ]
-    if not behind:
-        return ""
-    return (
-        f"In the pool of {size:,} {' and '.join(behind)} take{'' if len(behind) > 1 else 's'} less from the loaded "
-        "than paper mode: production mode asks whether a difference is more than chance, which few lost SYNs do not "
-        "show, and gives ratio back while a pool is quiet."
-    )
+def _against_paper(pools: Pools) -> str:
+    """Say in which pools production mode takes less from the loaded than paper mode, and in which more."""
+    said: list[str] = []
+    for name in (FIRST, PRODUCTION):
+        left = {size: (_left(pools, (size, 1, name)), _left(pools, (size, 1, PAPER))) for size in _sizes(pools)}
+        sides = {
+            "less": [size for size, (ours, papers) in left.items() if papers < CLEARLY * ours],
+            "more": [size for size, (ours, papers) in left.items() if ours < CLEARLY * papers],
+        }
+        known = [
+            f"{side} in pools of {', '.join(f'{one:,}' for one in sizes)}" for side, sizes in sides.items() if sizes
+        ]
+        if known:
+            said.append(f"{VARIANTS[name].title} takes {' and '.join(known)}")
+    return f"From the loaded, compared with paper mode, {'; '.join(said)}." if said else ""
 
 
 def _second_look(pools: Pools) -> str:
@@ -346,7 +364,7 @@ def report(records: Sequence[Record]) -> Report:
             "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
             _settling(pools),
             _to_and_fro(pools),
-            _evidence(pools),
+            _against_paper(pools),
             _second_look(pools),
             _shared(pools),
         ],

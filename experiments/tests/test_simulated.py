@@ -534,18 +534,41 @@ def test_the_simulation_at_scale_says_what_the_loaded_still_get() -> None:
         pool_run(3, "paper", 0.2),
         pool_run(3, "production", 0.8),
         pool_run(300, "paper", 0.6, falling=True, failed=0.02),
+        pool_run(300, "production", 0.5),
     ]
     report = sim_scale.report(runs)
-    settling, swings, evidence, look, shared = report.text[1:]
+    settling, swings, against, look, shared = report.text[1:]
     assert "paper leaves 0.20 of 3 (settled: 40), 0.60 of 300 (settled: not in 180 s); production leaves" in settling
-    assert settling.endswith("The share still falls at the end in pools of 300.")
-    assert evidence.startswith("In the pool of 3 production takes less") and swings == look == shared == ""
+    assert settling.endswith("In the last quarter of the runs the share still falls: paper in pools of 300 (by 0.12).")
+    assert against.endswith("with paper mode, production takes less in pools of 3 and more in pools of 300.")
+    assert swings == look == shared == ""
     assert report.tables[0].rows[2][6:10] == ["2.00 %", "0.60", "not in 180 s", "0.00"]
     even = [pool_run(3, "paper", 0.2), pool_run(3, "production", 0.2)]
-    settling, _, evidence, *_ = sim_scale.report(even).text[1:]
-    assert settling.endswith("give at once.") and evidence == ""
+    settling, _, against, *_ = sim_scale.report(even).text[1:]
+    assert settling.endswith("give at once.") and against == ""
     mixed = [pool_run(3, "paper", 0.2), pool_run(3, "paper", 0.2, settled_s=None)]
     assert "(settled: 40, not in 180 s in 1 of 2)" in sim_scale.report(mixed).text[1]
+
+
+def test_a_share_still_falls_by_all_runs_of_a_mode_and_for_what_it_has_fallen() -> None:
+    def falling(servers: int, variant: str, *ends: float) -> list[Record]:
+        """Shares fall evenly from 1 to their ends."""
+        made: list[Record] = []
+        for end in ends:
+            shares = [[5.0 * number, 1 - (1 - end) * number / 35] for number in range(36)]
+            made.append(pool_run(servers, variant, (2 * end + 1) / 3, shares=shares, settled_s=None))
+        return made
+
+    steady = falling(1000, "paper", 0.88, 0.88, 0.87)
+    still = [[5.0 * number, max(0.4, 1 - 0.03 * number)] for number in range(36)]
+    alone = [*falling(100, "paper", 0.4), *(pool_run(100, "paper", 0.4, shares=still) for _ in range(4))]
+    to_and_fro = [
+        pool_run(10, "production", 0.5, shares=falling(10, "paper", end)[0].result["shares"], swing=0.2, settled_s=None)
+        for end in (0.2, 1.6, 0.3)
+    ]
+    settling, swings, *_ = sim_scale.report([*steady, *alone, *to_and_fro]).text[1:]
+    assert settling.endswith("the share still falls: paper in pools of 1,000 (by 0.03 ± 0.00)."), "a little, but evenly"
+    assert "0.20 ± 0.00 (production, 10 servers)" in swings, "what falls in some runs and rises in others swings"
 
 
 def test_the_simulation_at_scale_says_what_the_second_look_adds() -> None:
@@ -555,7 +578,8 @@ def test_the_simulation_at_scale_says_what_the_second_look_adds() -> None:
 
 def test_the_simulation_at_scale_says_where_a_share_goes_to_and_fro() -> None:
     runs = [
-        pool_run(3, "production", 0.4, swing=0.2),
+        pool_run(3, "production", 0.4, swing=0.2, settled_s=None),
+        pool_run(30, "production", 0.4, swing=0.2),
         pool_run(30, "paper", 0.3),
         pool_run(3, "paper", 0.2, swing=0.01),
     ]
@@ -563,7 +587,7 @@ def test_the_simulation_at_scale_says_where_a_share_goes_to_and_fro() -> None:
     assert "over the last third of 0.20 (production, 3 servers): production mode gives ratio back" in text
     assert sim_scale.report([pool_run(3, "paper", 0.5, falling=True, swing=0.2)]).text[2] == "", "it falls"
     shares = [[float(second), (0.3, 0.6)[second % 2]] for second in range(20)]
-    assert "still falls" not in sim_scale.report([pool_run(3, "production", 0.3, shares=shares)]).text[1]
+    assert "still falls" not in sim_scale.report([pool_run(3, "production", 0.45, shares=shares)]).text[1]
 
 
 def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
