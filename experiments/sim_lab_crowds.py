@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.agreement import PART, percent
 from experiments.experiment import Goal, Point, Record, Table, Values
-from experiments.intervals import Mean, mean_of
+from experiments.intervals import Mean, by_chance, mean_of
 from experiments.labruns import LabRuns, below_results, simulated_beside
 from sim.lab import simulate_lab
 from topo.news.measures import Records, figures
@@ -43,6 +43,9 @@ FIGURES = {
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
 """Name, digits and scale; None: by k, into the paper's scale."""
+UNCONTROLLED = ("ar_kbps", "response_loss", "bystander_goodput_kbps", "bottleneck_used")
+"""What is said in words of crowds that nobody limits."""
+SIDES = ("simulated", "lab")
 LOSS_POINTS, INTERVALS = 8.0, 0.25
 """How near the lab's loss, AR and admitted requests, and alarm are to be come."""
 
@@ -191,21 +194,43 @@ def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
 
 
 def text(records: Sequence[Record]) -> str:
-    """Say why crowds differ, where it is known."""
-    return " ".join(one for one in (_kept_alive(records), _slow_server(records)) if one)
+    """Say in what crowds differ, what the simulation leaves out, and what repeated runs have in common."""
+    return " ".join(one for one in (_uncontrolled(records), _slow_server(records), _repeats(records)) if one)
 
 
-def _kept_alive(records: Sequence[Record]) -> str:
-    """Say so where the simulation keeps more of a crowd alive that nobody limits, and what it leaves out."""
-    runs = by_crowd(records).get((NETWORK.name, NONE.name), [])
-    if not runs:
-        return ""
-    lab, simulated = (seen(runs, side, "ar_kbps").value for side in ("lab", "simulated"))
-    if not simulated > lab:
+def _uncontrolled(records: Sequence[Record]) -> str:
+    """Say in what the crowds that nobody limits differ from the lab's by more than chance, and what is left out."""
+    crowds = by_crowd(records)
+    said = [
+        f"{scenario.name} {', '.join(_beside(runs, name) for name in UNCONTROLLED)}"
+        for scenario in (NETWORK, SERVER)
+        if (runs := crowds.get((scenario.name, NONE.name))) and any(_differs(runs, name) for name in UNCONTROLLED)
+    ]
+    if not said:
         return ""
     return (
-        f"Of the crowds without control the simulation's TCP keeps more alive (AR {simulated / lab - 1:+.0%}): it has "
-        "neither delayed acknowledgements nor a kernel that shares its CPU with everything else."
+        f"Without control, simulated and in the lab: {'; '.join(said)}. The simulation has neither delayed "
+        "acknowledgements nor a kernel that shares its CPU with everything else; what either does to it is not known."
+    )
+
+
+def _beside(runs: Sequence[Record], name: str) -> str:
+    label, digits, _ = FIGURES[name]
+    return f"{label} {' and '.join(seen(runs, side, name).text(digits) for side in SIDES)}"
+
+
+def _differs(runs: Sequence[Record], name: str) -> bool:
+    simulated, lab = (seen(runs, side, name) for side in SIDES)
+    return simulated.value != lab.value and not by_chance(simulated, lab)
+
+
+def _repeats(records: Sequence[Record]) -> str:
+    """Say what the intervals of repeated crowds are of."""
+    if not any(len(runs) > 1 for runs in by_crowd(records).values()):
+        return ""
+    return (
+        "A crowd's runs in the lab all have the same requests, so that their intervals are of what the machine did; "
+        "the simulated ones have requests of their own each, and their intervals are of that."
     )
 
 
@@ -219,6 +244,6 @@ def _slow_server(records: Sequence[Record]) -> str:
     if not more:
         return ""
     return (
-        f"The simulated slow server lets more connect than the lab's ({', '.join(more)}): it has CPU time for the "
-        "answers' turns alone, and no memory to run out of."
+        f"The simulated slow server lets more connect than the lab's ({', '.join(more)}). It has CPU time for the "
+        "answers' turns alone, and no memory to run out of; which of the two matters is not known."
     )
