@@ -14,6 +14,7 @@ from experiments.experiment import Experiment, Goal, Point, Record, Report, Tabl
 from experiments.intervals import Mean, mean_of, repeated
 from experiments.ratios import course
 from experiments.simulated import grouped
+from experiments.switchload import load_sentence
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.stress import HOGS
@@ -361,7 +362,8 @@ def report(records: Sequence[Record]) -> Report:
             f"half and of the requests that were answered; what was given up after {GIVEN_UP_S:g} s is in a column of "
             f"its own and not in them. {repeated(max(counts), min(counts))}. "
             "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
-            "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`.",
+            "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`. "
+            f"{load_sentence(records)}",
             _settling(pools),
             _to_and_fro(pools),
             _against_paper(pools),
