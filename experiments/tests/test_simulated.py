@@ -377,12 +377,11 @@ def test_fig16_describes_the_cases_that_were_run() -> None:
     news = bystanders("FTP bystander, NEWS", admitted_per_s=67.0, bottleneck_used=0.51)
     none = bystanders("FTP bystander, none", bystander_goodput_kbps=0.0, response_loss=0.58)
     quick = "\n".join(news_fig16.report([news, none, bystanders("impatient users, NEWS")]).text)
-    assert (
-        "337 kbit/s, more than the paper's 120: 67 requests/s are admitted (Table I: 107), and the link is 51%" in quick
-    )
-    assert "left with 0 kbit/s (paper: 10), as 58% of the packets are lost (Table I: 25%)" in quick
-    assert "Under NEWS AR keeps 90%" in quick
+    assert "337 kbit/s (paper: 120); 67 requests/s are admitted (Table I: 107), and the link is 51% full." in quick
+    assert "left with 0 kbit/s (paper: 10), and 58% of the packets are lost (Table I: 25%); `news-table1` says" in quick
+    assert "AR keeps 90% under NEWS; the paper finds" in quick
     assert all(word not in quick for word in ("slow server", "delta", "production", "without control;"))
+    assert "says why more" not in "\n".join(news_fig16.report([bystanders("FTP bystander, none")]).text)
     assert "delta" not in news_fig16.EXPERIMENT.about and "server" not in news_fig16.EXPERIMENT.about
     full = [
         bystanders("FTP bystander, production", bystander_goodput_kbps=320.0),
@@ -392,9 +391,9 @@ def test_fig16_describes_the_cases_that_were_run() -> None:
     report = news_fig16.report(full)
     text = "\n".join(report.text)
     assert "In production mode it keeps 320 kbit/s" in text
-    assert "without control AR keeps 20% of what it was" in text
+    assert "Of what it was before the crowd AR keeps 20% without control; the" in text
     assert "10% are never connected, the link is 100% full, not as in the paper" in text
-    assert "ask for 417 KB/s" in text
+    assert "ask for" not in text, "the link carries 500 KB/s, and 417 are asked for"
     ftp = [row[8:10] for row in report.tables[0].rows]
     assert ftp == [["337", "320"], ["-", "-"], ["-", "-"]], "no transfer, no rate"
     assert len(report.tables) == 1 and report.text[-1] == "", "no parameter was tried"
@@ -415,11 +414,58 @@ def test_fig16_holds_half_and_double_of_delta_and_p_against_the_papers_values() 
     assert [row[0] for row in report.tables[0].rows] == ["as published", "delta 0.05", "delta 0.2", "p 5 %", "p 50 %"]
     assert [row[-1] for row in report.tables[0].rows] == ["-"] * 5, "nobody was named"
     text = report.text[-1]
-    assert "What differs: delta 0.05, 1.0 false alarms a run; delta 0.2, AR keeps 70% rather than 90%; p 50 %" in text
-    assert "are as published, to a tenth, with p 5 %." in text
+    assert "What differs: delta 0.05: 1.0 false alarms a run; delta 0.2: AR keeps 70% rather than 90%; p 50 %: " in text
+    assert "p 50 %: alarm after 80 s. The alarm comes within an interval, no false alarm is added, and AR keeps" in text
+    assert "keeps there, to a tenth, with p 5 %." in text
     assert text.endswith("The link is used to 50% (p 50 %) at least and to 90% (as published) at most.")
     alike = news_fig16.report([runs[0], runs[3]])
     assert alike.goals[0].reached and alike.goals[0].seen == "all of p 5 %"
+
+
+def full_fig16(**changed: dict[str, Any]) -> list[Record]:
+    """Every run of the full form; by name, what is not the same in all."""
+    made: list[Record] = []
+    for point in news_fig16.points(False):
+        name = point.key.rpartition(" #")[0].removesuffix(" quick")
+        made.append(replace(bystanders(name, **changed.get(name, {})), key=point.key, parameters=point.parameters))
+    return made
+
+
+def test_fig16_reports_its_full_form() -> None:
+    changed = {
+        "FTP bystander, production": {"bystander_goodput_kbps": 100.0, "bottleneck_used": 0.97},
+        "slow server, buffer of 1,000, none": {"admitted_per_s": 200.0, "bottleneck_used": 1.0, "turned_away": 0.1},
+        "p 50 %": {"detected_after_intervals": None},
+        "N 64, 100 others": {"ar_kbps": 60.0},
+        "N 8, 100 others": {"ar_kbps": 60.0},
+    }
+    report = news_fig16.report(full_fig16(**changed))
+    cases, parameters = report.tables
+    assert len(cases.rows) == 8 + 2 and len(parameters.rows) == len(news_fig16.SENSITIVE)
+    assert all("±" in row[1] for row in cases.rows)
+    under_news, production, half_and_double = report.goals
+    assert under_news.reached and production.reached is False and production.seen == "30%" and half_and_double.reached
+    length, bystander, impatient, slow, sensitivity = report.text
+    assert length == "", "as long as the paper's"
+    assert bystander.endswith("In production mode it keeps 100 kbit/s, of a link that is 97% full.")
+    assert "AR keeps 90% under NEWS, 90% in production mode, 90% without control; the paper" in impatient
+    assert "sends 1,000 KB/s, one request after the other (section 7.6.2), and the link carries 500. Under" in slow
+    assert slow.endswith("ask for 833 KB/s: the server has room for them, the link has not.")
+    assert (
+        "What differs: p 50 %: no alarm; N 64, 100 others: AR keeps 60% rather than 90%; N 16, 100 others"
+        in sensitivity
+    )
+    same = sensitivity.partition("to a tenth, with ")[2].partition(" The link")[0]
+    assert "N 8, 100 others" in same, "it is held against N 64 with as many others"
+    assert "p 50 %" not in same
+    bulk = [[0.0, 2_500_000], [60.0, 2_500_000]]
+    news_fig16.EXPERIMENT.draw([replace(one, result={**one.result, "bulk": bulk}) for one in full_fig16()], Figure())
+
+
+def test_fig16_says_that_its_quick_runs_are_shorter_than_the_papers() -> None:
+    (point, *_) = news_fig16.points(True)
+    short = replace(bystanders("FTP bystander, NEWS"), key=point.key, parameters=point.parameters)
+    assert news_fig16.report([short]).text[0].startswith("Runs are of 760 s, the paper's of 4,000: ")
 
 
 def test_fig16_has_both_modes_and_then_the_parameters_behind_the_cases() -> None:
