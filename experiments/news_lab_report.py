@@ -216,7 +216,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     upper_right.set_yscale("log")
     upper_right.set_ylim(bottom=LEAST_DRAWN_PER_S)
     bars = [(VARIANTS[name].title, runs.figure("ar_kbps"), "C0") for name, runs in network.items()]
-    bars += [(f"T = {period_s:g} s", runs.figure("ar_kbps"), "C1") for period_s, runs in found.sweep.items()]
+    bars += [
+        (f"{swept(found.sweep)}, T = {period_s:g} s", runs.figure("ar_kbps"), "C1")
+        for period_s, runs in found.sweep.items()
+    ]
     right.barh(
         [title for title, _, _ in bars],
         [mean.value for _, mean, _ in bars],

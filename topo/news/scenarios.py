@@ -110,5 +110,5 @@ NEWS = Variant("news", "NEWS", mode="paper", identify=False)
 HOT_SPOT = Variant("news-hsi", "NEWS + hot spot", mode="paper")
 PRODUCTION = Variant("production", "NEWS, production", mode="production")
 STATIC = tuple(Variant(f"static-{rate}", f"static {rate}/s", static_per_s=float(rate)) for rate in (30, 40, 60))
-STATIC_SAME = Variant("static-news", "static at the mean of NEWS + hot spot", static_from=HOT_SPOT.name)
+STATIC_SAME = Variant("static-news", "static as NEWS + hot spot", static_from=HOT_SPOT.name)
 VARIANTS = {one.name: one for one in (NONE, NEWS, HOT_SPOT, PRODUCTION, *STATIC, STATIC_SAME)}
