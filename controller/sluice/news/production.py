@@ -50,11 +50,6 @@ class ProductionRegulator:
         """The limit in force."""
         return None if self._search is None else self._search.limit
 
-    @property
-    def search(self) -> CapacitySearch | None:
-        """The state of the search, for the trace."""
-        return self._search
-
     def start(self, admitted: float, ar_share: float | None, usual: float) -> None:
         """Limit a target: at its currently admitted rate, at once backed off by how far AR is down.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .flows import FlowKeys, newest
 from .rates import FlowRates, fastest_count, fastest_mean
-from .requests import Interval, Requests, total
+from .requests import Interval, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,3 @@ class MeasurementWindow:
             sum(interval.requests[destination].offered for interval in of),
             sum(interval.spans.get(destination, interval.seconds) for interval in of),
         )
-
-    def requests(self, destination: int | None) -> Requests:
-        """Requests in the window towards one destination, or towards all for None."""
-        if destination is None:
-            return total(interval.total for _, _, interval in self._ring)
-        return total(interval.requests.get(destination, Requests()) for _, _, interval in self._ring)
