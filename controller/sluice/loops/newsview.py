@@ -78,13 +78,16 @@ class NewsView:
     # -- changes from outside
 
     def configure(self, config: NewsConfig, plan: Plan) -> None:
-        """Take over another configuration; what was learned stays, and so does the limit unless it is for others."""
+        """Take over another configuration; what was learned stays, and so does the limit unless it is for others.
+
+        What another mode decided is in force no longer: nothing is frozen or sampled before the next decision.
+        """
         measured_alike = (config.rate_window_s, config.flow_share, config.identify) == (
             self.config.rate_window_s,
             self.config.flow_share,
             self.config.identify,
         )
-        if config.identify != self.config.identify:
+        if (config.mode, config.identify) != (self.config.mode, self.config.identify):
             self.decision = None
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())

@@ -128,6 +128,7 @@ class News:
         if changed:
             self._make_modes()
             self._window.clear()
+            self._decision = None
             if rate is not None:
                 self.adopt(self._limited, rate)
             return

@@ -9,10 +9,12 @@ from ipaddress import IPv4Address
 
 import numpy as np
 import pytest
+from configs import web
 from fakeswitch import Memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sluice.configload import parse
 from sluice.names import Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
@@ -158,6 +160,25 @@ def test_a_flood_is_said_and_the_weights_stay(caplog: pytest.LogCaptureFixture) 
     flooded = next(d.time_s for d in run.decisions if d.verdict.cause is Cause.FLOOD)
     assert ONSET < flooded < ONSET + 5
     assert not [time for time in moved if time > flooded]
+
+
+@pytest.mark.parametrize(
+    ("before", "alarmed", "after"),
+    [("production", ONSET + 8, "paper"), ("paper, period_s: 10", ONSET + 30, "production")],
+)
+def test_reload_into_another_mode_ends_what_the_former_one_froze_and_sampled(
+    before: str, alarmed: float, after: str
+) -> None:
+    mode = "mode: production,"
+    run = Run(PRODUCTION.replace(mode, f"mode: {before},"), crowd(WEB)).until(alarmed)
+    former = run.view.wanted()
+    assert run.view.freezes(1) is (before == "production")
+    assert former.sample_share > 0 and former.limits
+    news = PRODUCTION.replace(mode, f"mode: {after},")
+    run.world.reconfigure(parse(web(more=f"news: {news}", period_s=1, window_s=4)), alarmed)
+    assert not run.view.freezes(1) and not run.view.freeze
+    assert run.view.wanted().sample_share == 0
+    assert run.view.wanted().limits == former.limits
 
 
 def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:

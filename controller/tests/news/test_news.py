@@ -254,6 +254,7 @@ def test_options_change_while_it_runs() -> None:
     assert bounded.limit is not None
     assert bounded.limit.rate <= 50
     d.news.configure(NewsOptions())
+    assert d.news.decision is None, "the other mode has decided nothing yet"
     other = d.interval(92_000, 45, refused=10)
     assert other.limit is not None
     assert other.limit.rate == bounded.limit.rate
