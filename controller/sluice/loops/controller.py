@@ -109,7 +109,7 @@ class Controller:
             _log.info("loading the program")
             await session.push_pipeline()
         found = await read_back(session)
-        self.world.adopt(found)
+        self.world.adopt(found, asyncio.get_running_loop().time())
         registers = await open_registers(session, self.world.config.switch.thrift)
         link = Link(session, registers, found)
         try:

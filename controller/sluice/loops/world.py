@@ -105,7 +105,7 @@ class World:
 
     # -- changes
 
-    def adopt(self, found: Found) -> None:
+    def adopt(self, found: Found, now_s: float) -> None:
         """Go on from what a switch that runs the program holds: numbers, ratios, drains, neighbours.
 
         A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored.
@@ -118,7 +118,7 @@ class World:
             self.plan = plan
             self._take_drains(found.draining)
             for service in plan.services:
-                self._take_weights(service, found)
+                self._take_weights(service, found, now_s)
         for address, neighbour in found.neighbours.items():
             self.neighbours.adopt(address, neighbour)
         for view in self.views.values():
@@ -135,7 +135,7 @@ class World:
                 # Drained one by one under an older configuration; a service is never left without servers.
                 self.drained -= {server.id for server in service.servers}
 
-    def _take_weights(self, service: Service, found: Found) -> None:
+    def _take_weights(self, service: Service, found: Found, now_s: float) -> None:
         """The members in the ratios found; servers that the switch does not know yet arrive as new ones."""
         view = self.views[service.id]
         weights = found.weights.get(service.id)
@@ -148,7 +148,7 @@ class World:
                     balancer = Balancer(old, options)
                 balancer.adopt(to_ratios(weights))
             view.balancer = balancer
-        view.balancer.configure(members, options, now_s=0.0)
+        view.balancer.configure(members, options, now_s)
 
     def reconfigure(self, config: Config, now_s: float) -> None:
         """Take over another configuration; what stays keeps its numbers, its windows and its connections."""

@@ -49,7 +49,7 @@ async def test_restarted_controller_still_knows_the_retired_one(switch: FakeSwit
         config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
         fresh = World.of(load(config))
         found = await read_back(session)
-        fresh.adopt(found)
+        fresh.adopt(found, now_s=0)
         assert [r.id for r in fresh.plan.retired] == [1]
         await Link(session, Memory(), found).apply(fresh.state())
         assert len(switch.entries("servers")) == 2

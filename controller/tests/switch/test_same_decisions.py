@@ -53,7 +53,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         found = await read_back(session)
-        world.adopt(found)
+        world.adopt(found, now_s=0.0)
         await reconcile(session, found, world.state())
         registers = await open_registers(session, None)
         (service,) = world.plan.services

@@ -1,0 +1,43 @@
+"""What a controller goes on from that finds a switch programmed."""
+
+from __future__ import annotations
+
+import pytest
+from configs import web
+from sluice.balance import Counts
+from sluice.configload import parse
+from sluice.loops.world import World
+from sluice.names import Meter
+from sluice.switch.plan import Numbers
+from sluice.switch.reconcile import Found
+
+BOOTED_S = 5000.0
+"""A clock that has run for long when the controller starts."""
+
+
+def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> Found:
+    """A switch that has these servers of the one service, with these weights."""
+    return Found(
+        entries={},
+        meters={meter: {} for meter in Meter},
+        numbers=Numbers(
+            {service.endpoint: service.id for service in world.plan.services},
+            {server.endpoint: servers[server.name] for server in world.plan.servers if server.name in servers},
+        ),
+        weights={1: weights},
+    )
+
+
+def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> None:
+    """Without slow start it would have its whole share after one period: recovery goes all the way."""
+    production = "mode: production, production: {slow_start_s: 60, recovery: 1}"
+    world = World.of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
+    world.adopt(holding(world, {"s1": 1}, {1: 256}), BOOTED_S)
+    balancer, idle = world.views[1].balancer, {1: Counts(), 2: Counts()}
+    balancer.observe(BOOTED_S, idle)
+    shares: list[float] = []
+    for turn in range(1, 8):
+        decision = balancer.observe(BOOTED_S + 10 * turn, idle)
+        assert decision is not None
+        shares.append(decision.ratios[2])
+    assert shares == pytest.approx([min(1.0, turn / 6) / 2 for turn in range(1, 8)])
