@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +29,7 @@ from .newstrace import NewsTrace
 from .retirement import retire
 from .secondlook import keep_loads
 from .trace import Trace
-from .world import Refused, World
+from .world import Change, Refused, World
 
 _log = logger("controller")
 
@@ -36,8 +38,18 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Reload:
+    """Who asked for it may have gone meanwhile: then nobody is told."""
+
     config: Config
-    done: asyncio.Future[str]
+    answer: asyncio.Future[str]
+
+    def done(self, text: str) -> None:
+        if not self.answer.done():
+            self.answer.set_result(text)
+
+    def failed(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
 
 class Controller:
@@ -68,7 +80,10 @@ class Controller:
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
         self._reload_wanted = asyncio.Event()
-        self._reloads: list[_Reload] = []
+        self._reloads: deque[_Reload] = deque()
+        """Those that wait for their turn, and the one that has it."""
+        self._turn = asyncio.Lock()
+        """Commands take turns: one that the switch does not take leaves everything as the last one left it."""
 
     async def run(self) -> None:
         """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
@@ -100,7 +115,7 @@ class Controller:
                     raise
                 _log.error("switch refused; trying again", extra={"error": str(error)})
             pause = _FIRST_PAUSE_S if self.role != "connecting" else min(pause * 2, _LONGEST_PAUSE_S)
-            self.link, self.role = None, "connecting"
+            self.role = "connecting"
             await asyncio.sleep(pause)
 
     async def _lead(self, session: Session) -> None:
@@ -123,6 +138,7 @@ class Controller:
                 await _until_first(self._tasks(session, link), self._reload_wanted)
                 await self._apply_reloads(link)
         finally:
+            self.link = None
             self._drop_reloads()
             await registers.close()
 
@@ -167,48 +183,61 @@ class Controller:
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
         if fresh.news and old.news and fresh.news.trace_file != old.news.trace_file:
             raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
+        self.world.planned(fresh)  # what is refused holds nobody up
         order = _Reload(fresh, asyncio.get_running_loop().create_future())
         self._reloads.append(order)
         self._reload_wanted.set()
-        return await order.done
+        return await order.answer
 
     async def _apply_reloads(self, link: Link) -> None:
         """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
-        orders, self._reloads = self._reloads, []
-        for order in orders:
+        while self._reloads:
+            order = self._reloads[0]
             try:
-                self.world.reconfigure(order.config, asyncio.get_running_loop().time())
-                updates = await link.apply(self.world.state())
-            except SwitchError as error:
-                order.done.set_exception(error)
+                async with self._turn:
+                    self.world.reconfigure(order.config, asyncio.get_running_loop().time())
+                    updates = await link.apply(self.world.state())
+            except Refused as error:
+                order.failed(error)
+            except Exception as error:
+                order.failed(error)
                 raise
-            order.done.set_result(f"reloaded: {updates} updates")
-            _log.info("reloaded", extra={"updates": updates})
+            else:
+                order.done(f"reloaded: {updates} updates")
+                _log.info("reloaded", extra={"updates": updates})
+            self._reloads.popleft()
 
     def _drop_reloads(self) -> None:
         for order in self._reloads:
-            order.done.set_exception(Refused("the switch was lost meanwhile; reload again once it is back"))
+            order.failed(Refused("the switch was lost meanwhile; reload again once it is back"))
         self._reloads.clear()
 
     async def drain(self, server: str, drain: bool) -> str:
-        """Drain or undrain a server. Raises Refused or SwitchError."""
-        link = self._leading()
-        service = self.world.set_drain(server, drain, asyncio.get_running_loop().time())
-        await self._write(link, service.id)
+        """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
+        await self._command(lambda now_s: self.world.set_drain(server, drain, now_s))
         return f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
 
     async def set_mode(self, service: str, mode: str) -> str:
-        """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError."""
-        link = self._leading()
+        """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError, and changes
+        nothing then."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
-        found = self.world.set_mode(service, Mode(mode), asyncio.get_running_loop().time())
-        await self._write(link, found.id)
+        await self._command(lambda now_s: self.world.set_mode(service, Mode(mode), now_s))
         return f"{service} is in mode {mode}"
 
-    async def _write(self, link: Link, service_id: int) -> None:
-        if await link.apply(self.world.state()):
-            self.world.views[service_id].weight_changes += 1
+    async def _command(self, make: Callable[[float], Change]) -> None:
+        async with self._turn:
+            link = self._leading()
+            change = make(asyncio.get_running_loop().time())
+            try:
+                wrote = await link.apply(self.world.state())
+            except SwitchError:
+                change.undo()
+                with suppress(SwitchError):
+                    await link.apply(self.world.state())  # it may have taken a part
+                raise
+            if wrote:
+                self.world.views[change.service.id].weight_changes += 1
 
 
 async def _until_first(tasks: Mapping[str, Coroutine[Any, Any, None]], event: asyncio.Event) -> None:

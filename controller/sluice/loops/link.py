@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 
 from sluice.names import Meter, Table
-from sluice.switch.reconcile import Found, reconcile
+from sluice.switch.errors import SwitchError, SwitchLost
+from sluice.switch.reconcile import Found, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from sluice.switch.state import State
@@ -28,10 +30,20 @@ class Link:
         return self.session.target.weights
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
-        """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates."""
+        """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates.
+
+        Raises SwitchError; the next write starts from what the switch has taken of this one.
+        """
         # Whoever waits may be cancelled; the write goes on, or nobody would know what the switch has of it.
         return await asyncio.shield(self._apply(state, tables, meters))
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:
-            return await reconcile(self.session, self._found, state, tables, meters)
+            try:
+                return await reconcile(self.session, self._found, state, tables, meters)
+            except SwitchLost:
+                raise
+            except SwitchError:
+                with suppress(SwitchError):
+                    self._found = await read_back(self.session)
+                raise

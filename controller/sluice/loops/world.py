@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_ratios
 from sluice.config import Config
 from sluice.names import NEIGHBOURS, SERVERS, SERVICES
-from sluice.switch.plan import Numbers, Plan, Service, make_plan
+from sluice.switch.errors import SwitchError
+from sluice.switch.plan import Numbers, OutOfNumbers, Plan, Retired, Service, make_plan
 from sluice.switch.reconcile import Found
 from sluice.switch.state import Crowd, State
 
@@ -18,6 +20,15 @@ from .newsview import NewsView
 
 class Refused(Exception):
     """A command that cannot be done; the text says why and what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a command changed of a service. The switch does not have it yet."""
+
+    service: Service
+    undo: Callable[[], None]
+    """Make it as it was before: for a switch that does not take the change."""
 
 
 @dataclass(slots=True)
@@ -108,16 +119,16 @@ class World:
     def adopt(self, found: Found, now_s: float) -> None:
         """Go on from what a switch that runs the program holds: numbers, ratios, drains, neighbours.
 
-        A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored.
+        A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored. Raises
+        SwitchError when it holds so many others that the configuration's servers or services find no number.
         """
         if found.numbers.services:
-            plan = self._numbered(self.config, found.numbers, found)
-            renumbered = [s.id for s in plan.servers] != [s.id for s in self.plan.servers]
-            if renumbered or [s.id for s in plan.services] != [s.id for s in self.plan.services]:
-                self.views = {s.id: ServiceView(Balancer(self.members(s), self.options(s))) for s in plan.services}
-            self.plan = plan
-            self._take_drains(found.draining)
-            for service in plan.services:
+            before, self.plan = self.plan, self._plan_found(found)
+            self.drained = set(found.draining).intersection(s.id for s in self.plan.servers if not s.drain)
+            self._leave_none_empty()
+            if _ids(self.plan) != _ids(before):
+                self.views = {s.id: ServiceView(Balancer(self.members(s), self.options(s))) for s in self.plan.services}
+            for service in self.plan.services:
                 self._take_weights(service, found, now_s)
         for address, neighbour in found.neighbours.items():
             self.neighbours.adopt(address, neighbour)
@@ -127,12 +138,20 @@ class World:
             self.news.configure(self.config.news, self.plan)
             self.news.adopt(found)
 
-    def _take_drains(self, draining: Collection[int]) -> None:
-        own = {server.id for server in self.plan.servers if not server.drain}
-        self.drained |= set(draining) & own
+    def _plan_found(self, found: Found) -> Plan:
+        """The configuration, numbered by what the switch holds."""
+        try:
+            return _numbered(self.config, found.numbers, found.origins.values())
+        except OutOfNumbers as error:
+            raise SwitchError(
+                f"switch {self.config.switch.address}: {error}: start with the configuration that it was left with and "
+                "change fewer at a time, or restart the switch"
+            ) from error
+
+    def _leave_none_empty(self) -> None:
+        """Servers may have been drained one by one under an older configuration; no service is left without any."""
         for service in self.plan.services:
             if all(member.draining for member in self.members(service)):
-                # Drained one by one under an older configuration; a service is never left without servers.
                 self.drained -= {server.id for server in service.servers}
 
     def _take_weights(self, service: Service, found: Found, now_s: float) -> None:
@@ -150,18 +169,33 @@ class World:
             view.balancer = balancer
         view.balancer.configure(members, options, now_s)
 
-    def reconfigure(self, config: Config, now_s: float) -> None:
-        """Take over another configuration; what stays keeps its numbers, its windows and its connections."""
-        before = self.plan
-        numbers = Numbers(
-            services={s.endpoint: s.id for s in before.services},
-            servers={s.endpoint: s.id for s in before.servers},
+    def planned(self, config: Config) -> Plan:
+        """Another configuration, numbered by the present plan: what stays keeps its number.
+
+        Raises Refused while retired servers have too many numbers.
+        """
+        present = Numbers(
+            services={s.endpoint: s.id for s in self.plan.services},
+            servers={s.endpoint: s.id for s in self.plan.servers},
         )
-        self.plan = self._numbered(config, numbers, None)
+        retired = {r.endpoint: r for r in self.plan.retired} | {
+            server.endpoint: server.retired(service.id) for service in self.plan.services for server in service.servers
+        }
+        try:
+            return _numbered(config, present, retired.values())
+        except OutOfNumbers as error:
+            raise Refused(f"{error}: change fewer at a time, the next when those connections have ended") from error
+
+    def reconfigure(self, config: Config, now_s: float) -> None:
+        """Take over another configuration; what stays keeps its numbers, its windows and its connections.
+
+        Raises Refused, and changes nothing then.
+        """
+        self.plan = self.planned(config)
         self.config = config
         self.modes.clear()
         self.drained &= {server.id for server in self.plan.servers}
-        self._take_drains(())
+        self._leave_none_empty()
         views: dict[int, ServiceView] = {}
         for service in self.plan.services:
             view = self.views.get(service.id)
@@ -181,29 +215,18 @@ class World:
         self.neighbours.configure(times.refresh_s, times.retry_s, times.forget_after)
         self.neighbours.want(self.plan.wanted_neighbours)
 
-    def _numbered(self, config: Config, numbers: Numbers, found: Found | None) -> Plan:
-        """Number a configuration by what the switch holds or, without that, by the present plan."""
-        if found is not None:
-            gone = found.origins
-        else:
-            gone = {r.endpoint: r for r in self.plan.retired} | {
-                server.endpoint: server.retired(service.id)
-                for service in self.plan.services
-                for server in service.servers
-            }
-        return make_plan(config, numbers, gone.values(), services=SERVICES, servers=SERVERS)
-
-    def set_mode(self, name: str, mode: Mode, now_s: float) -> Service:
+    def set_mode(self, name: str, mode: Mode, now_s: float) -> Change:
         """Have another mode decide a service's ratios, until the next reload. Raises Refused."""
         service = self.plan.service(name)
         if service is None:
             known = ", ".join(s.name for s in self.plan.services)
             raise Refused(f"no service {name!r}; there is: {known}")
+        change = self._change(service)
         self.modes[name] = mode
         self.views[service.id].balancer.configure(self.members(service), self.options(service), now_s)
-        return service
+        return change
 
-    def set_drain(self, name: str, drain: bool, now_s: float) -> Service:
+    def set_drain(self, name: str, drain: bool, now_s: float) -> Change:
         """Give a server (``s1``, or ``web/s1``) no new connections, or again its share. Raises Refused."""
         service, number = self.find_server(name)
         server = next(s for s in service.servers if s.id == number)
@@ -214,9 +237,20 @@ class World:
             raise Refused(
                 f"{name} is the last server of {service.name} that takes connections; undrain or add another one first"
             )
+        change = self._change(service)
         (self.drained.add if drain else self.drained.discard)(number)
         self.views[service.id].balancer.configure(self.members(service), self.options(service), now_s)
-        return service
+        return change
+
+    def _change(self, service: Service) -> Change:
+        """A change that begins now."""
+        view, drained, modes = self.views[service.id], set(self.drained), dict(self.modes)
+        balancer = deepcopy(view.balancer)
+
+        def undo() -> None:
+            self.drained, self.modes, view.balancer = drained, modes, balancer
+
+        return Change(service, undo)
 
     def find_server(self, name: str) -> tuple[Service, int]:
         """The service and number of a server, by ``server`` or ``service/server``. Raises Refused."""
@@ -238,3 +272,11 @@ class World:
     def names(self, service: Service) -> Mapping[int, str]:
         """Server names by number."""
         return {server.id: server.name for server in service.servers}
+
+
+def _numbered(config: Config, numbers: Numbers, retired: Iterable[Retired]) -> Plan:
+    return make_plan(config, numbers, retired, services=SERVICES, servers=SERVERS)
+
+
+def _ids(plan: Plan) -> tuple[list[int], list[int]]:
+    return [service.id for service in plan.services], [server.id for server in plan.servers]

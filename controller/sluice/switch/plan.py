@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
+from itertools import count
 
 from sluice.balance import Mode
 from sluice.config import Config, InterfaceConfig, ServiceConfig
@@ -129,7 +130,7 @@ class Plan:
 
 
 class OutOfNumbers(Exception):
-    """More services or servers than the program has room for."""
+    """More services or servers than the program has room for, retired ones included. The text says how many."""
 
 
 def make_plan(
@@ -143,12 +144,11 @@ def make_plan(
     """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
 
     ``services`` and ``servers`` are the sizes of the switch's tables; number 0 stands for none. Servers in
-    ``retired`` that are configured again, or whose service is gone, are left out of the result's.
+    ``retired`` that are configured again, or whose service is gone, are left out of the result's. Raises OutOfNumbers.
     """
     known = known or Numbers()
-    free_services = _free(known.services.values(), services, "services")
-    taken = [*known.servers.values(), *(server.id for server in retired)]
-    free_servers = _free(taken, servers, "servers")
+    taken = {*known.servers.values(), *(server.id for server in retired)}
+    free_services, free_servers = _free(known.services.values()), _free(taken)
     old = {server.endpoint: server.id for server in retired} | dict(known.servers)
     numbered: list[Service] = []
     for item in config.services:
@@ -171,15 +171,23 @@ def make_plan(
         key: Endpoint = (item.address, protocol, item.port)
         number = known.services.get(key)
         numbered.append(Service(next(free_services) if number is None else number, item, tuple(members)))
-    configured = {server.endpoint for service in numbered for server in service.servers}
+    configured = {server.endpoint: server.id for service in numbered for server in service.servers}
     alive = {service.id for service in numbered}
+    _check("services", alive, known.services.values(), services)
+    _check("servers", configured.values(), taken, servers)
     kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in alive)
     return Plan(config, tuple(numbered), kept)
 
 
-def _free(taken: Iterable[int], size: int, what: str) -> Iterator[int]:
+def _free(taken: Iterable[int]) -> Iterator[int]:
     used = set(taken)
-    for number in range(1, size):
-        if number not in used:
-            yield number
-    raise OutOfNumbers(f"the program has room for {size - 1} {what}")
+    return (number for number in count(1) if number not in used)
+
+
+def _check(what: str, numbers: Collection[int], taken: Collection[int], size: int) -> None:
+    if max(numbers, default=0) >= size:
+        retired = len(set(taken).difference(numbers))
+        raise OutOfNumbers(
+            f"{len(numbers)} {what} and {retired} retired ones, which may still have connections; the program holds "
+            f"{size - 1}"
+        )

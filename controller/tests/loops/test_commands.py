@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakeswitch import FakeSwitch
-from live import WriteConfig, feed, running, until
+from live import WriteConfig, feed, running, settled, until
 from sluice.loops import control
 from sluice.loops.controller import Controller
 from sluice.loops.world import Refused
@@ -106,6 +106,68 @@ async def test_broken_or_too_deep_reload_changes_nothing(switch: FakeSwitch, wri
         with pytest.raises(Refused, match="switch has changed; that takes a restart"):
             await _ask(it.controller, command="reload")
         assert len(switch.writes) == writes
+
+
+async def _states(controller: Controller) -> list[str]:
+    shown = await _ask(controller, command="status")
+    return [server["state"] for server in shown["services"][0]["servers"]]
+
+
+@pytest.mark.parametrize("first", ["drain", "undrain"])
+async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_again(
+    switch: FakeSwitch, write_config: WriteConfig, first: str
+) -> None:
+    async with running(write_config()) as it:
+        weights, states = {1: 128, 2: 128}, ["in", "in"]
+        if first == "undrain":
+            await _ask(it.controller, command="drain", server="s1")
+            weights, states = {2: 256}, ["draining", "in"]
+        switch.refuse_table = "servers"  # the weights, in the same request, it takes
+        with pytest.raises(Refused, match="table servers is full"):
+            await _ask(it.controller, command=first, server="s1")
+        switch.refuse_table = None
+        assert switch.weights(1) == weights
+        assert await _states(it.controller) == states
+        await switch.stop()
+        await switch.start()
+        await until(lambda: it.ready(2), "the second ready line")
+        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert switch.weights(1) == weights
+        assert await _states(it.controller) == states
+
+
+async def test_a_mode_that_the_switch_refuses_is_taken_back(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        feed(switch, 1, syn=100, synack=50)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await settled(it)
+        left, decided = switch.weights(1), len(it.decisions())
+        switch.refuse_table = "choose"
+        with pytest.raises(Refused, match="table choose is full"):
+            await _ask(it.controller, command="mode", service="web", mode="fixed")
+        switch.refuse_table = None
+        shown = await _ask(it.controller, command="status")
+        assert shown["services"][0]["mode"] == "paper"
+        await until(lambda: len(it.decisions()) > decided + 1, "the next decisions")
+        assert it.decisions()[-1]["servers"]["s1"]["weight"] == left[1] < 100
+        assert switch.weights(1) == left
+
+
+async def test_a_drain_that_another_controller_undid_does_not_come_again(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    low, high = write_config("low.yaml"), write_config("high.yaml")
+    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
+    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
+    async with running(low) as it:
+        await _ask(it.controller, command="drain", server="s1")
+        async with running(high) as other:
+            assert await _states(other.controller) == ["draining", "in"]
+            await _ask(other.controller, command="undrain", server="s1")
+        await until(lambda: it.ready(2), "the first controller to lead again")
+        assert await _states(it.controller) == ["in", "in"]
+        assert switch.weights(1) == {1: 128, 2: 128}
 
 
 async def test_status_shows_what_goes_on(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -1,0 +1,152 @@
+"""Reloads that come together, that the switch refuses, and that there is no room for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakeswitch import FakeSwitch
+from finsy.proto import p4r
+from live import Running, WriteConfig, running, until
+from sluice.loops.world import Refused, World
+from sluice.switch.errors import SwitchError
+
+OWN = "  - {name: s1, address: 10.0.2.2, port: 80}\n  - {name: s2, address: 10.0.3.2, port: 80}\n"
+ALONE = "  - {name: s1, address: 10.0.2.2, port: 80}\n"
+NO_ROOM = "600 servers and 600 retired ones, which may still have connections; the program holds 1023"
+
+
+def put(config: Path, servers: str) -> None:
+    """Have the file name these servers."""
+    head, _, rest = config.read_text().partition("  servers:\n")
+    config.write_text(f"{head}  servers:\n{servers}{rest[rest.index('control:') :]}")
+
+
+def pool(first_port: int, servers: int) -> str:
+    """So many servers, which no pool of another port has."""
+    return "".join(
+        f"  - {{name: x{first_port + n}, address: 10.0.2.{2 + n % 200}, port: {first_port + n}}}\n"
+        for n in range(servers)
+    )
+
+
+async def asked(it: Running, config: Path, servers: str) -> asyncio.Task[str]:
+    """A reload of these servers, under way."""
+    put(config, servers)
+    reload = asyncio.create_task(it.controller.reload())
+    await asyncio.sleep(0)
+    return reload
+
+
+async def answers(*reloads: asyncio.Task[str]) -> list[str | BaseException]:
+    """What they came to, in time."""
+    async with asyncio.timeout(30):
+        return await asyncio.gather(*reloads, return_exceptions=True)
+
+
+async def test_a_reload_that_comes_while_another_one_is_written_is_answered(
+    switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_config()
+    async with running(config) as it:
+        assert it.controller.link is not None
+        session, writing, goes_on = it.controller.link.session, asyncio.Event(), asyncio.Event()
+        write = session.write
+
+        async def slow(updates: Sequence[p4r.Update]) -> None:
+            writing.set()
+            await goes_on.wait()
+            await write(updates)
+
+        monkeypatch.setattr(session, "write", slow)
+        first = await asked(it, config, ALONE)
+        await writing.wait()
+        second = await asked(it, config, OWN)
+        goes_on.set()
+        assert all(str(answer).startswith("reloaded: ") for answer in await answers(first, second))
+        assert switch.weights(1).keys() == {1, 2}
+
+
+async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config) as it:
+        switch.refuse_table = "choose"
+        refused, behind = await answers(await asked(it, config, ALONE), await asked(it, config, OWN))
+        assert isinstance(refused, SwitchError) and "table choose is full" in str(refused)
+        assert isinstance(behind, Refused) and "reload again" in str(behind)
+        switch.refuse_table = None
+        await until(lambda: it.ready(2), "the controller to lead again")
+        assert switch.weights(1).keys() == {1}
+
+
+async def test_nobody_waits_for_a_reload_whose_asker_has_gone(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config) as it:
+        gone = await asked(it, config, ALONE)
+        gone.cancel()
+        await until(lambda: switch.weights(1).keys() == {1}, "the reload")
+        (answer,) = await answers(await asked(it, config, OWN))
+        assert str(answer).startswith("reloaded: ")
+        assert len(it.said) == 1, "the controller has led all the time"
+
+
+async def test_a_mistake_in_a_reload_reaches_its_asker(
+    switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: Any) -> None:
+        raise RuntimeError("a mistake")
+
+    config = write_config()
+    async with running(config) as it:
+        monkeypatch.setattr(World, "reconfigure", mistaken)
+        (answer,) = await answers(await asked(it, config, ALONE))
+        assert isinstance(answer, RuntimeError)
+
+
+async def test_servers_that_retired_ones_leave_no_room_for_are_refused(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    config = write_config(period_s=0.5)
+    put(config, pool(1000, 600))
+    async with running(config) as it:
+        writes = len(switch.writes)
+        (answer,) = await answers(await asked(it, config, pool(5000, 600)))
+        assert isinstance(answer, Refused)
+        assert str(answer) == f"{NO_ROOM}: change fewer at a time, the next when those connections have ended"
+        seen = len(it.decisions())
+        await until(lambda: len(it.decisions()) > seen, "decisions to go on")
+        assert it.controller.role == "primary" and len(it.said) == 1
+        assert len(switch.writes) == writes
+        (answer,) = await answers(await asked(it, config, pool(1000, 400) + pool(5000, 200)))
+        assert str(answer).startswith("reloaded: ")
+
+
+async def test_reloads_that_there_is_room_for_one_by_one_only(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(period_s=0.5)
+    put(config, pool(1000, 400))
+    async with running(config) as it:
+        reloads = [await asked(it, config, pool(port, 400)) for port in (2000, 3000)]
+        first, second = await answers(*reloads)
+        assert str(first).startswith("reloaded: ")
+        assert isinstance(second, Refused) and "400 servers and 800 retired ones" in str(second)
+        assert it.controller.role == "primary" and len(it.said) == 1
+        assert {server.port for server in it.controller.world.plan.servers} == set(range(2000, 2400))
+
+
+async def test_a_start_that_there_is_no_room_for_says_what_to_do(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(period_s=0.5)
+    put(config, pool(1000, 600))
+    async with running(config):
+        writes = len(switch.writes)
+    put(config, pool(5000, 600))
+    with pytest.raises(SwitchError) as caught:
+        async with running(config):
+            pass
+    assert str(caught.value) == (
+        f"switch {switch.address}: {NO_ROOM}: start with the configuration that it was left with and change fewer at "
+        "a time, or restart the switch"
+    )
+    assert len(switch.writes) == writes
