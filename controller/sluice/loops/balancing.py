@@ -17,6 +17,7 @@ from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
 from sluice.switch.secondlook import read_loads
 
+from .grid import next_turn
 from .link import Link
 from .trace import Trace, record
 from .world import World
@@ -65,19 +66,22 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
                     "wrote": wrote,
                 },
             )
-        # A reading that came late does not shift the next one; one that came a whole period late does.
-        begun, due = due, max(due + view.balancer.options.period_s, loop.time())
-        await _meet(link, service, view.balancer, begun)
+        due = next_turn(due, view.balancer.options.period_s, loop.time())
+        await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())
 
 
-async def _meet(link: Link, service: Service, balancer: Balancer, begun_s: float) -> None:
-    """Read the open connections in the period that began then. One that is late for the next reading is left out."""
+async def _meet(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
+    """Read the open connections in the period that ends then. One that is late for the next reading is left out."""
     loop = asyncio.get_running_loop()
-    period_s = balancer.options.period_s
     if not service.second_look(balancer.options.mode):
         return
-    for part, following in pairwise((*MEETINGS, 1.0)):
-        await asyncio.sleep(begun_s + part * period_s - loop.time())
-        if loop.time() < begun_s + following * period_s:
+    for at, following in pairwise(meetings(end_s, balancer.options.period_s)):
+        await asyncio.sleep(at - loop.time())
+        if loop.time() < following:
             balancer.meet(await read_loads(link.registers, [server.id for server in service.servers]))
+
+
+def meetings(end_s: float, period_s: float) -> list[float]:
+    """When open connections are read in the period that ends then, the last time at its end."""
+    return [end_s - (1.0 - part) * period_s for part in (*MEETINGS, 1.0)]

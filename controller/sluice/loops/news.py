@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 
 from sluice.log import logger
 from sluice.names import Meter, Table
 from sluice.news import Decision
 from sluice.switch.ledger import read_ledger
 
+from .grid import next_turn
 from .link import Link
 from .newstrace import NewsTrace
 from .newsview import NewsView
@@ -39,7 +39,7 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
         if loop.time() >= observation:
             await view.count(link.registers)
             decision = view.observe(loop.time(), await read_ledger(link.registers, servers), samples)
-            observation = _next(observation, interval_s, loop.time())
+            observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)
             decision = view.sampled(loop.time(), samples)
@@ -47,13 +47,8 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
             decision = None
         if decision is not None:
             await _act(world, link, view, trace, decision)
-        reading = _next(reading, poll_s, loop.time())
+        reading = next_turn(reading, poll_s, loop.time())
         await asyncio.sleep(min(reading, observation) - loop.time())
-
-
-def _next(due: float, period_s: float, now: float) -> float:
-    """The next whole multiple of the period. Late readings do not add up, slow ones leave time for others."""
-    return due + period_s * max(1, math.ceil((now - due) / period_s))
 
 
 async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:

@@ -75,13 +75,24 @@ def intervals(trace: str) -> list[Interval]:
     was still being written is left out.
     """
     found: list[Interval] = []
-    for number, row in enumerate(csv.DictReader(trace[: trace.rfind("\n") + 1].splitlines()), 2):
-        try:
-            one = _interval(row)
-        except (KeyError, ValueError, TypeError) as error:
-            raise TraceError(f"trace, line {number}: no decision ({error!r}); give news: trace_file:") from error
+    for one in _decisions(trace):
         if not found or not _measured_alike(one, found[-1]):
             found.append(one)
+    return found
+
+
+def times(trace: str) -> list[float]:
+    """When anything was decided, in order: at the ends of intervals and in between. Raises TraceError."""
+    return sorted(one.time_s for one in _decisions(trace))
+
+
+def _decisions(trace: str) -> list[Interval]:
+    found: list[Interval] = []
+    for number, row in enumerate(csv.DictReader(trace[: trace.rfind("\n") + 1].splitlines()), 2):
+        try:
+            found.append(_interval(row))
+        except (KeyError, ValueError, TypeError) as error:
+            raise TraceError(f"trace, line {number}: no decision ({error!r}); give news: trace_file:") from error
     if not found:
         raise TraceError("trace, line 2: there is no decision in it")
     return found
@@ -92,9 +103,7 @@ def first_news_reading(trace: str, interval_s: float) -> float:
 
     A decision is written down a little after its reading; the smallest delay of all is taken for that reading's.
     """
-    live = intervals(trace)
-    first = live[0].time_s
-    return min(one.time_s - round((one.time_s - first) / interval_s) * interval_s for one in live) - interval_s
+    return min(one.time_s - number * interval_s for number, one in enumerate(intervals(trace), 1))
 
 
 def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> NewsComparison:

@@ -16,8 +16,9 @@ from sluice.configload import load
 from sluice.loops.world import World
 
 from .against import Comparison, TraceError, compare, decisions, first_reading
-from .againstnews import NewsComparison, compare_news, first_news_reading, intervals, is_news_trace
+from .againstnews import NewsComparison, compare_news, first_news_reading, is_news_trace, times
 from .capture import LONGEST_GAP_S, CaptureError, Segment, read_capture
+from .driver import LiveTimes
 from .replay import Moment, Replay
 from .timeline import PLOTS, as_json, draw, line
 
@@ -70,15 +71,15 @@ def replay(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     run = Replay(load(options.config))
     segments = read_capture(options.capture, _warn)
-    trace, start_s, late_s = None, options.start, list[float]()
+    trace, start_s, live = None, options.start, LiveTimes()
     if options.trace is not None:
         trace = _read_trace(options.trace)
-        start_s, late_s = _first_reading(run.world, trace), _decided(run.world, trace)
+        start_s, live = _first_reading(run.world, trace), _decided(run.world, trace)
         segments = _held(segments, start_s, LONGEST_GAP_S, f"{options.capture}: the trace's first reading")
     elif start_s is not None:
         segments = _held(segments, start_s, _ROUNDED_S, f"{options.capture}: --start")
     moments: list[Moment] = []
-    for moment in run.run(segments, start_s, late_s):
+    for moment in run.run(segments, start_s, live):
         moments.append(moment)
         print(json.dumps(as_json(run.world, moment)) if options.json else line(run.world, moment, run.first_reading_s))
     if not run.segments:
@@ -127,9 +128,13 @@ def _first_reading(world: World, trace: str) -> float:
     return first_reading(decisions(world, trace))
 
 
-def _decided(world: World, trace: str) -> list[float]:
-    """When, in order."""
-    return sorted(one.time_s for one in (intervals(trace) if is_news_trace(trace) else decisions(world, trace)))
+def _decided(world: World, trace: str) -> LiveTimes:
+    if is_news_trace(trace):
+        return LiveTimes(news=times(trace))
+    services: dict[str, list[float]] = {}
+    for one in sorted(decisions(world, trace), key=lambda one: one.time_s):
+        services.setdefault(one.service, []).append(one.time_s)
+    return LiveTimes(services)
 
 
 def _compare(world: World, moments: list[Moment], trace: str) -> Comparison | NewsComparison:

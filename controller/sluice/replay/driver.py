@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from sluice import balance, news
-from sluice.balance.slowness import MEETINGS
+from sluice.loops.balancing import meetings
+from sluice.loops.grid import next_turn
 from sluice.loops.secondlook import SWEEP_S, correct_loads
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
@@ -22,6 +25,8 @@ from sluice.switch.switchclock import SwitchClock
 _T = TypeVar("_T")
 _SLACK_S = 1e-9
 """Sums of periods are not exact."""
+_ROUNDING_S = 1e-3
+"""Nor are the times in a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +47,55 @@ class Controlled:
 Event = Balanced | Controlled
 
 
+@dataclass(frozen=True, slots=True)
+class LiveTimes:
+    """When a live controller decided, in order; in seconds, as steps are told them."""
+
+    services: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    """By the service's name."""
+    news: Sequence[float] = ()
+    """Flash-crowd control, at the ends of its intervals and in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A decision that is to come."""
+
+    due: float
+    at: float
+    """When it is made: when it is due or, where that is known, when it was made live."""
+
+    def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
+        """The next turn, after this one was taken now. Of decisions ``between`` none is a turn's before it is due."""
+        due = next_turn(self.due, period_s, now_s)
+        place = bisect_right(live, due - _ROUNDING_S if between else max(now_s, self.at))
+        at = live[place] if place < len(live) else due
+        return _Turn(min(due, at), at)
+
+
 class Driver:
     """Steps through what ``loops`` (balancing, news, secondlook) wait for on a clock of their own, without waiting.
 
     Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
-    after each of its decisions; the ratios are in what ``step`` returns.
+    after each of its decisions; the ratios are in what ``step`` returns. With ``live`` decisions are made
+    when they were then, however late that was, and from the last of them on by the grid.
     """
 
     def __init__(
-        self, world: World, registers: Registers, start_s: float, apply: Callable[[Crowd], None] = lambda _: None
+        self,
+        world: World,
+        registers: Registers,
+        start_s: float,
+        apply: Callable[[Crowd], None] = lambda _: None,
+        live: LiveTimes | None = None,
     ) -> None:
         self._world, self._registers, self._apply = world, registers, apply
+        self._live = live or LiveTimes()
         self._loop = asyncio.new_event_loop()
-        self._balance = {service.id: start_s for service in world.plan.services}
+        start = _Turn(start_s, start_s)
+        self._balance = dict.fromkeys((service.id for service in world.plan.services), start)
         self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
-        self._reading = self._observation = start_s
+        self._observation, self._reading = start, start_s
         self._clock = SwitchClock(registers.units)
         self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
         self.due = start_s
@@ -67,12 +106,6 @@ class Driver:
     def close(self) -> None:
         """To be called at the end."""
         self._loop.close()
-
-    @property
-    def decides(self) -> bool:
-        """Whether something is decided in the next step; else flows or loads are read, and no trace has it."""
-        ends = [*self._balance.values(), *([] if self._world.news is None else [self._observation])]
-        return min(ends) <= self.due + _SLACK_S
 
     def step(self, now_s: float) -> list[Event]:
         """Do what is due; what was decided, in order. Raises ValueError before anything is.
@@ -85,21 +118,28 @@ class Driver:
         made: list[Event] = []
         if now_s >= self._sweep - _SLACK_S:
             self._run(correct_loads(self._world, self._registers, self._clock, now_s))
-            self._sweep = _next(self._sweep, SWEEP_S, now_s)
+            self._sweep = next_turn(self._sweep, SWEEP_S, now_s)
         for service in self._world.plan.services:
-            if now_s >= self._balance[service.id] - _SLACK_S:
+            if now_s >= self._balance[service.id].at - _SLACK_S:
                 made += self._decide(service, now_s)
             elif now_s >= self._meeting(service) - _SLACK_S:
                 self._meet(service)
                 self._meetings[service.id] = [one for one in self._meetings[service.id] if one > now_s]
-        if self._world.news is not None and now_s >= min(self._reading, self._observation) - _SLACK_S:
+        if now_s >= self._crowd - _SLACK_S:
             made += self._control(now_s)
-        crowd = [] if self._world.news is None else [self._reading, self._observation]
-        self.due = min([*self._balance.values(), *map(self._meeting, self._world.plan.services), self._sweep, *crowd])
+        decisions = [turn.at for turn in self._balance.values()]
+        self.due = min([*decisions, *map(self._meeting, self._world.plan.services), self._sweep, self._crowd])
         return made
 
     def _meeting(self, service: Service) -> float:
         return min(self._meetings[service.id], default=math.inf)
+
+    @property
+    def _crowd(self) -> float:
+        """When flash-crowd control reads next. The reading for a decision is as late as that is."""
+        if self._world.news is None:
+            return math.inf
+        return self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
 
     def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:
         return self._loop.run_until_complete(reading)
@@ -109,14 +149,15 @@ class Driver:
         world, view = self._world, self._world.views[service.id]
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         readings = self._run(read_ledger(self._registers, servers))
-        period_s, due = view.balancer.options.period_s, self._balance[service.id]
+        period_s, live = view.balancer.options.period_s, self._live.services.get(service.name, ())
+        self._balance[service.id] = turn = self._balance[service.id].following(period_s, now_s, live)
         looking = service.second_look(view.balancer.options.mode)
         if looking:
             self._meet(service)
-        self._meetings[service.id] = [due + part * period_s for part in MEETINGS] if looking else []
+        parts = pairwise(meetings(turn.due, period_s)) if looking else ()
+        self._meetings[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
         hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(now_s, readings, hold=hold)
-        self._balance[service.id] = _next(due, period_s, now_s)
         if decision is None:
             return []
         view.decision = decision
@@ -133,24 +174,21 @@ class Driver:
         world, view, registers = self._world, self._world.news, self._registers
         assert view is not None
         samples = self._run(view.poll(registers))
-        if now_s >= self._observation - _SLACK_S:
+        if now_s >= self._observation.at - _SLACK_S:
             self._run(view.count(registers))
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
             decision = view.observe(now_s, ledger, samples)
-            self._observation = _next(self._observation, view.config.interval_s, now_s)
+            self._observation = self._observation.following(
+                view.config.interval_s, now_s, self._live.news, between=True
+            )
         elif view.sampling:
             self._run(view.count(registers))
             decision = view.sampled(now_s, samples)
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        self._reading = _next(self._reading, poll_s, now_s)
+        self._reading = next_turn(self._reading, poll_s, now_s)
         if decision is None:
             return []
         self._apply(view.wanted())
         return [Controlled(decision)]
-
-
-def _next(due: float, period_s: float, now_s: float) -> float:
-    """The next whole multiple of the period."""
-    return due + period_s * max(1, math.ceil((now_s - due) / period_s - _SLACK_S))

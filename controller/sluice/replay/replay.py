@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice.config import Config
 from sluice.loops.world import World
 
 from .capture import Segment
-from .driver import Driver, Event
+from .driver import Driver, Event, LiveTimes
 from .measured import MeasuredSwitch
 
 
@@ -31,7 +30,6 @@ class Replay:
         self.first_reading_s = 0.0
         """When the switch is first read, since the epoch: a base, which decides nothing; 0 until there is a segment."""
         self._switch = MeasuredSwitch(self.world)
-        self._live: Sequence[float] = ()
 
     @property
     def segments(self) -> int:
@@ -39,22 +37,21 @@ class Replay:
         return self._switch.segments
 
     def run(
-        self, segments: Iterable[Segment], start_s: float | None = None, late_s: Sequence[float] = ()
+        self, segments: Iterable[Segment], start_s: float | None = None, live: LiveTimes | None = None
     ) -> Iterator[Moment]:
         """Every decision, in order.
 
         ``start_s``: the first reading, since the epoch; left out: the first segment.
-        ``late_s``: when the live controller decided, in order; it reads a little late, and much later on a machine that
-        has no core to give.
+        ``live``: when the live controller decided, since the epoch; it reads a little late, and much later on a machine
+        that has no core to give.
         """
-        self._live = late_s
         driver: Driver | None = None
         now = 0.0
         try:
             for segment in segments:
                 if driver is None:
                     self.first_reading_s = segment.time_s if start_s is None else start_s
-                    driver = Driver(self.world, self._switch.memory, self.first_reading_s)
+                    driver = Driver(self.world, self._switch.memory, self.first_reading_s, live=live)
                 # A capture of several interfaces may go back by a few microseconds.
                 now = max(now, segment.time_s)
                 yield from self._until(driver, now)
@@ -68,24 +65,7 @@ class Replay:
         return 0.0 if self.world.news is None else self.world.news.sample_share
 
     def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
-        # Asked for every packet: `due` first, than which no step is earlier.
-        while driver.due <= now_s and (moment_s := self._when(driver)) <= now_s:
+        while (moment_s := driver.due) <= now_s:
             self._switch.settle(moment_s)
             for event in driver.step(moment_s):
                 yield Moment(moment_s, event)
-
-    def _when(self, driver: Driver) -> float:
-        """When the next step was: when it is due, or as late as it was live."""
-        due = driver.due
-        if driver.decides:
-            place = bisect_left(self._live, due)
-            if place < len(self._live) and self._live[place] - due < self._shortest_s / 2:
-                return self._live[place]
-        return due
-
-    @property
-    def _shortest_s(self) -> float:
-        """The shortest time between two decisions of one kind."""
-        news = self.world.news
-        periods = [view.balancer.options.period_s for view in self.world.views.values()]
-        return min([*periods, *([] if news is None else [news.config.interval_s])])

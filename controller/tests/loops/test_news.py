@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.configload import parse
+from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
+from sluice.replay.driver import Controlled, Driver, LiveTimes
 from sluice.status import news_lines, news_status
 from sluice.switch.bucket import Bucket
 from virtual import FAST_BPS, Run, Switch
@@ -297,6 +299,29 @@ def test_slow_readings_do_not_stretch_the_intervals() -> None:
     times = [decision.time_s for decision in run.until(62).decisions]
     assert len(times) == 12
     assert all(5 * i <= time <= 5 * i + 0.7 for i, time in enumerate(times, 1))
+
+
+def test_an_interval_whose_reading_is_late_has_none_right_behind_it() -> None:
+    class Stalling(Memory):
+        stalled = False
+
+        async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+            if asyncio.get_running_loop().time() >= 20 and not self.stalled:
+                self.stalled = True
+                await asyncio.sleep(1.7 * 5)
+            return await super().arrays(registers)
+
+    options = "{mode: paper, period_s: 5, poll_s: 1}"
+    run = Run(options, lambda _: {WEB: 30.0}, switch=Switch(registers=Stalling())).until(46)
+    times = [decision.time_s for decision in run.decisions]
+    assert times == pytest.approx([5, 10, 15, 28.5, 35, 40, 45])
+    world = World.of(parse(web(more=f"news: {options}")))
+    driver, replayed = Driver(world, Memory(), 0.0, live=LiveTimes(news=times)), list[float]()
+    while driver.due < 46:
+        events = driver.step(driver.due)
+        replayed += [event.decision.time_s for event in events if isinstance(event, Controlled)]
+    driver.close()
+    assert replayed == pytest.approx(times)
 
 
 def test_samples_are_read_while_sampling_only() -> None:

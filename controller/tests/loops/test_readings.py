@@ -1,32 +1,38 @@
-"""When open connections are read: live and in a replay, and by a controller that is late."""
+"""When ledger and open connections are read: live and in a replay, and by a controller that is late."""
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 from configs import web
 from fakeswitch import Memory
+from hypothesis import given
+from hypothesis import strategies as st
 from sluice.balance.slowness import MEETINGS
 from sluice.configload import parse
 from sluice.loops.balancing import balance
+from sluice.loops.grid import next_turn
 from sluice.loops.link import Link
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
-from sluice.replay.driver import Balanced, Driver
+from sluice.replay.driver import Balanced, Driver, LiveTimes
 from virtual import Switch, in_virtual_time
 
 PERIOD_S = 2.0
 PERIODS = 3
+STALLED = 3
+"""The reading of the ledger that may take long."""
 
 
 class Watched(Memory):
-    """Registers that know when loads and ledger were read, and need a while for loads."""
+    """Registers that know when loads and ledger were read, and need a while: for loads, or for one ledger."""
 
-    def __init__(self, takes_s: float = 0.0) -> None:
+    def __init__(self, takes_s: float = 0.0, stall_s: float = 0.0) -> None:
         super().__init__()
-        self.takes_s = takes_s
+        self.takes_s, self.stall_s = takes_s, stall_s
         self.now_s: float | None = None
         """Left out: the loop's time."""
         self.loads: list[float] = []
@@ -34,39 +40,44 @@ class Watched(Memory):
 
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
         now = asyncio.get_running_loop().time() if self.now_s is None else self.now_s
-        (self.loads if Register.LOAD_FIRST in registers else self.ledger).append(now)
-        if self.takes_s and Register.LOAD_FIRST in registers:
+        of_loads = Register.LOAD_FIRST in registers
+        (self.loads if of_loads else self.ledger).append(now)
+        if of_loads and self.takes_s:
             await asyncio.sleep(self.takes_s)
+        elif not of_loads and self.stall_s and len(self.ledger) == STALLED:
+            await asyncio.sleep(self.stall_s)
         return await super().columns(registers, indices)
 
 
 class Kept(Trace):
-    """Keeps the lines."""
+    """Keeps the lines, and when they were written."""
 
     def __init__(self) -> None:
         super().__init__(None)
         self.lines: list[dict[str, Any]] = []
+        self.times: list[float] = []
 
     def write(self, line: dict[str, Any]) -> None:
         self.lines.append(line)
+        self.times.append(asyncio.get_running_loop().time())
 
 
 def world(mode: str) -> World:
     return World.of(parse(web(mode=mode, period_s=PERIOD_S, window_s=4 * PERIOD_S)))
 
 
-def live(mode: str, registers: Watched) -> list[dict[str, Any]]:
+def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
     trace = Kept()
 
     async def run() -> None:
         it = world(mode)
         link = cast(Link, Switch(registers=registers))
         task = asyncio.create_task(balance(it, link, it.plan.services[0], trace))
-        await asyncio.sleep(PERIODS * PERIOD_S - 0.01)
+        await asyncio.sleep(periods * PERIOD_S - 0.01)
         task.cancel()
 
     in_virtual_time(run())
-    return trace.lines
+    return trace
 
 
 ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0, *MEETINGS)]
@@ -74,7 +85,7 @@ ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0,
 
 def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
     registers = Watched()
-    lines = live("production", registers)
+    lines = live("production", registers).lines
     assert registers.loads == pytest.approx(ALL)
     assert registers.ledger == pytest.approx([0.0, 2.0, 4.0])
     assert len(lines) == PERIODS - 1
@@ -83,7 +94,7 @@ def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
 
 def test_nobody_reads_them_without_a_second_look() -> None:
     registers = Watched()
-    lines = live("paper", registers)
+    lines = live("paper", registers).lines
     assert registers.loads == [] and registers.ledger == pytest.approx([0.0, 2.0, 4.0])
     assert lines[0]["servers"]["s1"]["work"] is None
 
@@ -96,15 +107,47 @@ def test_a_reading_that_is_late_for_the_next_is_left_out_and_decisions_keep_thei
     assert all(later - one > 0.54 for one, later in zip(registers.loads, registers.loads[1:], strict=False))
 
 
-def test_a_replay_reads_them_when_the_controller_does() -> None:
-    registers, decided = Watched(), list[float]()
-    driver = Driver(world("production"), registers, 0.0)
-    while driver.due < PERIODS * PERIOD_S - 0.01:
-        registers.now_s = driver.due
-        decides = driver.decides
-        events = driver.step(driver.due)
-        assert decides or not events
-        decided += [event.decision.time_s for event in events if isinstance(event, Balanced)]
+def replayed(mode: str, registers: Watched, late: dict[float, float], live: LiveTimes | None = None) -> list[float]:
+    """When a driver decides whose steps are taken as late as that, by when they were due."""
+    decided: list[float] = []
+    driver = Driver(world(mode), registers, 0.0, live=live)
+    while driver.due < 2 * PERIODS * PERIOD_S - 0.01:
+        registers.now_s = late.get(driver.due, driver.due)
+        decided += [event.decision.time_s for event in driver.step(registers.now_s) if isinstance(event, Balanced)]
     driver.close()
-    assert registers.loads == pytest.approx(ALL)
-    assert decided == pytest.approx([2.0, 4.0])
+    return decided
+
+
+def test_a_replay_reads_them_when_the_controller_does() -> None:
+    registers = Watched()
+    assert replayed("production", registers, {}) == pytest.approx([PERIOD_S * n for n in range(1, 2 * PERIODS)])
+    assert registers.loads[: len(ALL)] == pytest.approx(ALL)
+
+
+@pytest.mark.parametrize("mode", ["paper", "production"])
+@pytest.mark.parametrize(
+    ("periods", "expected"),
+    [(0.4, [2.0, 4.8, 6.0, 8.0, 10.0]), (0.7, [2.0, 5.4, 8.0, 10.0]), (1.7, [2.0, 7.4, 10.0])],
+)
+def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
+    """Nor in a replay, which is told how late it was, or when everything was decided."""
+    late, told, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
+    times = live(mode, late, 2 * PERIODS).times
+    assert times == pytest.approx(expected)
+    assert min(later - one for one, later in pairwise(times)) >= PERIOD_S / 2
+    assert replayed(mode, told, {4.0: 4.0 + periods * PERIOD_S}) == pytest.approx(times)
+    assert replayed(mode, traced, {}, LiveTimes({"web": times})) == pytest.approx(times)
+    assert bool(late.loads) is (mode == "production")
+    assert told.loads == traced.loads == pytest.approx(late.loads)
+
+
+@given(
+    due=st.floats(0, 1e9, allow_subnormal=False),
+    period=st.floats(0.05, 600),
+    late=st.floats(0, 20, allow_subnormal=False),
+)
+def test_turns_are_on_the_grid_and_half_a_period_away(due: float, period: float, late: float) -> None:
+    now = due + late * period
+    turns = (next_turn(due, period, now) - due) / period
+    assert turns == pytest.approx(round(turns), abs=1e-5) and turns > 0.99
+    assert 0.5 - 1e-5 <= turns - late <= 1.5 + 1e-5

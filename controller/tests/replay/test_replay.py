@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -14,7 +15,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import cast
@@ -39,7 +40,7 @@ from sluice.names import Register
 from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
 from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
-from sluice.replay.driver import Balanced, Controlled, Driver
+from sluice.replay.driver import Balanced, Controlled, Driver, LiveTimes
 from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.memory import Memory
 from sluice.replay.replay import Replay
@@ -198,14 +199,14 @@ def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path:
 
 def test_a_reading_is_as_late_as_it_was_live(tmp_path: Path) -> None:
     file = write(tmp_path / "c.pcap", load(6, lost=0))
-    # The second was 0.3 s late, the third too late to be that reading's; the others are not in the trace.
-    late = [1001.99 + 0.3, 1002.99 + 0.7]
-    moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, late))
-    assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1002.99, 1003.99, 1004.99])
+    # The second was 0.3 s late, the third more than a period; what came then is not in the trace.
+    live = LiveTimes({"web": [1000.99, 1001.99 + 0.3, 1002.99 + 1.2]})
+    moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, live))
+    assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1004.19, 1004.99])
     seen = [
         sum(one.syn for one in m.event.decision.differences.values()) for m in moments if isinstance(m.event, Balanced)
     ]
-    assert seen == [20, 26, 14, 20, 20]
+    assert seen == [20, 26, 38, 16]
 
 
 def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
@@ -228,6 +229,7 @@ def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
 
 START_S = 999.99
 """When the live controller reads first, since the epoch."""
+STEADY: Mapping[str, tuple[float, float]] = {}
 
 
 class Counting:
@@ -235,9 +237,9 @@ class Counting:
 
     apart = True
 
-    def __init__(self, world: World, now: Callable[[], float]) -> None:
+    def __init__(self, world: World, now: Callable[[], float], stalls: Mapping[str, tuple[float, float]]) -> None:
         self.switch, self.units, self._now = MeasuredSwitch(world), MICROSECONDS, now
-        self.registers = self
+        self.registers, self._stalls = self, dict(stalls)
 
     async def apply(self, *_: object) -> int:
         return 1
@@ -249,19 +251,31 @@ class Counting:
     async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
         return await self._memory().read(register, indices)
 
+    async def _stall(self, kind: str) -> None:
+        begin_s, seconds = self._stalls.get(kind, (math.inf, 0.0))
+        if self._now() >= begin_s:
+            del self._stalls[kind]
+            await asyncio.sleep(seconds)
+
     async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+        if Register.LEDGER_SYN in registers:
+            await self._stall("ledger")
         return await self._memory().columns(registers, indices)
 
     async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        await self._stall("flows")
         return await self._memory().arrays(registers)
 
     async def write(self, register: Register, index: int, value: int) -> None:
         await self._memory().write(register, index, value)
 
 
-def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+def live(
+    config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch, stalls: Mapping[str, tuple[float, float]] = STEADY
+) -> tuple[Path, Path]:
     """Run the controller's own tasks in virtual time while a capture's packets pass; return what they write down, of R
-    and of flash-crowd control."""
+    and of flash-crowd control. ``stalls``: from when on a reading (``ledger`` or ``flows``) takes so many seconds,
+    once."""
     traces = config.with_name("r.jsonl"), config.with_name("news.csv")
     world = World.of(load_config(config))
     (service,), view = world.plan.services, world.news
@@ -273,7 +287,7 @@ def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
             return START_S + loop.time()
 
         monkeypatch.setattr(time, "time", now)
-        counting = Counting(world, now)
+        counting = Counting(world, now, stalls)
         link, files = cast(Link, counting), (Trace(traces[0]), NewsTrace(traces[1]))
         tasks = [asyncio.create_task(keep_loads(world, link))]
         tasks.append(asyncio.create_task(balance(world, link, service, files[0])))
@@ -295,10 +309,11 @@ def live(config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
 
 
 @pytest.mark.parametrize("mode", ["paper", "production"])
+@pytest.mark.parametrize("stall_s", [0.0, 0.3, 0.7, 1.7])
 def test_replay_decides_as_the_controllers_own_tasks_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """The second server loses SYNs, then answers nothing, then everything."""
+    """The second server loses SYNs, then answers nothing, then everything. One reading takes long."""
     packets: list[Packet] = []
     for second in range(30):
         lost = 4 if second < 10 else 10 if second < 16 else 0
@@ -306,12 +321,12 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
     packets = [renumbered(one, 10_000 + 20 * int(one[0] - 1000)) for one in packets]
     file, config = write(tmp_path / "c.pcap", packets), tmp_path / "sluice.yaml"
     config.write_text(web(mode=mode, period_s=1, window_s=5))
-    trace, _ = live(config, file, monkeypatch)
+    trace, _ = live(config, file, monkeypatch, {"ledger": (START_S + 5, stall_s)})
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
-    assert len(decided) == 29 and decided[-1]["weight_changes"] > 5
+    assert len(decided) == 29 - math.floor(stall_s + 0.5) and decided[-1]["weight_changes"] > 5
     assert any(one["servers"]["s2"]["ejected"] for one in decided) is (mode == "production")
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
-    assert "the same decisions; 29 compared, 0 without a reading" in capsys.readouterr().out
+    assert f"the same decisions; {len(decided)} compared, 0 without a reading" in capsys.readouterr().out
     config.write_text(web(mode="fixed", period_s=1, window_s=5))
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
 
@@ -364,22 +379,24 @@ def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
     return sorted(packets, key=lambda one: one[0])
 
 
-@pytest.mark.parametrize(
-    ("mode", "options"),
-    [
-        ("paper", "{mode: paper, period_s: 4, rate_window_s: 0.25}"),
-        (
-            "production",
-            "{mode: production, rate_window_s: 0.25, production: {detection_s: 1, window_s: 4, baseline_s: 16}}",
-        ),
-    ],
-)
+CONTROL = {
+    "paper": "{mode: paper, period_s: 4, rate_window_s: 0.25}",
+    "production": (
+        "{mode: production, rate_window_s: 0.25, production: {detection_s: 1, window_s: 4, baseline_s: 16}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", CONTROL)
+@pytest.mark.parametrize("late", [0.0, 0.3, 1.7])
 def test_replay_limits_as_the_controllers_own_task_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, options: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, late: float
 ) -> None:
+    """A reading at an interval's end takes ``late`` intervals."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
+    options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
-    ratios, trace = live(config, file, monkeypatch)
+    ratios, trace = live(config, file, monkeypatch, {"flows": (START_S + 16, late * interval_s)})
     found = intervals(trace.read_text())
     assert any(one.alarm and one.limit_per_s > 0 for one in found) and not found[0].alarm
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0

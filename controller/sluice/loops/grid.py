@@ -1,0 +1,14 @@
+"""When a loop's turns are: a period apart, on a grid, for those who wait and for those who replay."""
+
+from __future__ import annotations
+
+import math
+
+
+def next_turn(due_s: float, period_s: float, now_s: float) -> float:
+    """When the turn after the one that was due then is due, which is done now.
+
+    Whole periods later: late turns do not add up. At least half a period from now: a decision right behind a late one
+    would be made of next to nothing, and slow readings leave time for others.
+    """
+    return due_s + period_s * max(1, math.ceil((now_s - due_s) / period_s + 0.5))
