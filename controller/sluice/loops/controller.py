@@ -174,7 +174,7 @@ class Controller:
     async def reload(self) -> str:
         """Read the configuration file again; returns when the switch has what changed.
 
-        Raises ConfigError or Refused, and changes nothing then; SwitchError when the switch refuses.
+        Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
         self._leading()
         fresh, old = load(self.config_path), self.world.config
@@ -191,14 +191,21 @@ class Controller:
 
     async def _apply_reloads(self, link: Link) -> None:
         """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
+        time = asyncio.get_running_loop().time
         while self._reloads:
-            order = self._reloads[0]
+            order, old, modes = self._reloads[0], self.world.config, dict(self.world.modes)
             try:
                 async with self._turn:
-                    self.world.reconfigure(order.config, asyncio.get_running_loop().time())
+                    self.world.reconfigure(order.config, time())
                     updates = await link.apply(self.world.state())
             except Refused as error:
                 order.failed(error)
+            except SwitchError as error:
+                # What a switch holds is read again then: with the old configuration, which it took.
+                self.world.reconfigure(old, time())
+                self.world.modes.update(modes)
+                order.failed(error)
+                raise
             except Exception as error:
                 order.failed(error)
                 raise

@@ -77,8 +77,11 @@ async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, 
         refused, behind = await answers(await asked(it, config, ALONE), await asked(it, config, OWN))
         assert isinstance(refused, SwitchError) and "table choose is full" in str(refused)
         assert isinstance(behind, Refused) and "reload again" in str(behind)
+        await until(lambda: it.ready(2), "the controller to lead again, as before")
+        assert switch.weights(1).keys() == {1, 2}
         switch.refuse_table = None
-        await until(lambda: it.ready(2), "the controller to lead again")
+        (answer,) = await answers(await asked(it, config, ALONE))
+        assert str(answer).startswith("reloaded: ")
         assert switch.weights(1).keys() == {1}
 
 
