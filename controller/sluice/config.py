@@ -25,6 +25,8 @@ def _mac(value: str) -> str:
         raise ValueError("not a MAC address such as 02:00:00:00:00:01")
     if int(parts[0], 16) & 1:
         raise ValueError("a multicast address cannot be an interface's own")
+    if not any(int(part, 16) for part in parts):
+        raise ValueError("no interface has the address 0")
     return ":".join(parts)
 
 
@@ -57,7 +59,7 @@ class SwitchConfig(_Model):
 
     address: HostPort = "127.0.0.1:9559"
     """P4Runtime server."""
-    device_id: Annotated[int, Field(ge=0)] = 1
+    device_id: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     thrift: HostPort | None = None
     """BMv2's Thrift server, used for registers where P4Runtime does not read them."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None

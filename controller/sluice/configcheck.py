@@ -8,12 +8,14 @@ from ipaddress import IPv4Address
 
 from .balance import weight_sum
 from .config import Config
-from .names import DESTINATIONS, SELECTOR_SIZE, SERVERS, SERVICES
+from .names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
 from .news import NewsMode
 from .yamlplace import Path
 
 INTERVAL_MIN_S = 0.01
-"""The shortest interval between two decisions of flash-crowd control: a switch is not read faster."""
+"""The shortest interval between two decisions: a switch is not read faster."""
+MOST_INTERVALS = 10_000
+"""In a window: all of them are kept, of each server."""
 LIMIT_MOST = 10_000_000
 """Connections per second, and connections at once: as with a configured limit."""
 _FOR_HOT_SPOTS = 2
@@ -57,6 +59,10 @@ def _interfaces(config: Config) -> Iterator[Finding]:
             )
         ports.setdefault(interface.port, index)
         network = interface.address.network
+        if (kind := _no_host(interface.address.ip)) is not None:
+            yield Finding(
+                (*path, "address"), f"{interface.address.ip} is {kind}", "give the switch an address of its own"
+            )
         if interface.address.ip in (network.network_address, network.broadcast_address) and (network.prefixlen < 31):
             yield Finding(
                 (*path, "address"),
@@ -85,6 +91,7 @@ def _connected(config: Config, address: object) -> bool:
 
 def _routes(config: Config) -> Iterator[Finding]:
     seen: dict[object, int] = {}
+    vips = {service.address: service.name for service in config.services}
     for index, route in enumerate(config.routes):
         path: Path = ("routes", index)
         if route.to in seen:
@@ -98,6 +105,12 @@ def _routes(config: Config) -> Iterator[Finding]:
             )
         elif any(route.via == interface.address.ip for interface in config.interfaces):
             yield Finding((*path, "via"), f"{route.via} is the switch itself", "name the router at the other end")
+        elif (owner := vips.get(route.via)) is not None:
+            yield Finding(
+                (*path, "via"), f"{route.via} is the address of service {owner}", "name the router at the other end"
+            )
+        else:
+            yield from _hosts(config, (*path, "via"), route.via)
 
 
 def _services(config: Config) -> Iterator[Finding]:
@@ -122,6 +135,7 @@ def _services(config: Config) -> Iterator[Finding]:
                 f"{service.address} is an interface's address",
                 "give the service an address of its own",
             )
+        yield from _hosts(config, (*path, "address"), service.address)
         if all(server.drain for server in service.servers):
             yield Finding((*path, "servers"), "every server is draining", "set drain: false on at least one server")
 
@@ -164,12 +178,28 @@ def _servers(config: Config) -> Iterator[Finding]:
                     f"{server.address} is in no interface's subnet and no route leads to it",
                     "add the interface or a route",
                 )
+            else:
+                yield from _hosts(config, (*path, "address"), server.address)
 
 
 def _balance(config: Config) -> Iterator[Finding]:
     for index, service in enumerate(config.services):
         options = service.balance
         path: Path = ("services", index, "balance")
+        if options.period_s < INTERVAL_MIN_S:
+            yield Finding(
+                (*path, "period_s"),
+                f"{options.period_s:g} s is faster than a switch is read",
+                f"give at least {INTERVAL_MIN_S:g}",
+            )
+            continue
+        if options.window_s > MOST_INTERVALS * options.period_s:
+            yield Finding(
+                (*path, "window_s"),
+                f"{options.window_s:g} s are more than {MOST_INTERVALS} periods of {options.period_s:g} s",
+                f"give at most {MOST_INTERVALS * options.period_s:g}",
+            )
+            continue
         intervals = options.window_s / options.period_s
         if abs(intervals - round(intervals)) > 1e-9 or round(intervals) < 1:
             yield Finding(
@@ -192,22 +222,26 @@ def _news(config: Config) -> Iterator[Finding]:
                 "leave it out: services are watched anyway, and everything else is named once",
             )
         seen.setdefault(host.address, f"hosts[{index}]")
-        if (kind := _no_host(config, host.address)) is not None:
-            yield Finding(
-                ("news", "hosts", index, "address"),
-                f"{host.address} is {kind}",
-                "name a host by its own address",
-            )
+        yield from _hosts(config, ("news", "hosts", index, "address"), host.address)
 
 
-def _no_host(config: Config, address: IPv4Address) -> str | None:
-    """What an address is that no host can have; None for others."""
+def _hosts(config: Config, path: Path, address: IPv4Address) -> Iterator[Finding]:
+    if (kind := _no_host(address) or _of_a_subnet(config, address)) is not None:
+        yield Finding(path, f"{address} is {kind}", "name a host by its own address")
+
+
+def _no_host(address: IPv4Address) -> str | None:
+    """What an address is that no host can have anywhere; None for others."""
     if address.is_multicast:
         return "a multicast address"
     if address.is_loopback:
         return "a loopback address"
     if address.is_unspecified or address.is_reserved:
         return "the broadcast address" if address == IPv4Address("255.255.255.255") else "no host's address"
+    return None
+
+
+def _of_a_subnet(config: Config, address: IPv4Address) -> str | None:
     for interface in config.interfaces:
         network = interface.address.network
         if network.prefixlen < 31 and address in (network.network_address, network.broadcast_address):
@@ -272,6 +306,13 @@ def _sizes(config: Config) -> Iterator[Finding]:
         yield Finding(
             ("services",),
             f"{len(config.services)} services; the program holds {SERVICES - 1}",
+            "use fewer, or build the program with a larger table",
+        )
+    prefixes = {interface.address.network for interface in config.interfaces} | {route.to for route in config.routes}
+    if len(prefixes) > ROUTES:
+        yield Finding(
+            ("routes",),
+            f"{len(prefixes)} prefixes with the interfaces'; the program holds {ROUTES}",
             "use fewer, or build the program with a larger table",
         )
     if config.news is not None:

@@ -44,9 +44,9 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]
     head["packets"] = {
         "forwarded": traffic.forwarded,
-        "drops": {reason: count for reason, count in traffic.drops.items() if count},
-        "punts": {reason: count for reason, count in traffic.punts.items() if count},
-        "punts_limited": {reason: count for reason, count in traffic.punts_limited.items() if count},
+        "drops": dict(traffic.drops),
+        "punts": dict(traffic.punts),
+        "punts_limited": dict(traffic.punts_limited),
         "not_read": link.session.dropped_packets,
         "injected": link.session.sent_packets,
     }
@@ -182,7 +182,7 @@ def render(status: Mapping[str, Any]) -> str:
     if "news" in status:
         lines += news_lines(status["news"])
     packets = status["packets"]
-    drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items()) or "none"
+    drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items() if count) or "none"
     lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
     if packets["punts"] or packets["punts_limited"]:
         punts = ", ".join(f"{reason} {count}" for reason, count in packets["punts"].items()) or "none"

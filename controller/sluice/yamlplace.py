@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, cast
 
 import yaml
 
 Path = tuple[str | int, ...]
+
+_MOST_VALUES = 1_000_000
+"""More than any configuration has: aliases of aliases can stand for more than memory holds."""
+_UNREADABLE = (ValueError, KeyError, AttributeError, OverflowError)
+"""What PyYAML lets through of values that are not what their tag or form says, such as the date 2024-13-45."""
 
 
 class YamlError(Exception):
@@ -25,13 +30,20 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
     Raises YamlError for what is not YAML and for a key that is given twice in one mapping.
     """
     lines: dict[Path, int] = {}
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        raise YamlError(text.count("\n", 0, error.position) + 1, f"{error.reason} (U+{error.character:04X})") from error
     try:
         node = loader.get_single_node()
         if node is None:
             return None, {(): 1}
         _walk(node, (), lines)
+        for scalar in _scalars(node):
+            _construct(loader, scalar)
         document = cast("object", loader.construct_document(node))
+    except RecursionError as error:
+        raise YamlError(1, "values within values, deeper than can be read (an alias within itself?)") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(mark.line + 1 if mark else 1, error.problem or str(error)) from error
@@ -42,7 +54,35 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
     return document, lines
 
 
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """Every scalar once, however often aliases name it."""
+    seen: set[int] = set()
+    open_nodes = [node]
+    while open_nodes:
+        one = open_nodes.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, yaml.ScalarNode):
+            yield one
+        elif isinstance(one, yaml.MappingNode):
+            open_nodes += [part for pair in one.value for part in pair]
+        elif isinstance(one, yaml.SequenceNode):
+            open_nodes += one.value
+
+
+def _construct(loader: yaml.SafeLoader, scalar: yaml.ScalarNode) -> None:
+    try:
+        cast("Any", loader).construct_object(scalar)
+    except _UNREADABLE as error:
+        kind = scalar.tag.rpartition(":")[2]
+        shown = scalar.value if len(scalar.value) <= 40 else f"{scalar.value[:40]}..."
+        raise YamlError(scalar.start_mark.line + 1, f"{shown!r} is not a valid {kind}") from error
+
+
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> None:
+    if len(lines) > _MOST_VALUES:
+        raise YamlError(node.start_mark.line + 1, f"more than {_MOST_VALUES:,} values, counted through aliases")
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         seen: dict[Hashable, int] = {}

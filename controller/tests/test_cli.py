@@ -15,6 +15,7 @@ import pytest
 import sluice
 from configs import web
 from fakeswitch import FakeSwitch
+from sluice.names import DropReason
 
 SLUICE = [sys.executable, "-m", "sluice"]
 ENV = os.environ | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1])}
@@ -96,6 +97,9 @@ async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_t
             assert "sluice_up 1.0" in metrics
             assert 'sluice_server_ratio{server="s1",service="web"} 0.0' in metrics
             assert 'sluice_service_offered_total{service="web"} 0.0' in metrics
+            for reason in (reason for reason in DropReason if reason is not DropReason.NONE):
+                row = f'sluice_drops_total{{reason="{reason.name.lower()}"}} 0.0'
+                assert row in metrics, "an increase is seen from the first packet on"
         finally:
             process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(60):

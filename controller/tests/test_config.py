@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,64 @@ def test_missing_file_is_named() -> None:
 @pytest.mark.parametrize("text", ["", "- 1", "just words", "interfaces: 3", "services: {a: b}"])
 def test_nonsense_is_a_complaint_rather_than_a_crash(text: str) -> None:
     with pytest.raises(ConfigError):
+        parse(text)
+
+
+ALIASES = "a: &a [1,2,3,4,5,6,7,8]\n" + "".join(f"{c}: &{c} [{f'*{b},' * 9}]\n" for b, c in pairwise("abcdefgh"))
+ROUTES = "".join(f"{{to: 11.{n // 256}.{n % 256}.0/24, via: 10.0.1.9}}, " for n in range(4097))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("# one\ncontrol: 2024-13-45\n", ":2: '2024-13-45' is not a valid timestamp"),
+        ("a: 1\nb: \0\n", r":2: special characters are not allowed \(U\+0000\)"),
+        ("a: !!int foo\n", ":1: 'foo' is not a valid int"),
+        ("a: !!bool foo\n", ":1: 'foo' is not a valid bool"),
+        ("a: !!timestamp foo\n", ":1: 'foo' is not a valid timestamp"),
+        (f"a:\n- {'7' * 5000}\n", rf":2: '{'7' * 40}\.\.\.' is not a valid int"),
+        ("a: &a [*a]\n", "deeper than can be read"),
+        ("[" * 3000, "deeper than can be read"),
+        (
+            "a: &a [1,2,3,4,5,6,7,8]\n" + "".join(f"{c}: &{c} [{f'*{b},' * 9}]\n" for b, c in pairwise("abcdefgh")),
+            "more than",
+        ),
+    ],
+    ids=["date", "control character", "int", "bool", "timestamp", "digits", "itself", "deep", "aliases"],
+)
+def test_values_that_are_not_what_they_seem_have_a_line(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize("address", ["224.0.0.5", "127.0.0.1", "0.0.0.0", "255.255.255.255", "240.0.0.1", "10.0.2.255"])
+def test_addresses_that_no_host_can_have(address: str) -> None:
+    for text in (
+        web().replace("address: 10.0.2.2,", f"address: {address},"),
+        web().replace("via: 10.0.1.9", f"via: {address}"),
+        web().replace("address: 10.0.0.100", f"address: {address}"),
+    ):
+        assert address in text
+        with pytest.raises(ConfigError, match=rf"{address} is "):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (web().replace("via: 10.0.1.9", "via: 10.0.0.100"), "10.0.0.100 is "),
+        (web().replace("10.0.2.1/24", "127.0.0.1/24"), "127.0.0.1 is a loopback address"),
+        (web(period_s=1e-300, window_s=1), r"period_s: 1e-300 s is faster than a switch is read"),
+        (web(period_s=0.01, window_s=1e6), r"window_s: 1e\+06 s are more than 10000 periods of 0.01 s"),
+        (web().replace("02:00:00:00:00:01", "00:00:00:00:00:00"), "no interface has the address 0"),
+        (
+            web().replace("routes: [", f"routes: [{ROUTES}"),
+            "4101 prefixes with the interfaces'; the program holds 4096",
+        ),
+    ],
+)
+def test_what_a_switch_would_refuse_is_a_complaint(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
         parse(text)
 
 

@@ -19,14 +19,17 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
-    """Every service, and a denial of every server's own endpoint. A service that takes a second look draws evenly."""
+    """Every service, and a denial of every server's own endpoint, but for one that a service has since the server left.
+    A service that takes a second look draws evenly."""
     for service in state.plan.services:
         yield P4TableEntry(
             Table.SERVICES,
             match=_match(service.endpoint),
             action=P4TableAction(Action.TO_SERVICE, service=service.id, shares=balance.shares(state, service)),
         )
-    for endpoint in (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired)):
+    taken = {service.endpoint for service in state.plan.services}
+    own = (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired))
+    for endpoint in (one for one in own if one not in taken):
         yield P4TableEntry(Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT))
 
 

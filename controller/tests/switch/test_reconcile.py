@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from ipaddress import IPv4Address
 
 import pytest
 from configs import web
@@ -11,11 +12,12 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from sluice.config import Config
 from sluice.configload import parse
-from sluice.names import Meter
+from sluice.loops.world import World
+from sluice.names import Action, Meter, Table
 from sluice.switch import pipeline
 from sluice.switch.admission import Bucket, changes
 from sluice.switch.programmer import initial_state
-from sluice.switch.reconcile import read_back, reconcile
+from sluice.switch.reconcile import read_back, reconcile, wanted_entries
 from sluice.switch.session import Session
 
 
@@ -110,3 +112,14 @@ async def test_leading_zeros_do_not_matter(switch: FakeSwitch, session: Session)
         for param in entry.action.action.params:
             param.value = b"\0" + param.value
     assert await reconcile(session, await read_back(session), state) == 0
+
+
+def test_an_endpoint_that_a_server_has_left_may_be_a_services() -> None:
+    own = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
+    world = World.of(parse(web()))
+    new = "- {name: new, address: 10.0.3.2, port: 80, servers: [{name: s3, address: 10.0.3.3, port: 80}]}"
+    world.reconfigure(parse(web(more=new).replace(own, "")), 0.0)
+    entries = {str(entry.match): entry.action for entry in wanted_entries(world.state(), [Table.SERVICES])}
+    assert len(entries) == 4, "two services and a server of each"
+    (action,) = (action for match, action in entries.items() if str(int(IPv4Address("10.0.3.2"))) in match)
+    assert action is not None and str(Action.TO_SERVICE) in str(action)
