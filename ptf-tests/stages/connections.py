@@ -179,6 +179,23 @@ class FirstWayFreedClosing(StageTest):
         self.assertPinned(met.second, PinState.PENDING, way=1)
 
 
+class ServersOwnSyn(StageTest):
+    """A SYN that a server sends from its service's port claims no slot, and changes none."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        own = flow.reply(flags="S", seq=5001)
+        self.server_sends(flow, own)
+        self.assertNotPinned(flow.key)
+        self.establishes(flow)
+        self.server_sends(flow, own)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        self.client_sends(flow, flow.fin())
+        before = self.pins(flow.key)
+        self.server_sends(flow, own)
+        self.assertEqual(self.pins(flow.key), before)
+
+
 class BothWaysTaken(StageTest):
     """Neither slot is free: by capacity, counted, nothing claimed, for the whole of the connection's life."""
 

@@ -333,3 +333,37 @@ class SequenceOfItsOwn(Even):
         cells = self.switch.registers.read([(Register.DRAW_POINT, number) for number in range(SERVICES)])
         moved = {number: cell for number, cell in enumerate(cells) if cell}
         self.assertEqual(moved, {WEB.id: 2 * 0x9E3779B9 % (1 << 32)})
+
+
+class OpensAgainFromTheSecondWay(Looking):
+    """A connection that was closing in way 2 begins anew in way 1, which has become free: it is open again, once."""
+
+    def runTest(self) -> None:
+        met = crowd()
+        self.opens(met.first)
+        self.establishes(met.second)
+        self.assertLoads(s1=2)
+        self.ends(met.second)
+        self.set_timers(linger=1)
+        self.ends(met.first, "R")
+        self.assertLoads()
+        self.pass_ticks(1)
+        self.client_sends(met.second, met.second.syn(), again(WEB, S1))
+        self.assertPinned(met.second, PinState.PENDING, way=1)
+        self.assertLoads(s1=1)
+        self.ends(met.second)
+        self.assertLoads()
+
+
+class ServersOwnSynIsNoConnection(Looking):
+    """A SYN that a server sends from its service's port opens nothing, whatever it finds."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        own = flow.reply(flags="S", seq=5001)
+        self.server_sends(flow, own)
+        self.assertLoads()
+        self.establishes(flow)
+        self.ends(flow)
+        self.server_sends(flow, own)
+        self.assertLoads()

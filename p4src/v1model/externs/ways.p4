@@ -19,8 +19,12 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
         bit<1> hit_2 = 0;
         bit<1> claimed_1 = 0;
         bit<1> claimed_2 = 0;
-        key_1.apply(place.slot_1, place.op, place.fingerprint, place.oldest, place.stamp, hit_1, claimed_1);
-        if (hit_1 == 0) {
+        // A SYN that a server sends opens no connection of the service's.
+        bool any = meta.path != Path.from_server || meta.event != Event.syn;
+        if (any) {
+            key_1.apply(place.slot_1, place.op, place.fingerprint, place.oldest, place.stamp, hit_1, claimed_1);
+        }
+        if (any && hit_1 == 0) {
             if (claimed_1 == 0 || place.op == KeyOp.claim) {
                 key_2.apply(place.slot_2, place.op, claimed_1, place.fingerprint, place.oldest, place.stamp, hit_2, claimed_2);
             }
@@ -78,7 +82,7 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
                     inherited = before_2;
                 }
                 state_1.apply(place.slot_1, PinState.pending, inherited, 1, before_1);
-                meta.state = inherited;
+                meta.state = before_2;
                 if (before_1 != PinState.closing && place.op == KeyOp.claim) {
                     meta.evicted = server_before;
                 }
