@@ -110,7 +110,10 @@ impl Device {
             let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
                 && old.pipeline.config.p4info == pipeline.config.p4info;
             if same {
-                // Nothing but the cookie can differ, and the state stays where it is.
+                // Nothing but the cookie can differ, and the state stays where it is; its values mean what they meant.
+                if let (Some(known), Some(binding)) = (&old.pipeline.binding, &pipeline.binding) {
+                    binding.types.take_over(&known.types);
+                }
                 old.pipeline = pipeline;
                 let saved = programs.saved.take();
                 drop(programs);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::common::*;
 use crate::load::{Tally, forwarding, run_packets};
+use crate::translation::{of, strings, translated};
 use p4::entity::Entity::{CounterEntry, DigestEntry, MeterEntry, RegisterEntry, TableEntry};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_response::Update as FromSwitch;
@@ -206,4 +207,27 @@ async fn what_belongs_to_the_program_is_left_to_the_new_one() {
     controller.push(Action::VerifyAndSave, Some(config(3))).await.unwrap();
     controller.push(Action::ReconcileAndCommit, Some(config(4))).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_config_keeps_names() {
+    let (switch, mut controller) = Switch::ready().await;
+    let named = translated(&strings());
+    controller.push(Action::VerifyAndCommit, Some(named.clone())).await.unwrap();
+    let entries = [of(b"printer", b"1"), of(b"scanner", b"2"), of(b"fax", b"3")];
+    controller.insert(entries[0].clone()).await;
+    controller.insert(entries[1].clone()).await;
+    let cookie = config(77).cookie;
+    controller.push(Action::ReconcileAndCommit, Some(p4::ForwardingPipelineConfig { cookie, ..named })).await.unwrap();
+    let pattern = || TableEntry(entry(EXACT, vec![], None));
+    assert_eq!(controller.read(pattern()).await, entries[..2]);
+    // A new name is another one than those that were there.
+    controller.insert(entries[2].clone()).await;
+    assert_eq!(controller.read(pattern()).await, entries);
+    // Names have the highest numbers, in the order of their coming.
+    for (last, port) in [(0xff, 1), (0xfe, 2), (0xfd, 3)] {
+        let mut sent = frame(last, 1, 0x800);
+        sent[..5].fill(0xff);
+        assert_eq!(switch.packet(1, &sent), [(port, sent.clone())]);
+    }
 }
