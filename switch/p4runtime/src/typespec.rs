@@ -9,6 +9,11 @@ use crate::translation::{self, Sdn, Types};
 use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4info::p4_data_type_spec::TypeSpec;
 
+/// Levels that a type may have, itself included.
+const DEPTH: u32 = 64;
+/// Types that one may consist of, those within others included.
+const MEMBERS: usize = 65_536;
+
 /// A type as far as registers and digests need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
@@ -34,68 +39,10 @@ impl DataType {
     /// Looks the type up.
     ///
     /// # Errors
-    /// For types that do not exist, and for those that neither registers nor digests of v1model have.
+    /// For types that do not exist, that contain themselves or too many others, and for those that neither registers nor digests of
+    /// v1model have.
     pub fn resolve(spec: Option<&p4info::P4DataTypeSpec>, types: &Types, place: &str) -> Result<Self, BindError> {
-        let unsupported = |what: &str| BindError::Unsupported(format!("{what} as type of {place}"));
-        let unknown = |name: &str| BindError::Malformed(format!("{place} has the unknown type {name}"));
-        let known = &types.info;
-        match spec.and_then(|spec| spec.type_spec.as_ref()) {
-            Some(TypeSpec::Bitstring(bits)) => Self::bitstring(bits, place),
-            Some(TypeSpec::Bool(_)) => Ok(Self::Bool),
-            Some(TypeSpec::Tuple(tuple)) => Ok(Self::Tuple(
-                tuple
-                    .members
-                    .iter()
-                    .map(|member| Self::resolve(Some(member), types, place))
-                    .collect::<Result<_, _>>()?,
-            )),
-            Some(TypeSpec::Struct(named)) => {
-                let found = known.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                let members = found.members.iter();
-                Ok(Self::Struct(
-                    members
-                        .map(|member| Self::resolve(member.type_spec.as_ref(), types, place))
-                        .collect::<Result<_, _>>()?,
-                ))
-            }
-            Some(TypeSpec::Header(named)) => {
-                let found = known.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
-                Ok(Self::Header(fields.map(|bits| Self::bitstring(bits, place)).collect::<Result<_, _>>()?))
-            }
-            Some(TypeSpec::SerializableEnum(named)) => {
-                let found = known.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
-                Ok(Self::EnumValue(width(bits, place)?))
-            }
-            Some(TypeSpec::NewType(named)) => {
-                use p4info::p4_new_type_spec::Representation;
-                let found = known.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                match &found.representation {
-                    Some(Representation::OriginalType(original)) => Self::resolve(Some(original), types, place),
-                    // Its width is the program's to say.
-                    Some(Representation::TranslatedType(translation)) => {
-                        Ok(Self::Translated(0, types.translated(translation, place)?))
-                    }
-                    None => Err(BindError::Malformed(format!("{place} has a type without representation"))),
-                }
-            }
-            Some(TypeSpec::HeaderUnion(_)) => Err(unsupported("a header union")),
-            Some(TypeSpec::HeaderStack(_)) => Err(unsupported("a header stack")),
-            Some(TypeSpec::HeaderUnionStack(_)) => Err(unsupported("a stack of header unions")),
-            Some(TypeSpec::Enum(_)) => Err(unsupported("an enum without values")),
-            Some(TypeSpec::Error(_)) => Err(unsupported("error")),
-            None => Err(BindError::Malformed(format!("{place} has no type"))),
-        }
-    }
-
-    fn bitstring(spec: &p4info::P4BitstringLikeTypeSpec, place: &str) -> Result<Self, BindError> {
-        match &spec.type_spec {
-            Some(Bitstring::Bit(bits)) => Ok(Self::Bit(width(bits.bitwidth, place)?)),
-            Some(Bitstring::Int(bits)) => Ok(Self::Int(width(bits.bitwidth, place)?)),
-            Some(Bitstring::Varbit(_)) => Err(BindError::Unsupported(format!("varbit as type of {place}"))),
-            None => Err(BindError::Malformed(format!("{place} has a type without width"))),
-        }
+        Resolution { types, place, left: MEMBERS }.resolve(spec, DEPTH)
     }
 
     /// Gives translated types the widths that they have in the program, in which the fields are of these `widths`.
@@ -194,6 +141,92 @@ impl DataType {
             Self::Struct(_) | Self::Tuple(_) | Self::Header(_) => {
                 "it field by field, which v1model registers do not have".to_owned()
             }
+        }
+    }
+}
+
+/// A look-up of a type. What contains itself comes to an end by the limits.
+struct Resolution<'t> {
+    types: &'t Types,
+    /// What has the type.
+    place: &'t str,
+    /// Types that may still be met.
+    left: usize,
+}
+
+impl Resolution<'_> {
+    fn resolve(&mut self, spec: Option<&p4info::P4DataTypeSpec>, depth: u32) -> Result<DataType, BindError> {
+        let (types, place) = (self.types, self.place);
+        let depth = depth.checked_sub(1).ok_or_else(|| self.endless())?;
+        self.meet(1)?;
+        let unsupported = |what: &str| BindError::Unsupported(format!("{what} as type of {place}"));
+        let unknown = |name: &str| BindError::Malformed(format!("{place} has the unknown type {name}"));
+        let known = &types.info;
+        match spec.and_then(|spec| spec.type_spec.as_ref()) {
+            Some(TypeSpec::Bitstring(bits)) => self.bitstring(bits),
+            Some(TypeSpec::Bool(_)) => Ok(DataType::Bool),
+            Some(TypeSpec::Tuple(tuple)) => Ok(DataType::Tuple(
+                tuple.members.iter().map(|member| self.resolve(Some(member), depth)).collect::<Result<_, _>>()?,
+            )),
+            Some(TypeSpec::Struct(named)) => {
+                let found = known.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let members = found.members.iter();
+                Ok(DataType::Struct(
+                    members.map(|member| self.resolve(member.type_spec.as_ref(), depth)).collect::<Result<_, _>>()?,
+                ))
+            }
+            Some(TypeSpec::Header(named)) => {
+                let found = known.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                self.meet(found.members.len())?;
+                let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
+                Ok(DataType::Header(fields.map(|bits| self.bitstring(bits)).collect::<Result<_, _>>()?))
+            }
+            Some(TypeSpec::SerializableEnum(named)) => {
+                let found = known.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
+                Ok(DataType::EnumValue(width(bits, place)?))
+            }
+            Some(TypeSpec::NewType(named)) => {
+                use p4info::p4_new_type_spec::Representation;
+                let found = known.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                match &found.representation {
+                    Some(Representation::OriginalType(original)) => self.resolve(Some(original), depth),
+                    // Its width is the program's to say.
+                    Some(Representation::TranslatedType(translation)) => {
+                        Ok(DataType::Translated(0, types.translated(translation, place)?))
+                    }
+                    None => Err(BindError::Malformed(format!("{place} has a type without representation"))),
+                }
+            }
+            Some(TypeSpec::HeaderUnion(_)) => Err(unsupported("a header union")),
+            Some(TypeSpec::HeaderStack(_)) => Err(unsupported("a header stack")),
+            Some(TypeSpec::HeaderUnionStack(_)) => Err(unsupported("a stack of header unions")),
+            Some(TypeSpec::Enum(_)) => Err(unsupported("an enum without values")),
+            Some(TypeSpec::Error(_)) => Err(unsupported("error")),
+            None => Err(BindError::Malformed(format!("{place} has no type"))),
+        }
+    }
+
+    /// Counts types.
+    fn meet(&mut self, count: usize) -> Result<(), BindError> {
+        self.left = self.left.checked_sub(count).ok_or_else(|| self.endless())?;
+        Ok(())
+    }
+
+    fn endless(&self) -> BindError {
+        BindError::Malformed(format!(
+            "the type of {} contains itself, or has more than {MEMBERS} members or {DEPTH} levels",
+            self.place
+        ))
+    }
+
+    fn bitstring(&self, spec: &p4info::P4BitstringLikeTypeSpec) -> Result<DataType, BindError> {
+        let place = self.place;
+        match &spec.type_spec {
+            Some(Bitstring::Bit(bits)) => Ok(DataType::Bit(width(bits.bitwidth, place)?)),
+            Some(Bitstring::Int(bits)) => Ok(DataType::Int(width(bits.bitwidth, place)?)),
+            Some(Bitstring::Varbit(_)) => Err(BindError::Unsupported(format!("varbit as type of {place}"))),
+            None => Err(BindError::Malformed(format!("{place} has a type without width"))),
         }
     }
 }

@@ -4,6 +4,9 @@ use crate::common::*;
 use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
+use p4info::p4_data_type_spec::TypeSpec;
+use p4info::p4_new_type_spec::Representation;
+use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::{Code, Status};
 
@@ -184,4 +187,52 @@ async fn only_the_primary_of_this_device_may_write_or_push() {
     assert_eq!(primary.client.write(wrong).await.unwrap_err().code(), Code::NotFound);
     let capabilities = primary.client.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();
     assert_eq!(capabilities.into_inner().p4runtime_api_version, "1.5.0");
+}
+
+/// The config with a digest of this type, and with more types.
+fn learning(type_spec: TypeSpec, add: impl FnOnce(&mut p4info::P4TypeInfo)) -> p4::ForwardingPipelineConfig {
+    let mut config = config(2);
+    let info = config.p4info.as_mut().unwrap();
+    info.digests[0].type_spec = Some(p4info::P4DataTypeSpec { type_spec: Some(type_spec) });
+    add(info.type_info.as_mut().unwrap());
+    config
+}
+
+fn named(name: impl Into<String>) -> p4info::P4NamedType {
+    p4info::P4NamedType { name: name.into() }
+}
+
+/// A struct with so many members of another.
+fn members_of(name: &str, count: usize) -> p4info::P4StructTypeSpec {
+    let member = |number| p4info::p4_struct_type_spec::Member {
+        name: format!("member{number}"),
+        type_spec: Some(p4info::P4DataTypeSpec { type_spec: Some(TypeSpec::Struct(named(name))) }),
+    };
+    p4info::P4StructTypeSpec { members: (0..count).map(member).collect(), ..Default::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_that_contain_themselves_are_refused() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let structure = learning(TypeSpec::Struct(named("loop_t")), |types| {
+        types.structs.insert("loop_t".to_owned(), members_of("loop_t", 1));
+    });
+    let renamed = learning(TypeSpec::NewType(named("loop_t")), |types| {
+        let original = p4info::P4DataTypeSpec { type_spec: Some(TypeSpec::NewType(named("loop_t"))) };
+        let representation = Some(Representation::OriginalType(original));
+        let spec = p4info::P4NewTypeSpec { representation, ..Default::default() };
+        types.new_types.insert("loop_t".to_owned(), spec);
+    });
+    // No type contains itself here, and yet they are 2 to the power of 40 in all, all of them empty.
+    let doubled = learning(TypeSpec::Struct(named("t0")), |types| {
+        for level in 0..40 {
+            types.structs.insert(format!("t{level}"), members_of(&format!("t{}", level + 1), 2));
+        }
+        types.structs.insert("t40".to_owned(), Default::default());
+    });
+    for config in [structure, renamed, doubled] {
+        let text = "contains itself, or has more than 65536 members or 64 levels";
+        assert_refused(controller.push(Action::Verify, Some(config)).await, Code::InvalidArgument, text);
+        assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [], "the switch goes on");
+    }
 }
