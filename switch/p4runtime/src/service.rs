@@ -80,6 +80,19 @@ impl Service {
         }
     }
 
+    /// Makes the updates of a request; many of them take their time.
+    fn apply(&self, request: &p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
+        match Atomicity::try_from(request.atomicity) {
+            Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates),
+            Ok(Atomicity::RollbackOnError) => self.apply_all_or_none(&request.updates, UPDATES_AT_ONCE),
+            Ok(Atomicity::DataplaneAtomic) => self.apply_all_or_none(&request.updates, usize::MAX),
+            Err(_) => {
+                let text = format!("the atomicity {} is unknown; give one that P4Runtime has", request.atomicity);
+                Err(Status::invalid_argument(text))
+            }
+        }
+    }
+
     /// Everything a read finds, and what went wrong with each of its patterns.
     fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
         let pipeline = self.device.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
@@ -215,17 +228,14 @@ impl P4Runtime for Service {
         let request = request.into_inner();
         self.check_device(request.device_id)?;
         check_role_id(request.role_id)?;
-        let _gate = self.device.gate.lock().await;
+        let gate = Arc::clone(&self.device.gate).lock_owned().await;
         self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
-        let outcomes = match Atomicity::try_from(request.atomicity) {
-            Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates)?,
-            Ok(Atomicity::RollbackOnError) => self.apply_all_or_none(&request.updates, UPDATES_AT_ONCE)?,
-            Ok(Atomicity::DataplaneAtomic) => self.apply_all_or_none(&request.updates, usize::MAX)?,
-            Err(_) => {
-                let text = format!("the atomicity {} is unknown; give one that P4Runtime has", request.atomicity);
-                return Err(Status::invalid_argument(text));
-            }
+        let service = self.clone();
+        let apply = move || {
+            let _gate = gate;
+            service.apply(&request)
         };
+        let outcomes = tokio::task::spawn_blocking(apply).await.map_err(|error| internal(&error))??;
         let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count() as u64;
         self.device.counters().updates.add(outcomes.len() as u64 - refused);
         self.device.counters().updates_refused.add(refused);

@@ -86,3 +86,32 @@ async fn no_packet_is_lost_while_tables_change() {
     assert!(first > 0 && second > 0, "{first} by port 1, {second} by port 2");
     assert_eq!(switch.device.counters().updates.get(), 1 + 40 * 403);
 }
+
+#[test]
+fn requests_are_answered_while_a_long_write_is_under_way() {
+    // One thread serves all connections, and another one asks.
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (server, asking) = (runtime(), runtime());
+    let (switch, controller) = server.block_on(Switch::ready());
+    let (mut writer, mut other) = asking.block_on(async { (switch.client().await, switch.client().await) });
+    let all_cells = p4::RegisterEntry { register_id: LAST_SOURCE, index: None, data: bits(&[1]) };
+    let request = p4::WriteRequest {
+        device_id: DEVICE,
+        election_id: Some(p4::Uint128 { high: 0, low: controller.election }),
+        updates: vec![update(Modify, Entity::RegisterEntry(all_cells)); 1000],
+        ..Default::default()
+    };
+    let answered = asking.block_on(async {
+        let write = tokio::spawn(async move { writer.write(request).await });
+        // A few may come before the write is under way.
+        let mut answered = 0;
+        while !write.is_finished() {
+            other.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();
+            answered += u32::from(switch.device.counters().updates.get() == 0);
+        }
+        write.await.unwrap().unwrap();
+        answered
+    });
+    assert!(answered > 20, "{answered} requests before the write");
+    assert_eq!(switch.device.counters().updates.get(), 1000);
+}
