@@ -293,6 +293,15 @@ impl Device {
         lists
     }
 
+    /// Has the messages of digests that wait and are remembered follow the configurations of the program at work.
+    pub(crate) fn follow_digests(&self) {
+        let programs = self.programs.lock();
+        let Some(running) = &programs.running else { return };
+        self.digests.lock().configure(|digest| running.engine.digest_config(digest));
+        drop(programs);
+        self.timer.notify_one();
+    }
+
     /// Hands a packet to the controllers; the result is why it is lost.
     fn packet_in(&self, pipeline: &Pipeline, frame: &[u8]) -> Option<&'static str> {
         let parsed = pipeline.binding.as_ref().and_then(|binding| match &binding.packet_in {

@@ -32,6 +32,8 @@ pub struct List {
 
 struct Sent {
     id: u64,
+    /// When.
+    at: u64,
     forget_at: u64,
     messages: Vec<Message>,
 }
@@ -91,15 +93,23 @@ impl Digests {
         buffer.bytes += 1 + prost::length_delimiter_len(bytes) + bytes;
         buffer.data.push(data);
         buffer.waiting.push(digest.fields);
-        let limit = match config.max_list_size {
-            0 => DEFAULT_LIST,
-            size => (size as usize).min(REMEMBERED),
-        };
-        if buffer.waiting.len() < limit && buffer.bytes < LARGE && config.max_timeout_ns > 0 {
+        if buffer.waiting.len() < buffer.limit() && buffer.bytes < LARGE && config.max_timeout_ns > 0 {
             return None;
         }
         self.last_list += 1;
         Some(buffer.list(now, digest.digest, self.last_list))
+    }
+
+    /// Follows the digests' configurations: what waits and what is remembered goes by them, and is forgotten without one.
+    pub fn configure(&mut self, config: impl Fn(DigestId) -> Option<DigestConfig>) {
+        self.buffers.retain(|digest, buffer| {
+            let Some(config) = config(*digest) else { return false };
+            for sent in &mut buffer.sent {
+                sent.forget_at = sent.at.saturating_add(config.ack_timeout_ns);
+            }
+            buffer.config = config;
+            true
+        });
     }
 
     /// The lists whose time has come.
@@ -152,8 +162,21 @@ impl Digests {
 }
 
 impl Buffer {
+    /// Messages that make a list full.
+    fn limit(&self) -> usize {
+        match self.config.max_list_size {
+            0 => DEFAULT_LIST,
+            size => (size as usize).min(REMEMBERED),
+        }
+    }
+
     fn deadline(&self) -> Option<u64> {
-        (!self.waiting.is_empty()).then(|| self.since.saturating_add(self.config.max_timeout_ns))
+        if self.waiting.is_empty() {
+            return None;
+        }
+        // A list that a changed configuration makes full is due at once.
+        let full = self.waiting.len() >= self.limit();
+        Some(if full { self.since } else { self.since.saturating_add(self.config.max_timeout_ns) })
     }
 
     fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
@@ -167,7 +190,7 @@ impl Buffer {
         } else {
             self.remembered += messages.len();
             let forget_at = now.saturating_add(self.config.ack_timeout_ns);
-            self.sent.push_back(Sent { id, forget_at, messages });
+            self.sent.push_back(Sent { id, at: now, forget_at, messages });
             self.forget(now);
         }
         List { digest, id, data }
@@ -298,6 +321,25 @@ mod tests {
             digests.due(200).iter().map(|list| (list.digest, values(list))).collect::<Vec<_>>(),
             [(other, vec![1])]
         );
+    }
+
+    #[test]
+    fn what_waits_and_what_was_sent_follow_a_changed_configuration() {
+        let (patient, mut digests) = (config(1000, 3, 1000), Digests::default());
+        assert_eq!(digests.add(5, patient, digest(1), wire), None);
+        assert_eq!(digests.add(6, patient, digest(2), wire), None);
+        digests.configure(|_| Some(config(100, 3, 1000)));
+        assert_eq!(digests.deadline(), Some(105), "a shorter time");
+        digests.configure(|_| Some(config(1000, 2, 1000)));
+        assert_eq!(values(&digests.due(7)[0]), [1, 2], "full by the smaller size");
+        let forgetful = config(1000, 2, 10);
+        assert_eq!(digests.add(50, patient, digest(1), wire), None, "not acknowledged");
+        assert_eq!(digests.deadline(), None);
+        digests.configure(|_| Some(forgetful));
+        assert_eq!(digests.add(51, forgetful, digest(1), wire), None);
+        assert_eq!(digests.deadline(), Some(1051), "remembered for a shorter time");
+        digests.configure(|_| None);
+        assert_eq!(digests.deadline(), None);
     }
 
     #[test]

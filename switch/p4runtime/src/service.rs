@@ -82,7 +82,7 @@ impl Service {
 
     /// Makes the updates of a request; many of them take their time.
     fn apply(&self, request: &p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
-        match Atomicity::try_from(request.atomicity) {
+        let outcomes = match Atomicity::try_from(request.atomicity) {
             Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates),
             Ok(Atomicity::RollbackOnError) => self.apply_all_or_none(&request.updates, UPDATES_AT_ONCE),
             Ok(Atomicity::DataplaneAtomic) => self.apply_all_or_none(&request.updates, usize::MAX),
@@ -90,7 +90,13 @@ impl Service {
                 let text = format!("the atomicity {} is unknown; give one that P4Runtime has", request.atomicity);
                 Err(Status::invalid_argument(text))
             }
+        };
+        let digest = |entity: &p4::Entity| matches!(entity.entity, Some(p4::entity::Entity::DigestEntry(_)));
+        if request.updates.iter().any(|update| update.entity.as_ref().is_some_and(digest)) {
+            // At the end, when it is known what is taken back.
+            self.device.follow_digests();
         }
+        outcomes
     }
 
     /// Everything a read finds, and what went wrong with each of its patterns.

@@ -345,3 +345,41 @@ async fn a_new_primary_hears_digests_that_the_last_one_did_not_acknowledge() {
     assert_eq!(again.data, first.data);
     assert_eq!(switch.device.counters().digest_lists.get(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_digest_configuration_holds_at_once() {
+    let (switch, mut controller) = Switch::ready().await;
+    send_all_to(&mut controller, action(LEARN, &[])).await;
+    let configured = |max_timeout_ns, ack_timeout_ns| {
+        let config = p4::digest_entry::Config { max_timeout_ns, max_list_size: 100, ack_timeout_ns };
+        DigestEntry(p4::DigestEntry { digest_id: id_of("learn_t"), config: Some(config) })
+    };
+    let (patient, short) = (1 << 50, 1_000_000);
+    let learn = |source| switch.packet(9, &frame(1, source, 0x800));
+    controller.insert(configured(patient, patient)).await;
+    learn(1);
+    // What waits goes by the new time.
+    controller.modify(configured(short, patient)).await;
+    let FromSwitch::Digest(first) = controller.next().await else { panic!("no digest") };
+    // What was sent is remembered no longer than the new configuration says.
+    controller.modify(configured(short, 1)).await;
+    learn(1);
+    let FromSwitch::Digest(again) = controller.next().await else { panic!("no digest") };
+    assert_eq!(again.data, first.data);
+    // What is taken back changes nothing, and what is deleted takes with it what waits.
+    controller.modify(configured(patient, patient)).await;
+    learn(2);
+    let delete = || update(p4::update::Type::Delete, configured(0, 0));
+    let rollback = p4::write_request::Atomicity::RollbackOnError as i32;
+    controller.write_batch(rollback, vec![delete(), delete()]).await.unwrap_err();
+    controller.modify(configured(short, patient)).await;
+    let FromSwitch::Digest(kept) = controller.next().await else { panic!("no digest") };
+    assert_eq!(kept.data.len(), 1);
+    controller.modify(configured(patient, patient)).await;
+    learn(3);
+    controller.delete(configured(0, 0)).await;
+    controller.insert(configured(short, patient)).await;
+    learn(4);
+    let FromSwitch::Digest(rest) = controller.next().await else { panic!("no digest") };
+    assert_eq!(rest.data.len(), 1, "source 4 alone");
+}
