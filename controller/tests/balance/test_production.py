@@ -132,23 +132,24 @@ def test_losses_everywhere_at_once_freeze_the_weights() -> None:
     assert decision.reason == "frozen"
 
 
-def test_new_server_ramps_up() -> None:
-    pool = Pool({1: 400, 2: 400}, offered=300, options=PRODUCTION)
+def with_a_new_server(offered: int, able: int) -> Pool:
+    pool = Pool({1: 400, 2: 400}, offered=offered, options=PRODUCTION)
     pool.intervals(3)
-    pool.capacity[3] = 400
+    pool.capacity[3] = able
     pool.counts[3], pool.waiting[3] = Counts(), 0
     pool.balancer.configure([Member(1), Member(2), Member(3)], PRODUCTION, pool.now)
+    return pool
+
+
+def test_new_server_ramps_up() -> None:
+    pool = with_a_new_server(offered=300, able=400)
     assert pool.balancer.ratios[3] < 0.02
     shares = [pool.interval().ratios[3] for _ in range(8)]
     assert shares == pytest.approx([min(1.0, number / 6) / 3 for number in range(1, 9)]), "60 s, 10 s a period"
 
 
 def test_new_server_that_loses_keeps_what_it_carries() -> None:
-    pool = Pool({1: 400, 2: 400}, offered=600, options=PRODUCTION)
-    pool.intervals(3)
-    pool.capacity[3] = 60
-    pool.counts[3], pool.waiting[3] = Counts(), 0
-    pool.balancer.configure([Member(1), Member(2), Member(3)], PRODUCTION, pool.now)
+    pool = with_a_new_server(offered=600, able=60)
     decisions = [pool.interval() for _ in range(5)]
     assert ["of 3 (z" in decision.reason for decision in decisions] == [False, False, True, True, True]
     pool.capacity[3] = 400
