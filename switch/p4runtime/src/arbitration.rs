@@ -7,6 +7,9 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
+/// Bytes that the name of a role may have.
+const ROLE_NAME: usize = 256;
+
 /// Names one open stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
@@ -68,6 +71,10 @@ impl Arbiter {
         if role.is_some_and(|role| role.id != 0 && role.name.is_empty()) {
             return Err(Status::invalid_argument("role.id is deprecated; give the role a name"));
         }
+        if name.len() > ROLE_NAME {
+            let text = format!("the role's name has {} bytes; give at most {ROLE_NAME}", name.len());
+            return Err(Status::invalid_argument(text));
+        }
         if role.is_some_and(|role| role.config.is_some()) {
             return Err(Status::invalid_argument(
                 "no scheme of role configs is agreed upon; leave role.config unset for full access",
@@ -108,6 +115,11 @@ impl Arbiter {
         let role = client.role.clone();
         let was_primary = self.primary(&role) == Some(stream);
         self.clients.remove(&stream);
+        // A role has nothing to remember before somebody gave an election id; the default role always exists.
+        let unused = self.highest.get(&role) == Some(&None) && self.clients.values().all(|client| client.role != role);
+        if unused && !role.is_empty() {
+            self.highest.remove(&role);
+        }
         if was_primary { self.notices(&role) } else { Vec::new() }
     }
 
@@ -263,6 +275,22 @@ mod tests {
         assert_eq!(code("acl", Some(10)), Code::PermissionDenied);
         assert_eq!(code("", None), Code::PermissionDenied);
         assert_eq!(code("other", Some(1)), Code::NotFound);
+    }
+
+    #[test]
+    fn roles_have_short_names_and_go_unless_they_had_an_election_id() {
+        let mut arbiter = Arbiter::new(5);
+        let listen = |role: &str| p4::MasterArbitrationUpdate { election_id: None, ..role_bid(role, 0) };
+        let long = arbiter.update(A, &role_bid(&"r".repeat(257), 1)).unwrap_err();
+        assert_eq!(long.code(), Code::InvalidArgument);
+        arbiter.update(A, &role_bid(&"r".repeat(256), 1)).unwrap();
+        arbiter.update(B, &listen("acl")).unwrap();
+        arbiter.update(C, &listen("acl")).unwrap();
+        arbiter.close(B);
+        assert!(arbiter.highest.contains_key("acl"));
+        arbiter.close(C);
+        arbiter.close(A);
+        assert_eq!(arbiter.highest.keys().map(String::len).collect::<Vec<_>>(), [0, 256]);
     }
 
     #[test]
