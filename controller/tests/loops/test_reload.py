@@ -11,6 +11,7 @@ import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
+from sluice.balance import Mode
 from sluice.loops.world import Refused, World
 from sluice.switch.errors import SwitchError
 
@@ -73,12 +74,14 @@ async def test_a_reload_that_comes_while_another_one_is_written_is_answered(
 async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with running(config) as it:
+        await it.controller.set_mode("web", "fixed")
         switch.refuse_table = "choose"
         refused, behind = await answers(await asked(it, config, ALONE), await asked(it, config, OWN))
         assert isinstance(refused, SwitchError) and "table choose is full" in str(refused)
         assert isinstance(behind, Refused) and "reload again" in str(behind)
         await until(lambda: it.ready(2), "the controller to lead again, as before")
         assert switch.weights(1).keys() == {1, 2}
+        assert it.controller.world.views[1].balancer.options.mode is Mode.FIXED
         switch.refuse_table = None
         (answer,) = await answers(await asked(it, config, ALONE))
         assert str(answer).startswith("reloaded: ")

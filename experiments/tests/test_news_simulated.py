@@ -1,0 +1,374 @@
+"""Paper 003's topology by simulation, made small: what is measured can be kept as JSON, reported and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import (
+    news_fig15,
+    news_fig16,
+    news_scale,
+    news_table1,
+    sim_lab,
+    sim_scale,
+    sim_unlike,
+    simulated,
+)
+from experiments.experiment import Experiment, Record
+from experiments.tests.small import crowd, goal_of, measured, said
+from sim.clock import Clock
+from topo.news.plan import TARGET
+
+SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
+
+
+@pytest.mark.parametrize("experiment", [news_table1.EXPERIMENT, news_fig15.EXPERIMENT, news_fig16.EXPERIMENT])
+def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
+    points = experiment.points(True)
+    small = [replace(one, parameters={**one.parameters, **SMALL}) for one in (points[0], points[-1])]
+    records = measured(experiment, small)
+    text = said(experiment, records)
+    assert text.count("\n") >= 2
+    for one in records:
+        assert one.result["crowd"]["response_loss"] is not None
+        assert [row[0] for row in one.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+
+
+def test_table1_compares_the_alarms_of_repeated_runs() -> None:
+    runs = [crowd(name, seed) for seed in (1, 2, 3) for name in ("none", "news")]
+    alarm = goal_of(news_table1.report(runs), "alarm 20 s")
+    assert alarm.reached and alarm.seen == "20 ± 0"
+    late = [*runs, crowd("news", 4, alarm=4 / 3)]
+    assert goal_of(news_table1.report(late), "alarm 20 s").reached is False
+    never = goal_of(news_table1.report([*runs, crowd("news", 4, alarm=None)]), "alarm 20 s")
+    assert never.reached is False and never.seen == "20 ± 0, never in 1 of 4"
+
+
+def test_table1_does_not_take_a_higher_loss_for_the_papers() -> None:
+    def losses(loss: float) -> tuple[bool | None, bool | None]:
+        none = crowd("none", 1)
+        lost = {**none.result, "crowd": none.result["crowd"] | {"response_loss": loss}}
+        report = news_table1.report([replace(none, result=lost), crowd("news", 1)])
+        return goal_of(report, "are lost under NEWS").reached, goal_of(report, "the paper's 25%").reached
+
+    assert [losses(loss) for loss in (0.58, 0.27, 0.2)] == [(True, False), (True, True), (False, True)]
+
+
+def test_table1_holds_news_against_the_best_static_limit() -> None:
+    runs = [crowd("none", 1), crowd("news", 1, ar_kbps=90.0), crowd("static 60", 1, ar_kbps=101.0)]
+    best = goal_of(news_table1.report([*runs, crowd("static 120", 1, ar_kbps=70.0)]), "best static")
+    assert best.reached and best.seen == "90.0 against 101.0 of static 60"
+    better = [*runs, crowd("static 80", 1, ar_kbps=102.0)]
+    assert goal_of(news_table1.report(better), "best static").reached is False
+    assert not any("static" in one.text for one in news_table1.report(runs[:2]).goals), "nothing to hold it against"
+
+
+def test_table1_has_goals_of_production_mode() -> None:
+    runs = [crowd("production", 1, alarm=0.25), crowd("production", 2, alarm=0.5, ar_kbps=80.0)]
+    goals = news_table1.report(runs).goals
+    assert [one.reached for one in goals] == [False, True, False], "one alarm after 30 s, 90 % of the link, 0.84 of AR"
+    assert [one.seen for one in goals] == ["22 ± 95", "90%", "0.84"]
+
+
+def test_table1_says_of_limits_and_losses_what_the_runs_show() -> None:
+    runs = [crowd("none", 1, ar_kbps=60.0), crowd("news", 1), crowd("production", 1)]
+    static = [crowd("static 120", 1, ar_kbps=70.0), crowd("static 60", 1, ar_kbps=101.0)]
+    rates, loss, limit, _ = news_table1.report([*runs, *static]).text
+    assert "AR is 95 kbit/s before the crowd (as in the paper: 96), 60 kbit/s in it without control (as in" in rates
+    assert rates.endswith("The stricter a static limit is, the higher is AR, as in the paper.")
+    assert loss == "", "30 % is no more than 10 points from the paper's"
+    assert "were quiet: 79.0 per second (the paper's 107.2 may be such a value, too). 30% of its requests came" in limit
+    assert "set in 100% of the decisions from then on" in limit and "of the link is used." not in limit
+    assert limit.endswith("it uses 90%, and loses no more (1.0 % against 1.0 %).")
+    turned = [crowd("static 120", 1, ar_kbps=101.0), crowd("static 60", 1, ar_kbps=70.0)]
+    assert news_table1.report([*runs, *turned]).text[0].endswith("the higher is AR in the paper; here not always.")
+    assert "static" not in news_table1.report(runs).text[0].partition("fitted.")[2]
+
+
+def test_table1_says_how_long_the_runs_with_a_wider_link_are() -> None:
+    def lossy(one: Record, loss: float) -> Record:
+        return replace(one, result={**one.result, "crowd": one.result["crowd"] | {"response_loss": loss}})
+
+    none = lossy(crowd("none", 1), 0.58)
+    assert news_table1.report([none]).text[1].endswith("each goes on trying.")
+    wide = lossy(crowd("none", 1, alarm=4 / 3), 0.26)
+    wide = replace(wide, key="wide #1", parameters={**wide.parameters, "link_bit_per_s": news_table1.WIDER_BIT_PER_S})
+    report = news_table1.report([none, wide])
+    assert report.text[1].endswith("In runs of 4,000 s a link of 7 Mbit/s loses 26% (alarm after 80 s).")
+    assert [row[0] for row in report.tables[0].rows] == ["none", "none, link of 7 Mbit/s, 4,000 s"]
+    assert [row[3] for row in report.tables[0].rows] == ["95.0", "95.0"], "AR before"
+    short = replace(wide, parameters={**wide.parameters, **simulated.QUICK_TIMES})
+    silent = replace(short, result={**short.result, "crowd": crowd("none", 2, alarm=None).result["crowd"]})
+    report = news_table1.report([none, short, silent])
+    assert report.text[1].endswith(
+        "In runs of 760 s a link of 7 Mbit/s loses 28% (alarm after 80 s in 1 of 2 runs, never in the other). What "
+        "piles up grows with time, so that they are not compared with those of 4,000 s."
+    )
+    assert [row[0] for row in report.tables[0].rows] == ["none", "none, link of 7 Mbit/s, 760 s"]
+
+
+def test_a_figure_that_some_runs_lack_says_so() -> None:
+    runs = [crowd("news", seed, ar_kbps=None if seed == 3 else 90.0) for seed in (1, 2, 3)]
+    assert simulated.text(runs, "ar_kbps") == "90.0 ± 0.0 in 2 of 3"
+    assert simulated.percent(runs, "turned_away") == "30 ± 0 %"
+    assert simulated.text(runs[2:], "ar_kbps") == "-"
+
+
+def at_period(period_s: float, **changes: float) -> Record:
+    base = crowd("news", 1)
+    figures = {**base.result["crowd"], "false_alarms": 0, **changes}
+    parameters = {"period_s": period_s, "variant": "news"}
+    return replace(base, parameters=parameters, result={**base.result, "crowd": figures})
+
+
+def test_fig15_says_of_each_interval_where_it_agrees() -> None:
+    runs = [
+        at_period(15, response_loss=0.466, ar_kbps=33.8, bottleneck_used=1.0, admitted_per_s=140.2),
+        at_period(60, ar_kbps=98.3),
+        at_period(120, ar_kbps=105.6),
+        at_period(120, ar_kbps=105.6, false_alarms=1),
+    ]
+    text = news_fig15.report(runs).text[1]
+    assert (
+        "T = 15 s differs in 0.0 false alarms a run (paper: some), loss of 46.6% (Table I: 2%; 140 requests/s are "
+        "admitted and the link is 100% full)."
+    ) in text
+    assert "T = 60 s agrees in 98 kbit/s near the best T's 106 (paper: the best), loss of 1.0% (Table I: 2%)." in text
+    assert (
+        "T = 120 s agrees in loss of 1.0% (Table I: 2%); differs in 0.5 false alarms a run (paper: none), alarm" in text
+    )
+
+
+def test_fig15_has_a_goal_for_each_interval_with_false_alarms() -> None:
+    runs = [at_period(15, false_alarms=1), at_period(15), at_period(30)]
+    fifteen, thirty = (goal_of(news_fig15.report(runs), f"false alarms at {period} s") for period in (15, 30))
+    assert (fifteen.reached, fifteen.seen) == (True, "0.5 a run, in 1 of 2")
+    assert (thirty.reached, thirty.seen) == (False, "0.0 a run, in 0 of 1")
+    assert goal_of(news_fig15.report(runs[:2]), "false alarms at 30 s").reached is None
+
+
+def test_fig15_judges_by_the_runs_whether_rates_are_inconsistent() -> None:
+    runs = [at_period(60), *(at_period(15, ar_kbps=ar, admitted_per_s=ar) for ar in (90.0, 103.0))]
+    apart, steady = (news_fig15.report(some).text[1] for some in (runs, [*runs[:2], at_period(15, ar_kbps=98.0)]))
+    seen = "AR of 90 to 103 kbit/s from run to run, with 90 to 103 requests/s admitted (paper: inconsistent)"
+    assert f"T = 15 s agrees in {seen}" in apart
+    assert "T = 15 s agrees in loss" in steady and "differs in 0.0 false alarms a run (paper: some), AR of 90" in steady
+    assert "inconsistent" not in news_fig15.report([at_period(15), at_period(60)]).text[1], "one run tells nothing"
+
+
+def test_fig15_holds_no_loss_against_the_paper_where_a_false_alarm_had_set_the_limit() -> None:
+    early = at_period(15, false_alarms=1, response_loss=0.0)
+    rows = [[960.0, 9e4, 35.0, 33.0, 33.0, 0], *early.result["rows"][2:]]
+    early = replace(early, result={**early.result, "rows": rows})
+    text = news_fig15.report([early, at_period(15, response_loss=0.16)]).text[1]
+    assert " loss of 16.0%" in text and text.endswith(
+        "; met the crowd in 1 of 2 runs with a limit that an alarm before the onset had set: their loss is not held "
+        "against the paper's."
+    )
+    assert " loss of" not in news_fig15.report([early, early]).text[1]
+
+
+def test_an_alarm_in_words_says_in_how_many_runs_there_was_none() -> None:
+    runs = [crowd("news", seed, alarm=alarm) for seed, alarm in enumerate((4 / 3, None, None))]
+    assert simulated.alarm(runs) == "alarm after 80 s in 1 of 3 runs, never in the others"
+    assert simulated.alarm(runs[:2]).endswith("in 1 of 2 runs, never in the other")
+    assert simulated.alarm(runs[:1]) == "alarm after 80 s" and simulated.alarm(runs[1:]) == "no alarm"
+
+
+def test_fig15_says_why_there_are_no_false_alarms_and_which_interval_has_the_better_ar() -> None:
+    runs = [
+        at_period(15, ar_kbps=33.8),
+        at_period(60, ar_kbps=98.3),
+        at_period(120, ar_kbps=105.6, bottleneck_used=0.4),
+    ]
+    why, longer, production = news_fig15.report(runs).text[2:]
+    assert "with T = 15 s AR fell by so much from one interval to the next in 1 of 1, the requests rose by so" in why
+    assert "rose by so much in 1, both at once in 1." in why and production == ""
+    assert "T = 120 s has a higher AR than the paper's best, 60 s (105.6 against 98.3 kbit/s)" in longer
+    assert "the one has 100.0 requests/s admitted, 40 % of the link used, the other 100.0" in longer
+    alarmed = [at_period(15, ar_kbps=33.8, false_alarms=1), at_period(60, ar_kbps=98.3)]
+    assert news_fig15.report(alarmed).text[2:] == ["", "", ""]
+
+
+def test_fig15_says_that_production_mode_does_not_depend_on_the_interval() -> None:
+    def production(period_s: float, step_s: float) -> Record:
+        one = at_period(period_s)
+        rows = [[1000 + number * step_s, 9e4, 35.0, 35.0, None, 0] for number in range(5)]
+        parameters = {"period_s": period_s, "variant": "production"}
+        return replace(one, parameters=parameters, result={**one.result, "rows": rows})
+
+    report = news_fig15.report([at_period(60), production(15, 1.0), production(120, 1.0)])
+    assert [row[0] for row in report.tables[0].rows] == ["60", "production mode, 15", "production mode, 120"]
+    assert "interval does not depend on T (T = 15 s: a decision each 1 s, alarm after 20 s" in report.text[-1]
+    assert "Row by row, against the paper: T = 60 s" in report.text[1] and "T = 15" not in report.text[1]
+    assert "interval depends on T" in news_fig15.report([production(15, 1.0), production(120, 2.0)]).text[-1]
+    keys = [one.key for one in news_fig15.points(False)]
+    assert sum("production" in key for key in keys) == 6
+    assert not any("production" in one.key for one in news_fig15.points(True))
+
+
+def bystanders(name: str, **changes: float) -> Record:
+    """A run of Fig. 16 whose figures are known."""
+    known = next(one for one in news_fig16.points(False) if one.key in (f"{name} #1", f"{name} quick #1"))
+    base = crowd("news", 1)
+    figures = {
+        **base.result["crowd"],
+        "false_alarms": 0,
+        "bystander_goodput_kbps": 337.0,
+        "goodput_kbps": 4000.0,
+        "finished_per_s": 120.0,
+        **changes,
+    }
+    quiet = {"ar_kbps": 100.0, "bystander_goodput_kbps": 337.0}
+    result = {**base.result, "crowd": figures, "quiet": quiet}
+    return Record(known.key, known.parameters, result, 0.0, 1.0, 0.0)
+
+
+def test_fig16_describes_the_cases_that_were_run() -> None:
+    news = bystanders("FTP bystander, NEWS", admitted_per_s=67.0, bottleneck_used=0.51)
+    none = bystanders("FTP bystander, none", bystander_goodput_kbps=0.0, response_loss=0.58)
+    quick = "\n".join(news_fig16.report([news, none, bystanders("impatient users, NEWS")]).text)
+    assert "337 kbit/s (paper: 120); 67 requests/s are admitted (Table I: 107), and the link is 51% full." in quick
+    assert "left with 0 kbit/s (paper: 10), and 58% of the packets are lost (Table I: 25%); `news-table1` says" in quick
+    assert "AR keeps 90% under NEWS; the paper finds" in quick
+    assert all(word not in quick for word in ("slow server", "delta", "production", "without control;"))
+    assert "says why more" not in "\n".join(news_fig16.report([bystanders("FTP bystander, none")]).text)
+    assert "delta" not in news_fig16.EXPERIMENT.about and "server" not in news_fig16.EXPERIMENT.about
+    full = [
+        bystanders("FTP bystander, production", bystander_goodput_kbps=320.0),
+        bystanders("impatient users, none", ar_kbps=20.0),
+        bystanders("slow server, buffer of 1,000, none", turned_away=0.1, bottleneck_used=1.0),
+    ]
+    report = news_fig16.report(full)
+    text = "\n".join(report.text)
+    assert "In production mode it keeps 320 kbit/s" in text
+    assert "Of what it was before the crowd AR keeps 20% without control; the" in text
+    assert "10% are never connected, the link is 100% full, not as in the paper" in text
+    assert "ask for" not in text, "the link carries 500 KB/s, and 417 are asked for"
+    ftp = [row[8:10] for row in report.tables[0].rows]
+    assert ftp == [["337", "320"], ["-", "-"], ["-", "-"]], "no transfer, no rate"
+    assert len(report.tables) == 1 and report.text[-1] == "", "no parameter was tried"
+
+
+def test_fig16_holds_half_and_double_of_delta_and_p_against_the_papers_values() -> None:
+    runs = [
+        bystanders("as published"),
+        bystanders("delta 0.05", false_alarms=1),
+        bystanders("delta 0.2", ar_kbps=70.0),
+        bystanders("p 5 %"),
+        bystanders("p 50 %", detected_after_intervals=4 / 3, bottleneck_used=0.5),
+    ]
+    report = news_fig16.report(runs)
+    goal = report.goals[0]
+    assert goal.reached is False
+    assert goal.seen == "delta 0.05: 1.0 false alarms a run; delta 0.2: AR keeps 70% rather than 90%"
+    assert [row[0] for row in report.tables[0].rows] == ["as published", "delta 0.05", "delta 0.2", "p 5 %", "p 50 %"]
+    assert [row[-1] for row in report.tables[0].rows] == ["-"] * 5, "nobody was named"
+    text = report.text[-1]
+    assert "What differs: delta 0.05: 1.0 false alarms a run; delta 0.2: AR keeps 70% rather than 90%; p 50 %: " in text
+    assert "p 50 %: alarm after 80 s. The alarm comes within an interval, no false alarm is added, and AR keeps" in text
+    assert "keeps there, to a tenth, with p 5 %." in text
+    assert text.endswith("The link is used to 50% (p 50 %) at least and to 90% (as published) at most.")
+    alike = news_fig16.report([runs[0], runs[3]])
+    assert alike.goals[0].reached and alike.goals[0].seen == "all of p 5 %"
+
+
+def full_fig16(**changed: dict[str, Any]) -> list[Record]:
+    """Every run of the full form; by name, what is not the same in all."""
+    made: list[Record] = []
+    for point in news_fig16.points(False):
+        name = point.key.rpartition(" #")[0].removesuffix(" quick")
+        made.append(replace(bystanders(name, **changed.get(name, {})), key=point.key, parameters=point.parameters))
+    return made
+
+
+def test_fig16_reports_its_full_form() -> None:
+    changed = {
+        "FTP bystander, production": {"bystander_goodput_kbps": 100.0, "bottleneck_used": 0.97},
+        "slow server, buffer of 1,000, none": {"admitted_per_s": 200.0, "bottleneck_used": 1.0, "turned_away": 0.1},
+        "p 50 %": {"detected_after_intervals": None},
+        "N 64, 100 others": {"ar_kbps": 60.0},
+        "N 8, 100 others": {"ar_kbps": 60.0},
+    }
+    report = news_fig16.report(full_fig16(**changed))
+    cases, parameters = report.tables
+    assert len(cases.rows) == 8 + 2 and len(parameters.rows) == len(news_fig16.SENSITIVE)
+    assert all("±" in row[1] for row in cases.rows)
+    under_news, production, half_and_double = report.goals
+    assert under_news.reached and production.reached is False and production.seen == "30%" and half_and_double.reached
+    length, bystander, impatient, slow, sensitivity = report.text
+    assert length == "", "as long as the paper's"
+    assert bystander.endswith("In production mode it keeps 100 kbit/s, of a link that is 97% full.")
+    assert "AR keeps 90% under NEWS, 90% in production mode, 90% without control; the paper" in impatient
+    assert "sends 1,000 KB/s, one request after the other (section 7.6.2), and the link carries 500. Under" in slow
+    assert slow.endswith("ask for 833 KB/s: the server has room for them, the link has not.")
+    assert (
+        "What differs: p 50 %: no alarm; N 64, 100 others: AR keeps 60% rather than 90%; N 16, 100 others"
+        in sensitivity
+    )
+    same = sensitivity.partition("to a tenth, with ")[2].partition(" The link")[0]
+    assert "N 8, 100 others" in same, "it is held against N 64 with as many others"
+    assert "p 50 %" not in same
+    bulk = [[0.0, 2_500_000], [60.0, 2_500_000]]
+    news_fig16.EXPERIMENT.draw([replace(one, result={**one.result, "bulk": bulk}) for one in full_fig16()], Figure())
+
+
+def test_fig16_says_that_its_quick_runs_are_shorter_than_the_papers() -> None:
+    (point, *_) = news_fig16.points(True)
+    short = replace(bystanders("FTP bystander, NEWS"), key=point.key, parameters=point.parameters)
+    assert news_fig16.report([short]).text[0].startswith("Runs are of 760 s, the paper's of 4,000: ")
+
+
+def test_fig16_has_both_modes_and_then_the_parameters_behind_the_cases() -> None:
+    keys = [one.key for one in news_fig16.points(False)]
+    cases, parameters = keys[: 3 * 8 + 6], keys[3 * 8 + 6 :]
+    both = [f"{case}, production #{seed}" for seed in (1, 2, 3) for case in ("FTP bystander", "impatient users")]
+    assert cases[-6:] == both and "impatient users, none #1" in cases
+    assert len(parameters) == 5 * len(news_fig16.SENSITIVE)
+    assert all(key.rpartition(" #")[0].endswith(" quick") for key in parameters)
+    for words, least in (("delta ", 4), ("p ", 4), ("step ", 3), ("bucket ", 3), ("N ", 4)):
+        assert sum(name.startswith(words) for name in news_fig16.SENSITIVE) >= least
+    quick = [one.key for one in news_fig16.points(True)]
+    assert quick == ["FTP bystander, NEWS quick #1", "FTP bystander, none quick #1", "impatient users, NEWS quick #1"]
+
+
+def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> None:
+    by_key = {one.key: one for one in news_fig16.points(False)}
+
+    def news(name: str) -> tuple[float, float, float, float, int]:
+        options = simulated.planned(by_key[f"{name} quick #1"]).config.news
+        assert options is not None
+        return options.tolerance, options.fast_share, options.step, options.bucket_s, options.table_size
+
+    assert news("as published") == (0.1, 0.1, 0.2, 0.25, 64)
+    assert news("delta 0.4") == (0.4, 0.1, 0.2, 0.25, 64)
+    assert news("p 20 %") == (0.1, 0.2, 0.2, 0.25, 64)
+    assert news("step 0.05") == (0.1, 0.1, 0.05, 0.25, 64)
+    assert news("bucket 4 s") == (0.1, 0.1, 0.2, 4.0, 64)
+    assert news("N 8, 100 others") == (0.1, 0.1, 0.2, 0.25, 8)
+    many = simulated.planned(by_key["N 8, 100 others quick #1"]).config
+    assert len(many.services) == 102 and many.news is not None and many.news.identify
+    server = simulated.planned(by_key["slow server, buffer of 1,000, NEWS #1"]).servers(Clock())[TARGET]
+    taken = 0
+    while server.syn():
+        server.request(2048, lambda _: None, lambda: True)
+        taken += 1
+    assert taken == 1 + 1001, "one is served, and as with Linux one more waits than the buffer has room for"
+
+
+def test_points_are_told_apart_by_their_keys() -> None:
+    for experiment in (news_table1, news_fig15, news_fig16, news_scale, sim_scale, sim_unlike, sim_lab):
+        for quick in (True, False):
+            keys = [one.key for one in experiment.EXPERIMENT.points(quick)]
+            assert len(set(keys)) == len(keys)
+
+
+def test_a_point_has_the_length_of_its_form() -> None:
+    full = simulated.point("x", "news", quick=False)
+    quick = simulated.point("x", "news", quick=True)
+    assert quick.key != full.key
+    assert quick.seconds < full.seconds / 4
