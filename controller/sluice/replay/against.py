@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from sluice.balance import Decision
 from sluice.loops.world import World
 
 from .driver import Balanced
@@ -15,10 +16,33 @@ from .replay import Moment
 
 RATIO_APART = 0.01
 """Ratios further apart than this are another decision."""
+_ROUNDED = 2e-6
+"""Ratios in a trace are, and so those that came of the same steps are no further apart."""
 
 
 class TraceError(Exception):
     """A trace that cannot be read; the text names the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Where a replay and what was live part."""
+
+    line: int
+    """Of the trace."""
+    server: str
+    """The first that either was decided from other counts of; empty: both had the same of all."""
+    live: str
+    """What the live controller had seen of it in its window."""
+    here: str
+    """What the replay had."""
+
+    @property
+    def cause(self) -> str:
+        """For people."""
+        if not self.server:
+            return "from the same counts"
+        return f"from other counts: of {self.server} {self.live} in the window, here {self.here}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +57,8 @@ class Comparison:
     """The largest difference of a ratio."""
     counts_apart: int
     """The largest difference of a server's SYNs in an interval: a reading is not at the same microsecond."""
+    first: Apart | None = None
+    """The first decision with ratios that are not exactly the live ones: those before it were the same step by step."""
 
     @property
     def same(self) -> bool:
@@ -46,6 +72,7 @@ class Comparison:
         return (
             f"against the trace: {verdict}; {self.decisions} compared, {self.missing} without a reading in the"
             f" capture; ratios differ by at most {self.ratio_apart:.4f}, SYNs of an interval by {self.counts_apart}"
+            + (f"; the first, in line {self.first.line}, {self.first.cause}" if self.first is not None else "")
         )
 
 
@@ -53,6 +80,8 @@ class Comparison:
 class Live:
     """A decision as the live controller wrote it down."""
 
+    line: int
+    """Of the trace."""
     time_s: float
     """Since the epoch."""
     service: str
@@ -61,6 +90,8 @@ class Live:
     """By server."""
     syns: Mapping[str, int]
     """By server: those of the interval."""
+    seen: Mapping[str, str]
+    """By server: all that was seen of it in the window, in words."""
 
 
 def decisions(world: World, trace: str) -> list[Live]:
@@ -71,7 +102,7 @@ def decisions(world: World, trace: str) -> list[Live]:
     found: list[Live] = []
     for number, text in enumerate(trace[: trace.rfind("\n") + 1].splitlines(), 1):
         try:
-            one = _live(json.loads(text))
+            one = _live(number, json.loads(text))
         except (ValueError, OverflowError, TypeError, KeyError, AttributeError) as error:
             raise TraceError(f"trace, line {number}: no decision ({error!r}); give the file of --trace-file") from error
         service = world.plan.service(one.service)
@@ -87,18 +118,26 @@ def decisions(world: World, trace: str) -> list[Live]:
     return found
 
 
-def _live(line: Any) -> Live:
+def _live(number: int, line: Any) -> Live:
     servers = line["servers"]
     time_s, period_s = float(line["time"]), float(line["period_s"])
     if not math.isfinite(time_s) or not period_s > 0:
         raise ValueError(f"time {time_s}, period {period_s}")
     return Live(
+        number,
         time_s,
         str(line["service"]),
         period_s,
         {name: float(server["ratio"]) for name, server in servers.items()},
         {name: int(server["interval"]["syn"]) for name, server in servers.items()},
+        {name: _in_words(server["window"], server["work"]) for name, server in servers.items()},
     )
+
+
+def _in_words(window: Mapping[str, int], work: Mapping[str, Any] | None) -> str:
+    """What a decision knows of a server, everything that there was any of."""
+    known = {**window, **(work or {})}
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value) or "nothing"
 
 
 def first_reading(live: Sequence[Live]) -> float:
@@ -115,6 +154,7 @@ def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Co
     """Hold each live decision against the replay's of the same time."""
     replayed = [(moment.time_s, moment.event) for moment in moments if isinstance(moment.event, Balanced)]
     ratio_apart, counts_apart, missing, compared = 0.0, 0, 0, 0
+    first: Apart | None = None
     for one in live:
         near = [
             (abs(time - one.time_s), event)
@@ -131,4 +171,15 @@ def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Co
             name = names[number]
             ratio_apart = max(ratio_apart, abs(ratio - one.ratios[name]))
             counts_apart = max(counts_apart, abs(event.decision.differences[number].syn - one.syns[name]))
-    return Comparison(compared, missing, ratio_apart, counts_apart)
+            if first is None and abs(ratio - one.ratios[name]) > _ROUNDED:
+                first = _apart(names, one, event.decision)
+    return Comparison(compared, missing, ratio_apart, counts_apart, first)
+
+
+def _apart(names: Mapping[int, str], live: Live, decision: Decision) -> Apart:
+    for number, name in names.items():
+        work = decision.work.get(number)
+        here = _in_words(asdict(decision.windows[number]), work and asdict(work))
+        if here != live.seen[name]:
+            return Apart(live.line, name, live.seen[name], here)
+    return Apart(live.line, "", "", "")

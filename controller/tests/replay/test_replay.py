@@ -518,7 +518,14 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
     live[3]["servers"]["s1"]["ratio"] = 0.9
     trace.write_text("".join(json.dumps(one) + "\n" for one in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
-    assert "OTHER DECISIONS" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "OTHER DECISIONS" in said
+    assert said.endswith("; the first, in line 4, from the same counts\n")
+    live[3]["servers"]["s2"]["window"]["synack"] += 1  # its reading met an answer that the replay's did not
+    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
+    other = r"; the first, in line 4, from other counts: of s2 syn 40, synack 25, .*, here syn 40, synack 24,"
+    assert re.search(other, capsys.readouterr().out)
 
 
 def decided(tmp_path: Path, capture: Path) -> list[str]:
