@@ -22,6 +22,10 @@ FIG=r-fig5` completes one section, `.venv/bin/python -m experiments --again r-fi
 of the one that is there. `QUICK=1` is the short form: fewer rates, sizes and ways to balance, most of them once; as a
 whole planned for under 26 minutes on two cores, and last made as one command in 18.
 
+The runs behind a section are in `docs/results/<name>.json` (of the sections that have been written since they are kept
+there). Copied to `results/experiments/<name>/runs.json` they are taken for made: `.venv/bin/python -m experiments
+--report r-fig5` writes the section from them, and a run of it makes only what is missing.
+
 A line under each heading says which form was run, how often, when and at which commit. What was run once has no
 intervals: it is one draw. What stands in brackets behind a form is a note of whoever ran it
 (`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
@@ -97,12 +101,13 @@ def merged(text: str, sections: Mapping[str, str], order: Sequence[str]) -> str:
 def write_document(
     docs: Path, reports: Mapping[str, tuple[Experiment, str, Report, Store]], order: Sequence[str]
 ) -> None:
-    """Write docs/results.md, and its pictures beside it."""
+    """Write docs/results.md, and beside it the pictures and the runs of its sections."""
     file = docs / "results.md"
-    pictures = docs / "results"
-    pictures.mkdir(parents=True, exist_ok=True)
+    beside = docs / "results"
+    beside.mkdir(parents=True, exist_ok=True)
     sections: dict[str, str] = {}
     for name, (experiment, form, report, store) in reports.items():
         sections[name] = section(experiment, form, report, store)
-        shutil.copyfile(store.directory / f"{name}.svg", pictures / f"{name}.svg")
+        shutil.copyfile(store.directory / f"{name}.svg", beside / f"{name}.svg")
+        (beside / f"{name}.json").write_text(store.text())
     file.write_text(merged(file.read_text() if file.exists() else "", sections, order))

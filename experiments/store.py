@@ -39,6 +39,7 @@ class Store:
         self.file = self.directory / "runs.json"
         self._records: dict[str, Record] = {}
         self._machine: Machine | None = None
+        self._note = ""
         self._read()
 
     @property
@@ -50,7 +51,7 @@ class Store:
     def note(self) -> str:
         """What somebody wrote of the runs into `note.txt` beside them: what the records do not tell; "" if nothing."""
         file = self.directory / "note.txt"
-        return " ".join(file.read_text().split()) if file.exists() else ""
+        return " ".join(file.read_text().split()) if file.exists() else self._note
 
     def has(self, point: Point) -> bool:
         """Say whether a point was measured, with these parameters."""
@@ -81,17 +82,22 @@ class Store:
         """
         self._records[record.key] = Record(**without_nan(_content(record)))
         self._machine = this_machine()
-        runs = ",\n".join(json.dumps(_content(one)) for one in self._records.values())
         unfinished = self.file.with_suffix(".part")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(f'{{"machine": {json.dumps(asdict(self._machine))}, "runs": [\n{runs}\n]}}\n')
+            unfinished.write_text(self.text())
             unfinished.replace(self.file)
         except OSError as error:
             raise StoreError(
                 f"{unfinished}: {error.strerror}: make room or allow it, and run this again; what was measured before "
                 f"{record.key!r} is kept"
             ) from error
+
+    def text(self) -> str:
+        """Return all that is known, as the file has it; a store with that file goes on from there."""
+        runs = ",\n".join(json.dumps(_content(one)) for one in self._records.values())
+        head = f'"machine": {json.dumps(asdict(self.machine))}, "note": {json.dumps(self.note)}'
+        return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
     def of(self, points: Sequence[Point]) -> list[Record]:
         """Return the records of those points that were measured, in their order."""
@@ -115,6 +121,7 @@ class Store:
         try:
             content = json.loads(self.file.read_text())
             self._machine = Machine(**content["machine"])
+            self._note = str(content.get("note", ""))
             self._records = {one["key"]: _record(one) for one in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{self.file}: {error!r}; move it away to measure again") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -266,6 +267,7 @@ def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(t
     (docs / "results.md").write_text("# Old\n<!-- begin other -->\n## Other\n<!-- end other -->\n")
     assert write(experiment, Store(tmp_path, "doubling")) is None
     run(experiment, tmp_path, quick=True)
+    (tmp_path / "doubling/note.txt").write_text("others ran\nbeside\n")
     store = Store(tmp_path, "doubling")
     written = write(experiment, store)
     assert written is not None and written[0] == "quick"
@@ -274,6 +276,12 @@ def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(t
     assert text.index("## Doubling") < text.index("| n=2 | 4 |") < text.index("It doubles.") < text.index("## Other")
     assert "| doubles | yes | all |" in text and "FIG=doubling" in text
     assert (docs / "results/doubling.svg").exists() and (tmp_path / "doubling/doubling.png").exists()
+    elsewhere = Store(tmp_path / "elsewhere", "doubling")
+    elsewhere.directory.mkdir(parents=True)
+    shutil.copyfile(docs / "results/doubling.json", elsewhere.file)
+    again = Store(tmp_path / "elsewhere", "doubling")
+    report = write(experiment, again)
+    assert report is not None and section(experiment, *report, again) in text and "quick (others ran beside)" in text
     run(experiment, tmp_path)
     assert Store(tmp_path, "doubling").known(experiment)[0] == "full"
 
