@@ -7,7 +7,7 @@ use crate::entity::unknown;
 use crate::fault::{Fault, Outcome};
 use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
-use crate::translation;
+use crate::translation::{self, NewName};
 use p4::action_profile_action::WatchKind;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
@@ -65,7 +65,7 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
         let (Some(value), None) = (given.next(), given.next()) else {
             return Err(Fault::invalid(format!("{} is missing or given twice; give it once", place())));
         };
-        translation::decode(param.sdn.as_ref(), &value.value, param.width)
+        translation::decode(param.sdn.as_ref(), &value.value, param.width, NewName::Given)
             .map_err(|fault| Fault::invalid(format!("{}: {}", place(), fault.message)))
     });
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })

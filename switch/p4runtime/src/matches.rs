@@ -1,20 +1,22 @@
 //! Keys of entries: `FieldMatch` messages to and from the engine's key fields.
 
 use sluice_engine::{KeyField, MatchKind};
+use tonic::Code;
 
 use crate::binding::KeyBinding;
 use crate::bits;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1::{FieldMatch, field_match as wire};
-use crate::translation;
+use crate::translation::{self, NewName};
 use wire::FieldMatchType;
 
 /// The engine's key, from the fields given; one left out matches everything.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for fields that are unknown, given twice, of another match kind, out of range, or written in
-/// another form than the specification's canonical one; and for exact fields left out.
-pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
+/// another form than the specification's canonical one; and for exact fields left out. `NOT_FOUND` for new names where these are
+/// refused.
+pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
     for (place, field) in given.iter().enumerate() {
         if key.iter().all(|known| known.id != field.field_id) {
             return Err(Fault::invalid(format!(
@@ -29,16 +31,23 @@ pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyFi
     key.iter()
         .map(|field| {
             let matched = given.iter().find(|given| given.field_id == field.id);
-            decode_field(field, matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some()).map_err(
-                |fault| Fault::invalid(format!("match field {} ({}): {}", field.id, field.name, fault.message)),
-            )
+            let matched = (matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some());
+            decode_field(field, matched, new).map_err(|fault| {
+                let code = if fault.code == Code::NotFound { Code::NotFound } else { Code::InvalidArgument };
+                Fault { code, message: format!("match field {} ({}): {}", field.id, field.name, fault.message) }
+            })
         })
         .collect()
 }
 
-fn decode_field(field: &KeyBinding, given: Option<&FieldMatchType>, present: bool) -> Outcome<KeyField> {
+/// A field as it was given, and whether it was.
+fn decode_field(
+    field: &KeyBinding,
+    (given, present): (Option<&FieldMatchType>, bool),
+    new: NewName,
+) -> Outcome<KeyField> {
     let width = field.width;
-    let value = |bytes: &[u8]| translation::decode(field.sdn.as_ref(), bytes, width);
+    let value = |bytes: &[u8]| translation::decode(field.sdn.as_ref(), bytes, width, new);
     let whole = match (field.sdn.as_ref().and_then(|sdn| sdn.whole_number(width)), given) {
         (Some(sdn), Some(given)) => whole_number(given, sdn, width)?,
         _ => None,
@@ -192,6 +201,10 @@ fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
+        super::decode_key(key, given, NewName::Refused)
+    }
 
     fn key() -> Vec<KeyBinding> {
         use MatchKind::{Exact, Lpm, Optional, Range, Ternary};

@@ -13,6 +13,7 @@ use crate::pipeline::Running;
 use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::succession::Kept;
+use crate::translation::NewName;
 use crate::write;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
@@ -117,7 +118,7 @@ fn carry_entry(
         ..Default::default()
     };
     let find = |target: &Target<'_>| {
-        let (table, key, priority) = table::locate(target.binding, &identity).ok()?;
+        let (table, key, priority) = table::locate(target.binding, &identity, NewName::Refused).ok()?;
         Some((table.engine, target.engine.table_place(table.engine, &key, priority).ok()?))
     };
     let mut update_type = Type::Insert;

@@ -1,11 +1,13 @@
 //! Types that the control plane sees otherwise than the program does (`@p4runtime_translation`).
 //!
 //! A type translated to numbers of another width has the same numbers, as far as they fit the program's width. A type translated
-//! to strings has names: a string of decimal digits is that number; any other is given a number of its own when it is first heard,
+//! to strings has names: a string of decimal digits is that number; any other is given a number of its own when an update brings it,
 //! the highest first, so that small ones are left to ports. Types with the same URI share their names. P4Runtime leaves it to the
 //! switch where the numbers come from ("PSA Metadata Translation").
+//!
+//! Names are given in an order, and what a refused update has brought are the last ones: they are forgotten.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -61,15 +63,24 @@ impl Sdn {
     }
 }
 
+/// What becomes of a name that has no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewName {
+    /// It is given one: an update brings it.
+    Given,
+    /// It is refused: nothing can have it.
+    Refused,
+}
+
 /// A value from the wire, in exactly `ceil(width / 8)` bytes.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for what cannot be a name, `RESOURCE_EXHAUSTED` when there
-/// are too many names.
-pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32) -> Outcome<Vec<u8>> {
+/// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for what cannot be a name, `NOT_FOUND` for a new name where
+/// these are refused, `RESOURCE_EXHAUSTED` when there are too many names.
+pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32, new: NewName) -> Outcome<Vec<u8>> {
     match sdn {
         None | Some(Sdn::Number(_)) => bits::unsigned(value, width),
-        Some(Sdn::Name(names)) => bits::unsigned(&names.number(value)?.to_be_bytes(), width),
+        Some(Sdn::Name(names)) => bits::unsigned(&names.number(value, new)?.to_be_bytes(), width),
     }
 }
 
@@ -94,17 +105,20 @@ struct Known {
     width: u32,
     numbers: HashMap<Vec<u8>, u64>,
     names: HashMap<u64, Vec<u8>>,
+    /// Numbers that have a name, in the order in which they were given one.
+    given: Vec<u64>,
     /// No number above this one is free.
     next: u64,
 }
 
 impl Names {
     fn new(uri: &str) -> Self {
-        let known = Known { width: 64, numbers: HashMap::new(), names: HashMap::new(), next: u64::MAX };
+        let (numbers, names) = (HashMap::new(), HashMap::new());
+        let known = Known { width: 64, numbers, names, given: Vec::new(), next: u64::MAX };
         Self { uri: uri.to_owned(), known: Mutex::new(known) }
     }
 
-    fn number(&self, name: &[u8]) -> Outcome<u64> {
+    fn number(&self, name: &[u8], new: NewName) -> Outcome<u64> {
         let mut known = self.known.lock();
         if let Some(number) = known.numbers.get(name) {
             return Ok(*number);
@@ -113,7 +127,7 @@ impl Names {
         let text = text.ok_or_else(|| {
             Fault::invalid(format!("the value is no name; give text of 1 to {LONGEST_NAME} bytes (UTF-8)"))
         })?;
-        if known.numbers.len() >= MOST_NAMES {
+        if new == NewName::Given && known.numbers.len() >= MOST_NAMES {
             return Err(Fault::exhausted(format!("{} has {MOST_NAMES} names already; use one of them", self.uri)));
         }
         let most = u64::MAX >> (64 - known.width.clamp(1, 64));
@@ -132,6 +146,9 @@ impl Names {
                 }
                 (number, None) => number,
             },
+            None if new == NewName::Refused => {
+                return Err(Fault::not_found(format!("nothing has the name '{text}'; give one that was written")));
+            }
             None => {
                 let mut number = known.next.min(most);
                 while known.names.contains_key(&number) {
@@ -144,9 +161,23 @@ impl Names {
                 number
             }
         };
-        known.numbers.insert(name.to_vec(), number);
-        known.names.insert(number, name.to_vec());
+        if new == NewName::Given {
+            known.numbers.insert(name.to_vec(), number);
+            known.names.insert(number, name.to_vec());
+            known.given.push(number);
+        }
         Ok(number)
+    }
+
+    /// Forgets all names but the first `count`.
+    fn forget_after(&self, count: usize) {
+        let known = &mut *self.known.lock();
+        for number in known.given.drain(count.min(known.given.len())..) {
+            if let Some(name) = known.names.remove(&number) {
+                known.numbers.remove(&name);
+            }
+            known.next = known.next.max(number);
+        }
     }
 
     fn name(&self, value: &[u8]) -> Vec<u8> {
@@ -167,8 +198,12 @@ fn decimal(text: &str) -> Option<u64> {
 pub struct Types {
     /// As P4Info has them.
     pub info: p4info::P4TypeInfo,
-    names: Mutex<HashMap<String, Arc<Names>>>,
+    names: Mutex<BTreeMap<String, Arc<Names>>>,
 }
+
+/// The names that there are at one moment: how many each type has.
+#[derive(Debug)]
+pub struct Moment(Vec<usize>);
 
 impl Types {
     /// Those of a P4Info.
@@ -207,6 +242,18 @@ impl Types {
         }
     }
 
+    /// The names that there are now.
+    pub fn now(&self) -> Moment {
+        Moment(self.names.lock().values().map(|names| names.known.lock().given.len()).collect())
+    }
+
+    /// Forgets the names that were given after this moment.
+    pub fn forget_since(&self, moment: &Moment) {
+        for (names, count) in self.names.lock().values().zip(&moment.0) {
+            names.forget_after(*count);
+        }
+    }
+
     /// Goes on with the names of another program's types, for values that came from it.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
@@ -227,6 +274,11 @@ mod tests {
         let sdn = Sdn::Name(Arc::new(Names::new("example")));
         sdn.fit(width);
         sdn
+    }
+
+    /// A name that an update brings.
+    fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32) -> Outcome<Vec<u8>> {
+        super::decode(sdn, value, width, NewName::Given)
     }
 
     #[test]
@@ -259,5 +311,22 @@ mod tests {
         }
         assert_eq!(decode(sdn.as_ref(), b"d", 2).unwrap_err().code, tonic::Code::ResourceExhausted);
         assert_eq!(decode(sdn.as_ref(), b"c", 2).unwrap(), [0]);
+    }
+
+    #[test]
+    fn what_is_forgotten_and_what_is_only_looked_up_leaves_its_number() {
+        let sdn = Some(&names(9)).cloned();
+        let give = |name: &[u8]| decode(sdn.as_ref(), name, 9);
+        let look_up = |name: &[u8]| super::decode(sdn.as_ref(), name, 9, NewName::Refused);
+        give(b"uplink").unwrap();
+        for name in [&b"510"[..], b"a", b"b"] {
+            give(name).unwrap();
+        }
+        let Some(Sdn::Name(known)) = &sdn else { panic!() };
+        known.forget_after(1);
+        assert_eq!(look_up(b"a").unwrap_err().code, tonic::Code::NotFound);
+        assert_eq!([look_up(b"uplink").unwrap(), look_up(b"510").unwrap()], [[1, 0xff], [1, 0xfe]]);
+        assert!(look_up(b"511").unwrap_err().message.contains("is that of the name 'uplink'"));
+        assert_eq!(give(b"b").unwrap(), [1, 0xfe]);
     }
 }

@@ -5,7 +5,7 @@ use crate::bits;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::{P4Data, P4Header, P4StructLike, p4_data::Data};
-use crate::translation::{self, Sdn, Types};
+use crate::translation::{self, NewName, Sdn, Types};
 use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4info::p4_data_type_spec::TypeSpec;
 
@@ -124,7 +124,7 @@ impl DataType {
             (Self::Bool, Some(Data::Bool(value))) => Ok(vec![u8::from(*value)]),
             (Self::EnumValue(width), Some(Data::EnumValue(value))) => bits::unsigned(value, *width),
             (Self::Translated(width, sdn), Some(Data::Bitstring(value))) => {
-                translation::decode(Some(sdn), value, *width)
+                translation::decode(Some(sdn), value, *width, NewName::Given)
             }
             _ => Err(Fault::invalid(format!("data has another form; give {}", self.wire_form()))),
         }

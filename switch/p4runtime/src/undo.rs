@@ -9,6 +9,7 @@ use sluice_engine::{KeyField, TableId};
 use crate::entity::{Operation, Target, cell_index, counter, profile, replication, table, unknown};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
+use crate::translation::NewName;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 
@@ -24,7 +25,7 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity) -> Outco
     match entity {
         Entity::TableEntry(entry) if entry.is_default_action => default_action(target, entry),
         Entity::TableEntry(entry) => {
-            let (table, key, priority) = table::locate(binding, entry)?;
+            let (table, key, priority) = table::locate(binding, entry, operation.new_names())?;
             match operation {
                 Operation::Insert => Ok(delete_entry(table.engine, key, priority)),
                 Operation::Modify | Operation::Delete => restore_entry(target, entry),
@@ -77,7 +78,7 @@ fn delete_entry(table: TableId, key: Vec<KeyField>, priority: i32) -> Undo {
 }
 
 fn restore_entry(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
-    let (table, key, priority) = table::locate(target.binding, entry)?;
+    let (table, key, priority) = table::locate(target.binding, entry, NewName::Refused)?;
     let saved = target.engine.entry_save(table.engine, &key, priority);
     let saved = saved.map_err(|error| Fault::from(error).within(&table::place(table)))?;
     Ok(Box::new(move |target| Ok(target.engine.entry_restore(saved)?)))

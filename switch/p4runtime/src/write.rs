@@ -5,6 +5,7 @@ use crate::entity::{
 };
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
+use crate::translation::Moment;
 use crate::undo::{self, Undo};
 use p4::entity::Entity;
 use p4::update::Type;
@@ -32,9 +33,14 @@ fn parts(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     Ok((operation, entity))
 }
 
-/// Makes one update. One that is refused has changed nothing.
+/// Makes one update. One that is refused has changed nothing, and the names that it brought are forgotten.
 pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
     let (operation, entity) = parts(update)?;
+    let before = target.binding.types.now();
+    make(target, operation, entity).inspect_err(|_| target.binding.types.forget_since(&before))
+}
+
+fn make(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> Outcome {
     match entity {
         Entity::TableEntry(entry) => table::write(target, operation, entry),
         Entity::ActionProfileMember(member) => profile::write_member(target, operation, member),
@@ -63,6 +69,8 @@ pub struct AllOrNone<'u> {
     updates: &'u [p4::Update],
     /// Of the updates that are made, and not taken back.
     ways_back: Vec<Undo>,
+    /// When the first of them was about to be made.
+    start: Option<Moment>,
     /// Which update was refused, and why.
     refused: Option<(usize, Fault)>,
 }
@@ -70,14 +78,19 @@ pub struct AllOrNone<'u> {
 impl<'u> AllOrNone<'u> {
     /// Nothing of it is made yet.
     pub fn new(updates: &'u [p4::Update]) -> Self {
-        Self { updates, ways_back: Vec::with_capacity(updates.len()), refused: None }
+        Self { updates, ways_back: Vec::with_capacity(updates.len()), start: None, refused: None }
     }
 
     /// Takes so many steps at most: makes an update or, when one has been refused, takes one back. True at the end.
     pub fn step(&mut self, target: &mut Target<'_>, count: usize) -> bool {
+        let types = &target.binding.types;
+        let start = self.start.get_or_insert_with(|| types.now());
         for _ in 0..count {
             if self.refused.is_some() {
-                let Some(way_back) = self.ways_back.pop() else { return true };
+                let Some(way_back) = self.ways_back.pop() else {
+                    types.forget_since(start);
+                    return true;
+                };
                 if let Err(fault) = way_back(target) {
                     tracing::error!(message = fault.message, "an update of a failed batch could not be taken back");
                 }

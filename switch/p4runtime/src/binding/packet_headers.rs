@@ -8,7 +8,7 @@ use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::PacketMetadata;
-use crate::translation::{self, Sdn, Types};
+use crate::translation::{self, NewName, Sdn, Types};
 
 /// One field of such a header.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl PacketHeader {
             let (Some(value), None) = (given.next(), given.next()) else {
                 return Err(Fault::invalid(format!("{place} is missing or given twice; give it once")));
             };
-            let value = translation::decode(field.sdn.as_ref(), &value.value, field.width)
+            let value = translation::decode(field.sdn.as_ref(), &value.value, field.width, NewName::Refused)
                 .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?;
             writer.push(&value, field.width);
         }

@@ -9,6 +9,7 @@ use super::{Look, Operation, Target};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
+use crate::translation::NewName;
 
 /// The entry that a direct counter or meter belongs to; no key for the default one.
 struct Owner<'b> {
@@ -28,7 +29,7 @@ impl<'b> Owner<'b> {
             }
             return Ok(Self { table, key: None });
         }
-        let (table, key, priority) = locate(binding, entry)?;
+        let (table, key, priority) = locate(binding, entry, NewName::Refused)?;
         Ok(Self { table, key: Some((key, priority)) })
     }
 

@@ -19,6 +19,7 @@ use crate::binding::Binding;
 use crate::fault::{Fault, Outcome};
 use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
+use crate::translation::NewName;
 
 /// What a write works on; packets wait while it exists.
 pub struct Target<'a> {
@@ -120,6 +121,14 @@ impl Operation {
         match self {
             Self::Modify => Ok(()),
             Self::Insert | Self::Delete => Err(Fault::invalid(format!("{what} is always there; MODIFY it"))),
+        }
+    }
+
+    /// What becomes of new names in what identifies the entity: what is there already has none.
+    pub fn new_names(self) -> NewName {
+        match self {
+            Self::Insert => NewName::Given,
+            Self::Modify | Self::Delete => NewName::Refused,
         }
     }
 

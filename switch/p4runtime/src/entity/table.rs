@@ -1,6 +1,7 @@
 //! Table entries and default actions, with the counters and meters that are written and read together with them.
 
 use sluice_engine::{CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Of};
+use tonic::Code;
 
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
@@ -10,6 +11,7 @@ use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
 use crate::matches;
 use crate::proto::p4::v1 as p4;
+use crate::translation::NewName;
 
 /// Entries that are read in one look: about half a millisecond.
 pub const ENTRIES_AT_ONCE: usize = 256;
@@ -43,7 +45,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEnt
         let table = find_table(target.binding, entry.table_id)?;
         return write_default(target, table, operation, entry).map_err(|fault| fault.within(&place(table)));
     }
-    let (table, key, priority) = locate(target.binding, entry)?;
+    let (table, key, priority) = locate(target.binding, entry, operation.new_names())?;
     write_entry(target, table, operation, entry, key, priority).map_err(|fault| fault.within(&place(table)))
 }
 
@@ -280,7 +282,11 @@ pub fn select(
     };
     let key = match &pattern.r#match[..] {
         [] => None,
-        fields => Some(matches::decode_key(&table.key, fields)?),
+        fields => match matches::decode_key(&table.key, fields, NewName::Refused) {
+            // No entry has a name that nobody has brought.
+            Err(fault) if fault.code == Code::NotFound => return Ok(()),
+            key => Some(key?),
+        },
     };
     let fits = |view: &EntryView| {
         let entry = &view.entry;
@@ -353,14 +359,18 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
 /// What identifies an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields.
-pub fn locate<'b>(binding: &'b Binding, entry: &p4::TableEntry) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
+/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new names where these are refused.
+pub fn locate<'b>(
+    binding: &'b Binding,
+    entry: &p4::TableEntry,
+    new: NewName,
+) -> Outcome<(&'b TableBinding, Vec<KeyField>, i32)> {
     let table = find_table(binding, entry.table_id)?;
     if table.key.is_empty() {
         let fault = Fault::invalid("it has no key, hence no entries; MODIFY its default action");
         return Err(fault.within(&place(table)));
     }
-    let key = matches::decode_key(&table.key, &entry.r#match).map_err(|fault| fault.within(&place(table)))?;
+    let key = matches::decode_key(&table.key, &entry.r#match, new).map_err(|fault| fault.within(&place(table)))?;
     check_priority(table, entry.priority).map_err(|fault| fault.within(&place(table)))?;
     Ok((table, key, entry.priority))
 }

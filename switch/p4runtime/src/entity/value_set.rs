@@ -8,6 +8,7 @@ use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::matches;
 use crate::proto::p4::v1 as p4;
+use crate::translation::NewName;
 
 /// Replaces the members.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
@@ -35,7 +36,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
 
 /// Value and mask over all fields of the set, as one number each.
 fn pack(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<(Vec<u8>, Vec<u8>)> {
-    let fields = matches::decode_key(&set.key, &member.r#match)?;
+    let fields = matches::decode_key(&set.key, &member.r#match, NewName::Given)?;
     let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
     for (binding, field) in set.key.iter().zip(&fields) {
         let width = binding.width;

@@ -641,6 +641,10 @@ async fn translations(golden: &mut Golden) {
     for (what, port) in wrong {
         golden.write(&mut controller, what, Insert, of(b"b", port)).await;
     }
+    golden.write(&mut controller, "name of nothing", Delete, TableEntry(table(vec![exact(1, b"b")], None))).await;
+    let unknown = p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[b"downlink", &[0], &[0]]) };
+    controller.tell(ToSwitch::Packet(unknown)).await;
+    golden.stream_error("stream: a packet with a name of nothing", &mut controller).await;
     // With the first one as many as there are numbers.
     let to = |number: u32| direct(action(FORWARD, &[format!("p{number}").as_bytes()]));
     let ports = (1..=511u32)

@@ -2,11 +2,12 @@
 //! and value sets.
 
 use crate::common::*;
-use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry, ValueSetEntry};
+use p4::entity::Entity::{DigestEntry, DirectCounterEntry, RegisterEntry, TableEntry, ValueSetEntry};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
-use p4::update::Type::Insert;
+use p4::update::Type::{Delete, Insert, Modify};
+use p4::write_request::Atomicity::{DataplaneAtomic, RollbackOnError};
 use p4info::p4_data_type_spec::TypeSpec;
 use p4info::p4_new_type_translation::{SdnString, SdnType};
 use sluice_p4runtime::proto::p4::config::v1 as p4info;
@@ -158,6 +159,43 @@ async fn strings_are_names_and_digits_are_numbers() {
     let members = vec![bits(b"printer").unwrap(), bits(b"6").unwrap()];
     let message = p4::p4_data::Data::Struct(p4::P4StructLike { members });
     assert_eq!(list.data, [p4::P4Data { data: Some(message) }]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_only_read_or_refused_take_no_number() {
+    let (switch, mut controller) = with(&strings()).await;
+    let fax = || entry(EXACT, vec![exact(1, b"fax")], None);
+    let its_counter = |data| DirectCounterEntry(p4::DirectCounterEntry { table_entry: Some(fax()), data });
+    assert_eq!(controller.read(TableEntry(fax())).await, []);
+    let status = controller.try_read(vec![its_counter(None)]).await.unwrap_err();
+    assert_eq!(errors(&status)[0].0, Code::NotFound);
+    let unknown = "table I.exact_t: match field 1 (dst): nothing has the name 'fax'; give one that was written";
+    for (kind, entity) in [
+        (Modify, of(b"fax", b"1")),
+        (Delete, TableEntry(fax())),
+        (Modify, its_counter(Some(p4::CounterData::default()))),
+    ] {
+        controller.refused(kind, entity, Code::NotFound, unknown).await;
+    }
+    let packet = p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata(&[b"uplink", &[0], &[0]]) };
+    controller.tell(ToSwitch::Packet(packet)).await;
+    let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
+    let text = "packet_out field 1 (egress_port): nothing has the name 'uplink'; give one that was written";
+    assert_eq!((error.canonical_code, &error.message[..]), (Code::InvalidArgument as i32, text));
+    // Names of updates that are refused, and of those that are taken back.
+    controller.refused(Insert, of(b"fax", b"512"), Code::InvalidArgument, "the number 512 is above 511").await;
+    for atomicity in [RollbackOnError, DataplaneAtomic] {
+        let updates = [update(Insert, of(b"fax", b"uplink")), update(Insert, of(b"telex", b"510"))];
+        let refused = update(Insert, of(b"telex", b"downlink"));
+        let status = controller.write_batch(atomicity as i32, [&updates[..], &[refused]].concat()).await.unwrap_err();
+        assert_eq!(errors(&status)[2].0, Code::AlreadyExists);
+    }
+    // The highest numbers have no name yet.
+    controller.insert(of(b"printer", b"4")).await;
+    controller.insert(of(b"scanner", b"511")).await;
+    let mut to_printer = frame(0xff, 1, 0x800);
+    to_printer[..5].fill(0xff);
+    assert_eq!(switch.packet(1, &to_printer), [(4, to_printer.clone())]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
