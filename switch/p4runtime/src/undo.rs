@@ -3,6 +3,10 @@
 //! The way back is noted before an update is made, and the ways back are gone in reverse order. What packets and time
 //! had made of an entity comes back too: counts, tokens of meters, idle times, and the age that decides
 //! between entries of equal priority.
+//!
+//! All cells of an array are saved once in a batch: the way back from a later update of it ends where the first one goes on.
+
+use std::collections::HashSet;
 
 use sluice_engine::{KeyField, TableId};
 
@@ -16,11 +20,30 @@ use p4::packet_replication_engine_entry::Type as Replication;
 /// Takes one update back; to be called when every later one has been taken back.
 pub type Undo = Box<dyn FnOnce(&mut Target<'_>) -> Outcome>;
 
-/// The way back from an update that has not been made yet.
+/// An array, by P4Info's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Array {
+    Counter(u32),
+    Meter(u32),
+    Register(u32),
+}
+
+/// The arrays of which a batch has saved every cell.
+#[derive(Debug, Default)]
+pub struct Saved(HashSet<Array>);
+
+impl Saved {
+    /// Whether the cells of an update have to be saved; when these are all cells (no index), no later ones have to be.
+    fn lacks(&mut self, array: Array, index: Option<&p4::Index>) -> bool {
+        if index.is_some() { !self.0.contains(&array) } else { self.0.insert(array) }
+    }
+}
+
+/// The way back from an update that has not been made yet, in a batch that has `saved` these arrays.
 ///
 /// # Errors
 /// Why the update cannot be made, as far as that can be told from what it names.
-pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity) -> Outcome<Undo> {
+pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity, saved: &mut Saved) -> Outcome<Undo> {
     let binding = target.binding;
     match entity {
         Entity::TableEntry(entry) if entry.is_default_action => default_action(target, entry),
@@ -40,9 +63,9 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity) -> Outco
         Entity::ActionProfileMember(member) => profile_member(target, operation, member),
         Entity::ActionProfileGroup(group) => profile_group(target, operation, group),
         Entity::PacketReplicationEngineEntry(entry) => Ok(replication_entry(target, operation, entry)),
-        Entity::CounterEntry(entry) => counter_cells(target, entry),
-        Entity::MeterEntry(entry) => meter_cells(target, entry),
-        Entity::RegisterEntry(entry) => register_cells(target, entry),
+        Entity::CounterEntry(entry) => counter_cells(target, entry, saved),
+        Entity::MeterEntry(entry) => meter_cells(target, entry, saved),
+        Entity::RegisterEntry(entry) => register_cells(target, entry, saved),
         Entity::ValueSetEntry(entry) => {
             let id = entry.value_set_id;
             let set = binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?.engine;
@@ -136,8 +159,11 @@ fn cells(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<std::ops:
     Ok(counter::cells(cell_index(index, size, place)?, size))
 }
 
-fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry) -> Outcome<Undo> {
+fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.counter_id;
+    if !saved.lacks(Array::Counter(id), entry.index.as_ref()) {
+        return Ok(nothing());
+    }
     let counter = target.binding.counters.get(id).ok_or_else(|| unknown("counter", id))?;
     let cells = cells(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;
     let counter = counter.engine;
@@ -147,8 +173,11 @@ fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry) -> Outcome<Undo>
     }))
 }
 
-fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry) -> Outcome<Undo> {
+fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.meter_id;
+    if !saved.lacks(Array::Meter(id), entry.index.as_ref()) {
+        return Ok(nothing());
+    }
     let meter = target.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?;
     let cells = cells(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
     let meter = meter.engine;
@@ -158,8 +187,11 @@ fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry) -> Outcome<Undo> {
     }))
 }
 
-fn register_cells(target: &Target<'_>, entry: &p4::RegisterEntry) -> Outcome<Undo> {
+fn register_cells(target: &Target<'_>, entry: &p4::RegisterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.register_id;
+    if !saved.lacks(Array::Register(id), entry.index.as_ref()) {
+        return Ok(nothing());
+    }
     let register = target.binding.registers.get(id).ok_or_else(|| unknown("register", id))?;
     let cells = cells(entry.index.as_ref(), register.size, &format!("register {}", register.name))?;
     let (register, bytes) = (register.engine, register.bytes);

@@ -6,7 +6,7 @@ use crate::entity::{
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::translation::Moment;
-use crate::undo::{self, Undo};
+use crate::undo::{self, Saved, Undo};
 use p4::entity::Entity;
 use p4::update::Type;
 
@@ -69,6 +69,7 @@ pub struct AllOrNone<'u> {
     updates: &'u [p4::Update],
     /// Of the updates that are made, and not taken back.
     ways_back: Vec<Undo>,
+    saved: Saved,
     /// When the first of them was about to be made.
     start: Option<Moment>,
     /// Which update was refused, and why.
@@ -78,7 +79,8 @@ pub struct AllOrNone<'u> {
 impl<'u> AllOrNone<'u> {
     /// Nothing of it is made yet.
     pub fn new(updates: &'u [p4::Update]) -> Self {
-        Self { updates, ways_back: Vec::with_capacity(updates.len()), start: None, refused: None }
+        let ways_back = Vec::with_capacity(updates.len());
+        Self { updates, ways_back, saved: Saved::default(), start: None, refused: None }
     }
 
     /// Takes so many steps at most: makes an update or, when one has been refused, takes one back. True at the end.
@@ -98,7 +100,8 @@ impl<'u> AllOrNone<'u> {
             }
             let place = self.ways_back.len();
             let Some(update) = self.updates.get(place) else { return true };
-            let planned = parts(update).and_then(|(operation, entity)| undo::plan(target, operation, entity));
+            let saved = &mut self.saved;
+            let planned = parts(update).and_then(|(operation, entity)| undo::plan(target, operation, entity, saved));
             match planned.and_then(|way_back| apply(target, update).map(|()| way_back)) {
                 Ok(way_back) => self.ways_back.push(way_back),
                 Err(fault) => self.refused = Some((place, fault)),

@@ -329,6 +329,36 @@ async fn packets_run_between_the_updates_of_a_batch_that_may_be_taken_back() {
     assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "taken back");
 }
 
+/// The most memory that this process ever had, in MiB.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_keeps_one_copy_of_an_array_however_often_it_writes_all_of_it() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let of = |cell: Option<i64>, value: u8| {
+        let entry = p4::RegisterEntry { register_id: LAST_SOURCE, index: cell.and_then(index), data: bits(&[value]) };
+        RegisterEntry(entry)
+    };
+    controller.modify(of(None, 3)).await;
+    controller.modify(of(Some(299_999), 4)).await;
+    let before = most_memory();
+    let all_cells = (0..600).map(|value| update(Modify, of(None, value as u8)));
+    let other_cell = update(Modify, of(Some(1), 9));
+    let refused = update(Delete, by_ports(1, 77));
+    let updates = all_cells.chain([other_cell, refused]).collect();
+    controller.write_batch(RollbackOnError as i32, updates).await.unwrap_err();
+    // 600 copies of 300,000 cells of 6 bytes each are 1,030 MiB.
+    assert!(most_memory() - before < 300, "{before} MiB before, {} after", most_memory());
+    for (cell, value) in [(0, 3), (1, 3), (299_999, 4)] {
+        let pattern = p4::RegisterEntry { register_id: LAST_SOURCE, index: index(cell), data: None };
+        assert_eq!(controller.read(RegisterEntry(pattern)).await, [of(Some(cell), value)]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_atomicity_that_does_not_exist_is_refused() {
     let (_switch, mut controller) = Switch::ready().await;
