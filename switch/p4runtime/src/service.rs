@@ -322,10 +322,17 @@ impl P4Runtime for Service {
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let mut requests = request.into_inner();
         let (stream, outbox) = self.device.streams.open()?;
+        let streams::Outbox { notices, events, mut end } = outbox;
         let service = self.clone();
         tokio::spawn(async move {
             tracing::debug!(stream = stream.0, "stream opened");
-            while let Ok(Some(message)) = requests.message().await {
+            let mut next = async || {
+                tokio::select! {
+                    message = requests.message() => message.ok().flatten(),
+                    _ = &mut end => None,
+                }
+            };
+            while let Some(message) = next().await {
                 tracing::trace!(stream = stream.0, bytes = message.encoded_len(), "stream message");
                 if let Err(status) = service.stream_message(stream, message).await {
                     tracing::info!(stream = stream.0, message = status.message(), "stream ended");
@@ -337,7 +344,6 @@ impl P4Runtime for Service {
             service.device.streams.close(stream);
             tracing::debug!(stream = stream.0, "stream closed");
         });
-        let streams::Outbox { notices, events } = outbox;
         let responses = ReceiverStream::new(notices).merge(ReceiverStream::new(events).map(|event| Ok(event.take())));
         Ok(Response::new(Box::pin(responses)))
     }

@@ -1,11 +1,11 @@
 //! The open streams: what goes to whom, without ever waiting for a client.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tonic::Status;
 
 use crate::arbitration::{Arbiter, Notice, StreamId};
@@ -38,22 +38,33 @@ impl Event {
     }
 }
 
-/// The two queues of a stream, for the task that feeds the client.
+/// A stream, for the tasks that hear and feed the client: its two queues, and its end.
 pub struct Outbox {
     /// Arbitration and what ends the stream.
     pub notices: mpsc::Receiver<Response>,
     /// Everything else.
     pub events: mpsc::Receiver<Event>,
+    /// Ready when the stream has been ended.
+    pub end: oneshot::Receiver<()>,
 }
 
 struct Inbox {
+    /// With one place more than [`NOTICES`], for what ends the stream.
     notices: mpsc::Sender<Response>,
     events: mpsc::Sender<Event>,
     /// What is left of [`EVENT_BYTES`].
     room: Arc<Semaphore>,
+    /// Ends the stream when it is dropped.
+    _end: oneshot::Sender<()>,
 }
 
 impl Inbox {
+    /// Queues an arbitration message, if the client has not left too many unread.
+    fn notify(&self, message: p4::MasterArbitrationUpdate) -> bool {
+        let message = p4::StreamMessageResponse { update: Some(Update::Arbitration(message)) };
+        self.notices.capacity() > 1 && self.notices.try_send(Ok(message)).is_ok()
+    }
+
     /// Queues an event of so many bytes, if there is room.
     fn queue(&self, bytes: usize, update: impl FnOnce() -> Update) -> bool {
         let room =
@@ -111,17 +122,19 @@ impl Streams {
     #[allow(clippy::result_large_err)]
     pub fn open(&self) -> Result<(StreamId, Outbox), Status> {
         let id = StreamId(self.next.fetch_add(1, Relaxed));
-        let (notices, notices_out) = mpsc::channel(NOTICES);
+        let (notices, notices_out) = mpsc::channel(NOTICES + 1);
         let (events, events_out) = mpsc::channel(EVENTS);
+        let (end, end_out) = oneshot::channel();
         let mut state = self.state.lock();
         if state.inboxes.len() >= STREAMS {
             return Err(Status::resource_exhausted(format!(
                 "{STREAMS} streams are open, which is the limit; close one first"
             )));
         }
-        state.inboxes.insert(id, Inbox { notices, events, room: Arc::new(Semaphore::new(EVENT_BYTES)) });
+        let room = Arc::new(Semaphore::new(EVENT_BYTES));
+        state.inboxes.insert(id, Inbox { notices, events, room, _end: end });
         drop(state);
-        Ok((id, Outbox { notices: notices_out, events: events_out }))
+        Ok((id, Outbox { notices: notices_out, events: events_out, end: end_out }))
     }
 
     /// Forgets a stream and tells the others.
@@ -132,13 +145,11 @@ impl Streams {
         state.deliver(notices);
     }
 
-    /// Ends a stream with an error.
+    /// Ends a stream with an error and tells the others.
     pub fn abort(&self, stream: StreamId, status: Status) {
-        if let Some(inbox) = self.state.lock().inboxes.get(&stream) {
-            // A full queue ends the stream as well, when it is dropped.
-            let _ = inbox.notices.try_send(Err(status));
-        }
-        self.close(stream);
+        let mut state = self.state.lock();
+        let notices = state.end(stream, status);
+        state.deliver(notices);
     }
 
     /// Handles a bid.
@@ -197,15 +208,26 @@ impl Streams {
 }
 
 impl State {
+    /// Queues notices. A client that does not read them loses its stream, about which others are told in turn.
     fn deliver(&mut self, notices: Vec<Notice>) {
-        for Notice { to, message } in notices {
+        let mut due = VecDeque::from(notices);
+        while let Some(Notice { to, message }) = due.pop_front() {
             let Some(inbox) = self.inboxes.get(&to) else { continue };
-            let message = p4::StreamMessageResponse { update: Some(Update::Arbitration(message)) };
-            if inbox.notices.try_send(Ok(message)).is_err() {
+            if !inbox.notify(message) {
                 tracing::warn!(stream = to.0, "a controller does not read its stream; ending it");
-                self.inboxes.remove(&to);
+                let text = format!("{NOTICES} arbitration messages are unread; read the stream");
+                due.extend(self.end(to, Status::resource_exhausted(text)));
             }
         }
+    }
+
+    /// Forgets a stream, which ends with this error; the result is who is to be told what.
+    fn end(&mut self, stream: StreamId, status: Status) -> Vec<Notice> {
+        if let Some(inbox) = self.inboxes.remove(&stream) {
+            // There is a place for it, or else nobody to hear it.
+            let _ = inbox.notices.try_send(Err(status));
+        }
+        self.arbiter.close(stream)
     }
 }
 
@@ -220,6 +242,31 @@ mod tests {
         assert_eq!(streams.open().err().unwrap().code(), tonic::Code::ResourceExhausted);
         streams.close(open[7].0);
         assert!(streams.open().is_ok());
+    }
+
+    #[test]
+    fn a_primary_that_does_not_read_its_notices_is_none_any_more() {
+        let streams = Streams::new(1);
+        let bid = |low| p4::MasterArbitrationUpdate {
+            device_id: 1,
+            election_id: Some(p4::Uint128 { high: 0, low }),
+            ..Default::default()
+        };
+        let ((silent, mut unread), (next, mut read)) = (streams.open().unwrap(), streams.open().unwrap());
+        streams.arbitrate(next, &bid(9)).unwrap();
+        for count in 0..=NOTICES {
+            assert_eq!(streams.is_primary(silent), count > 0);
+            streams.arbitrate(silent, &bid(10)).unwrap();
+            while read.notices.try_recv().is_ok() {}
+        }
+        assert!(!streams.is_primary(silent));
+        assert_eq!(unread.end.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        let told: Vec<_> = std::iter::from_fn(|| unread.notices.try_recv().ok()).collect();
+        assert!(told[..NOTICES].iter().all(Result::is_ok));
+        assert_eq!(told[NOTICES].as_ref().unwrap_err().code(), tonic::Code::ResourceExhausted);
+        assert_eq!((told.len(), streams.count()), (NOTICES + 1, 1));
+        streams.arbitrate(next, &bid(10)).unwrap();
+        assert!(streams.is_primary(next));
     }
 
     #[test]

@@ -195,6 +195,40 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_leaves_its_notices_unread_loses_its_stream_and_its_role() {
+    let (switch, mut silent) = Switch::ready().await;
+    send_all_to(&mut silent, action(TO_CONTROLLER, &[&[1]])).await;
+    let mut next = Controller::connect(&switch, 9).await;
+    next.bid(Some(9)).await;
+    assert_eq!(next.next_arbitration().await, (Code::AlreadyExists, 10));
+    // What the connection takes is full, and so is the queue behind it.
+    until("packets are dropped", || {
+        (0..100).for_each(|_| drop(switch.packet(1, &frame(1, 2, 0x800))));
+        switch.device.counters().packet_in_queue_full.get() > 0
+    })
+    .await;
+    for bids in 0.. {
+        assert!(bids < 200, "still primary");
+        silent.bid(Some(10)).await;
+        match next.next_arbitration().await {
+            (Code::NotFound, 10) => break,
+            told => assert_eq!(told, (Code::AlreadyExists, 10)),
+        }
+    }
+    next.bid(Some(10)).await;
+    assert_eq!(next.next_arbitration().await, (Code::Ok, 10));
+    let end = loop {
+        if let Err(status) = silent.try_next().await {
+            break status;
+        }
+    };
+    assert_eq!(
+        (end.code(), end.message()),
+        (Code::ResourceExhausted, "64 arbitration messages are unread; read the stream")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_controller_packets_are_counted() {
     let (switch, mut controller) = Switch::ready().await;
     send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
