@@ -75,6 +75,8 @@ pub struct Device {
     pub(crate) streams: Streams,
     /// Keeps control requests in an order; held across engine locks, never by the data plane.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
+    /// Keeps pipeline requests in an order, one program being compiled at a time; held before the gate is asked for.
+    pub(crate) compiling: Arc<tokio::sync::Mutex<()>>,
     pub(crate) digests: Mutex<Digests>,
     pub(crate) timer: Notify,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
@@ -119,6 +121,7 @@ impl Device {
             programs: Mutex::default(),
             streams: Streams::new(config.device_id),
             gate: Arc::default(),
+            compiling: Arc::default(),
             digests: Mutex::default(),
             timer: Notify::new(),
             packet_outs: Mutex::default(),

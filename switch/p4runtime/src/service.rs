@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::entity::unknown;
 use crate::fault::{Fault, Outcome, batch_status};
 use crate::looks::Looks;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, Running};
 use crate::proto::p4::v1 as p4;
 use crate::read::{Part, Responses, all, no_pipeline, snapshot};
 use crate::streams;
@@ -108,36 +108,40 @@ impl Service {
         Ok(all(patterns, |pattern| snapshot(&looks, pattern)))
     }
 
-    /// Does what a pipeline request asks for; compiling takes its time.
-    fn set_pipeline(&self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<(), Status> {
-        let device = &self.device;
+    /// What a pipeline request asks for, ready to be put to work; compiling takes its time. None for COMMIT.
+    fn compile(&self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<Option<Running>, Status> {
         if action == Action::Commit {
-            if config.is_some() {
-                return Err(Status::invalid_argument("COMMIT takes no config; leave it out"));
-            }
-            let saved = device.programs.lock().saved.take();
-            let saved = saved.ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE one first"))?;
-            device.replace(saved);
-            tracing::info!("committed the saved pipeline");
-            return Ok(());
+            return match config {
+                Some(_) => Err(Status::invalid_argument("COMMIT takes no config; leave it out")),
+                None => Ok(None),
+            };
         }
         let config =
             config.ok_or_else(|| Status::invalid_argument("the config is missing; give P4Info and the program"))?;
         if config.p4info.is_none() {
             return Err(Status::invalid_argument("P4Info is missing from the config; give it"));
         }
+        if action == Action::Unspecified {
+            return Err(Status::invalid_argument("the action is not specified; give one"));
+        }
         let pipeline = Pipeline::new(config).map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let pipeline = Arc::new(pipeline);
-        match action {
-            Action::Verify => return Ok(()),
-            Action::VerifyAndSave => {
-                device.save(device.fresh(pipeline));
+        Ok(Some(self.device.fresh(Arc::new(pipeline))))
+    }
+
+    /// Does what a pipeline request asks for. To be called with the gate closed to other requests.
+    fn set_pipeline(&self, action: Action, next: Option<Running>) -> Result<(), Status> {
+        let device = &self.device;
+        match (action, next) {
+            (Action::VerifyAndSave, Some(next)) => device.save(next),
+            (Action::VerifyAndCommit, Some(next)) => device.replace(next),
+            (Action::ReconcileAndCommit, Some(next)) => device.reconcile(next)?,
+            (Action::Commit, None) => {
+                let saved = device.programs.lock().saved.take();
+                device
+                    .replace(saved.ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE one first"))?);
             }
-            Action::VerifyAndCommit => device.start(pipeline),
-            Action::ReconcileAndCommit => device.reconcile(pipeline)?,
-            Action::Commit | Action::Unspecified => {
-                return Err(Status::invalid_argument("the action is not specified; give one"));
-            }
+            // Verified by compiling it.
+            _ => return Ok(()),
         }
         tracing::info!(?action, "pipeline accepted");
         Ok(())
@@ -278,12 +282,17 @@ impl P4Runtime for Service {
         let request = request.into_inner();
         self.check_device(request.device_id)?;
         check_role_id(request.role_id)?;
-        let gate = Arc::clone(&self.device.gate).lock_owned().await;
+        let turn = Arc::clone(&self.device.compiling).lock_owned().await;
         self.device.streams.check_primary(&request.role, request.election_id.as_ref())?;
         let service = self.clone();
         let set = move || {
-            let _gate = gate;
-            service.set_pipeline(request.action(), request.config)
+            let _turn = turn;
+            let (device, action) = (&service.device, request.action());
+            let next = service.compile(action, request.config)?;
+            let _gate = device.gate.blocking_lock();
+            // Compiling kept nobody from bidding.
+            device.streams.check_primary(&request.role, request.election_id.as_ref())?;
+            service.set_pipeline(action, next)
         };
         tokio::task::spawn_blocking(set).await.map_err(|error| internal(&error))??;
         Ok(Response::new(p4::SetForwardingPipelineConfigResponse {}))

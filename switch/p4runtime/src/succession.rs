@@ -10,7 +10,7 @@ use crate::device::{Device, Programs, follow};
 use crate::entity::{Source, Target, register};
 use crate::fault::Outcome;
 use crate::looks::Looks;
-use crate::pipeline::{Pipeline, Running};
+use crate::pipeline::Running;
 use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::read::{Part, Responses, no_pipeline};
@@ -92,13 +92,13 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Puts a program to work with the state of the one that control requests are about. Packets run meanwhile, and wait for one
+    /// Puts a fresh program to work with the state of the one that control requests are about. Packets run meanwhile, and wait for one
     /// moment. To be called with the gate closed to other requests.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the first piece of state that cannot be kept; nothing has changed then.
-    pub(crate) fn reconcile(&self, pipeline: Arc<Pipeline>) -> Outcome {
-        let mut next = self.fresh(Arc::clone(&pipeline));
+    pub(crate) fn reconcile(&self, mut next: Running) -> Outcome {
+        let pipeline = Arc::clone(&next.pipeline);
         let (old, ports) = {
             let mut programs = self.programs.lock();
             let ports = programs.ports.clone();

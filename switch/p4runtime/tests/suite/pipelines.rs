@@ -1,11 +1,14 @@
 //! Programs pushed, saved, committed, reconciled and read back.
 
+use std::time::{Duration, Instant};
+
 use crate::common::*;
 use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4info::p4_data_type_spec::TypeSpec;
 use p4info::p4_new_type_spec::Representation;
+use sluice_p4runtime::parse_p4info;
 use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::{Code, Status};
@@ -147,6 +150,49 @@ async fn refusals_name_both_sides() {
         }
     }
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
+}
+
+/// A config that takes a while to compile.
+fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
+    p4::ForwardingPipelineConfig {
+        p4info: Some(parse_p4info(include_str!("../../../../p4src/build/sluice.p4info.txtpb")).unwrap()),
+        p4_device_config: include_bytes!("../../../../p4src/build/sluice.json").to_vec(),
+        ..config(cookie)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bids_do_not_wait_for_a_program_that_is_compiled() {
+    let (switch, mut controller) = Switch::ready().await;
+    let mut other = switch.controller(9).await;
+    let push = tokio::spawn(async move {
+        let started = Instant::now();
+        controller.push(Action::VerifyAndCommit, Some(large(2))).await.unwrap();
+        (controller, started.elapsed())
+    });
+    let mut longest = Duration::ZERO;
+    while !push.is_finished() {
+        let asked = Instant::now();
+        other.bid(Some(9)).await;
+        assert_eq!(other.next_arbitration().await, (Code::AlreadyExists, 10));
+        longest = longest.max(asked.elapsed());
+    }
+    let (mut former, took) = push.await.unwrap();
+    assert!(longest < took / 2, "a bid took {longest:?}, the program {took:?}");
+    // Who is not primary any more when the program is compiled does not put it to work.
+    let push = tokio::spawn(async move {
+        let result = former.push(Action::VerifyAndCommit, Some(large(3))).await;
+        (former, result)
+    });
+    tokio::time::sleep(took / 2).await;
+    other.bid(Some(11)).await;
+    assert_eq!(other.next_arbitration().await, (Code::Ok, 11));
+    let at_that_time = get(&mut other, ResponseType::CookieOnly).await.unwrap().cookie;
+    let (_former, result) = push.await.unwrap();
+    assert_eq!(get(&mut other, ResponseType::CookieOnly).await.unwrap().cookie, at_that_time);
+    if at_that_time == config(2).cookie {
+        assert_refused(result, Code::PermissionDenied, "not primary: the primary's election id is 11, not 10");
+    }
 }
 
 /// p4c's P4Info has tables that its back end leaves out of the JSON, and no width for keys of type `error`.
