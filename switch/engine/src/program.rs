@@ -373,6 +373,10 @@ impl Program {
     pub fn counter_info(&self, id: CounterId) -> &CounterInfo {
         &self.objects.counters[id.index()]
     }
+    /// Registers, indirect counters and meters, with the bytes that they take.
+    pub fn arrays(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.objects.arrays.iter().map(|(name, bytes)| (&name[..], *bytes))
+    }
     /// By name as in P4Info. Direct ones too.
     #[must_use]
     pub fn meter(&self, name: &str) -> Option<MeterId> {

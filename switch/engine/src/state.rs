@@ -33,6 +33,11 @@ pub fn cell_shift(width: u32) -> u32 {
     }
 }
 
+/// The bytes that a cell takes.
+pub fn cell_bytes(width: u32) -> usize {
+    if width <= 64 { 1 << cell_shift(width) } else { 8 * limbs(width) }
+}
+
 impl Register {
     pub fn new(info: &RegisterInfo) -> Register {
         let (n, limbs) = (info.size as usize, limbs(info.width));

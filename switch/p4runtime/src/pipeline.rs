@@ -26,6 +26,19 @@ pub enum PipelineError {
     /// P4Info's text form.
     #[error("P4Info text: {0}; give what p4c writes with --p4runtime-files FILE.txtpb")]
     Text(String),
+    /// No room for its state.
+    #[error(
+        "program (p4_device_config): its arrays take {bytes} bytes, {largest_bytes} of them '{largest}', and there is not so much memory; \
+         declare the arrays smaller"
+    )]
+    Memory {
+        /// What all arrays take.
+        bytes: u64,
+        /// The array that takes most.
+        largest: String,
+        /// What it takes.
+        largest_bytes: u64,
+    },
     /// No program.
     #[error("program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes")]
     Empty,
@@ -45,14 +58,30 @@ impl Pipeline {
     /// Compiles the program and holds P4Info against it.
     ///
     /// # Errors
-    /// When a part is missing, wrong, or not supported.
+    /// When a part is missing, wrong, or not supported, and when there is no memory for the state.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         if config.p4_device_config.is_empty() {
             return Err(PipelineError::Empty);
         }
         let program = Arc::new(Program::load(&config.p4_device_config)?);
+        check_memory(&program)?;
         let binding = config.p4info.as_ref().map(|info| Binding::new(info, &program)).transpose()?;
         Ok(Self { program, binding, config })
+    }
+}
+
+/// Asks for the memory of all arrays at once, and gives it back: where they are made later, its lack would end the switch.
+fn check_memory(program: &Program) -> Result<(), PipelineError> {
+    let bytes = program.arrays().map(|(_, bytes)| bytes).sum();
+    let mut memory = Vec::<u8>::new();
+    let there = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
+    // What nobody looks at a compiler need not ask for.
+    std::hint::black_box(&memory);
+    match program.arrays().max_by_key(|(_, bytes)| *bytes) {
+        Some((largest, largest_bytes)) if !there => {
+            Err(PipelineError::Memory { bytes, largest: largest.to_owned(), largest_bytes })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,14 +7,14 @@ use prost::Message;
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::arbitration::StreamId;
 use crate::device::Device;
 use crate::entity::unknown;
 use crate::fault::{Fault, Outcome, batch_status};
 use crate::looks::Looks;
-use crate::pipeline::{Pipeline, Running};
+use crate::pipeline::{Pipeline, PipelineError, Running};
 use crate::proto::p4::v1 as p4;
 use crate::read::{Part, Responses, all, no_pipeline, snapshot};
 use crate::streams;
@@ -124,7 +124,13 @@ impl Service {
         if action == Action::Unspecified {
             return Err(Status::invalid_argument("the action is not specified; give one"));
         }
-        let pipeline = Pipeline::new(config).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let pipeline = Pipeline::new(config).map_err(|error| {
+            let code = match error {
+                PipelineError::Memory { .. } => Code::ResourceExhausted,
+                _ => Code::InvalidArgument,
+            };
+            Status::new(code, error.to_string())
+        })?;
         Ok(Some(self.device.fresh(Arc::new(pipeline))))
     }
 

@@ -312,6 +312,24 @@ fn refusal(flags: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
+fn a_program_for_whose_arrays_there_is_no_memory_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = std::fs::read_to_string(PROGRAM).unwrap();
+    assert!(json.contains("\"size\" : 300000"));
+    let path = directory.path().join("large.json");
+    std::fs::write(&path, json.replace("\"size\" : 300000", "\"size\" : 200000000")).unwrap();
+    // More than the switch itself takes.
+    let limited = format!("ulimit -v 1000000; exec {} {}", env!("CARGO_BIN_EXE_sluice-switch"), path.display());
+    let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for text in ["large.json: ", "1600000000 of them 'I.last_source', and there is not so much memory"] {
+        assert!(message.contains(text), "«{message}» does not contain «{text}»");
+    }
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let broken: PathBuf = directory.path().join("broken.json");

@@ -6,13 +6,19 @@ use super::expr::Scope;
 use super::json::{J, NARROWER, Result};
 use crate::calc::{Calculation, Input};
 use crate::codegen::to_limbs;
+use crate::control::CounterData;
 use crate::expr::Expr;
 use crate::hash::Hash;
-use crate::layout::{FieldRef, Layout, Slot, limbs};
+use crate::layout::{FieldRef, Layout, Slot};
+use crate::meter::Meter;
 use crate::program::{CounterInfo, DigestInfo, FieldInfo, MeterInfo, RegisterInfo, ValueSetInfo};
+use crate::state::cell_bytes;
 
 /// Largest array that is accepted (cells).
 const MAX_CELLS: u64 = 1 << 28;
+/// Bytes that all arrays of a program may take: as many as the largest register of 64-bit cells. It is a limit on nonsense; a machine
+/// may have less.
+const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 
 /// Part of a digest.
@@ -25,6 +31,10 @@ pub enum DigestPart {
 
 #[derive(Default)]
 pub struct Objects {
+    /// Registers, indirect counters and meters, with the bytes that they take.
+    pub arrays: Vec<(String, u64)>,
+    /// What they take together.
+    array_bytes: u64,
     pub registers: Vec<RegisterInfo>,
     pub register_by_name: HashMap<String, u32>,
     pub counters: Vec<CounterInfo>,
@@ -64,10 +74,7 @@ impl Objects {
             if info.width == 0 || info.width > 1 << 16 {
                 return Err(j.refused(format!("a cell has {} bits", info.width), NARROWER));
             }
-            if info.size * limbs(info.width) as u64 > MAX_CELLS {
-                let text = format!("the cells need more than {MAX_CELLS} words of 64 bits");
-                return Err(j.refused(text, SMALLER));
-            }
+            o.take(&j, &info.name, info.size, cell_bytes(info.width))?;
             insert(&j, &mut o.register_by_name, &info.name, o.registers.len())?;
             o.registers.push(info);
         }
@@ -76,6 +83,7 @@ impl Objects {
                 continue;
             }
             let info = CounterInfo { name: j.str("name")?.into(), size: cells(&j)? };
+            o.take(&j, &info.name, info.size, size_of::<CounterData>())?;
             insert(&j, &mut o.counter_by_name, &info.name, o.counters.len())?;
             o.counters.push(info);
         }
@@ -92,6 +100,9 @@ impl Objects {
             }
             let target = if direct { Some(scope.field(&j.get("result_target")?)?) } else { None };
             let info = MeterInfo { name: j.str("name")?.into(), size: cells(&j)?, bytes, table: None };
+            if !direct {
+                o.take(&j, &info.name, info.size, size_of::<Meter>())?;
+            }
             insert(&j, &mut o.meter_by_name, &info.name, o.meters.len())?;
             o.meters.push(info);
             o.meter_targets.push(target);
@@ -117,6 +128,21 @@ impl Objects {
             );
         }
         Ok(o)
+    }
+
+    /// Adds an array to those that take memory.
+    fn take(&mut self, j: &J, name: &str, size: u64, cell: usize) -> Result<()> {
+        let bytes = size.saturating_mul(cell as u64);
+        let others = self.array_bytes;
+        if bytes > MAX_BYTES - others {
+            let text = format!(
+                "{size} cells of {cell} bytes take {bytes} bytes, with {others} of other arrays more than {MAX_BYTES} together"
+            );
+            return Err(j.get("size")?.refused(text, SMALLER));
+        }
+        self.arrays.push((name.to_owned(), bytes));
+        self.array_bytes += bytes;
+        Ok(())
     }
 
     fn lists(&mut self, root: &J, scope: &Scope) -> Result<()> {

@@ -63,6 +63,7 @@ fn others() -> Vec<(&'static str, &'static str, Change)> {
         ("tables", "/header_types/0/fields/0/1", Change::Is(json!(100_000))),
         ("tables", first, Change::Is(json!(["metadata_t.colour", 2, false, true]))),
         ("arrays", "/header_types/3", Change::Is(options)),
+        ("arrays", "/counter_arrays/0/size", Change::Is(json!((1 << 27) + 1))),
         ("stacks", at, condition("==", &stack, &stack)),
         ("stacks", at, condition("==", &header, &json!({"type": "hexstr", "value": "0x1"}))),
         ("stacks", at, condition("==", &header, &json!({"type": "header", "value": "standard_metadata"}))),

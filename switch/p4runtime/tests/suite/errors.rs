@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::common::*;
+use crate::pipelines::with_meters;
 use crate::reconcile::{with_cells, with_room_for};
 use crate::translation::{metadata, of, strings, translated};
 use p4::entity::Entity::{self, *};
@@ -379,7 +380,7 @@ impl Golden {
 }
 
 /// The words that remedies begin with.
-const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile delete exchange give insert leave \
+const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile declare delete exchange give insert leave \
     make mend modify open push read remove send start use write";
 
 /// The part of a text behind its first semicolon says what to do.
@@ -495,6 +496,7 @@ async fn pipelines(controller: &mut Controller, golden: &mut Golden) {
         ("no P4Info", Action::Verify, without(true, false)),
         ("no program", Action::Verify, without(false, true)),
         ("a program of nothing", Action::Verify, Some(garbage)),
+        ("arrays too large", Action::Verify, Some(with_meters(1 << 28))),
         ("no action", Action::Unspecified, Some(config(1))),
         ("commit of nothing", Action::Commit, None),
         ("commit with a config", Action::Commit, Some(config(1))),

@@ -152,6 +152,30 @@ async fn refusals_name_both_sides() {
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
 }
 
+/// The config with so many cells in the meter `limit`.
+pub fn with_meters(size: u64) -> p4::ForwardingPipelineConfig {
+    let mut config = config(2);
+    let json = String::from_utf8(JSON.to_vec()).unwrap();
+    let (old, new) = ("\"size\" : 8,\n      \"rate_count\"", format!("\"size\" : {size},\n      \"rate_count\""));
+    assert!(json.contains(old));
+    config.p4_device_config = json.replace(old, &new).into_bytes();
+    config.p4info.as_mut().unwrap().meters[0].size = size as i64;
+    config
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_that_no_memory_holds_are_refused() {
+    let (switch, mut controller) = Switch::ready().await;
+    controller.insert(TableEntry(entry_seven())).await;
+    for action in [Action::Verify, Action::VerifyAndSave, Action::VerifyAndCommit, Action::ReconcileAndCommit] {
+        let result = controller.push(action, Some(with_meters(1 << 28))).await;
+        let text = "/meter_arrays/0/size (meter 'I.limit'): 268435456 cells of ";
+        assert_refused(result, Code::InvalidArgument, text);
+    }
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1, "the program runs on");
+    controller.push(Action::VerifyAndCommit, Some(with_meters(1 << 16))).await.unwrap();
+}
+
 /// A config that takes a while to compile.
 fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
