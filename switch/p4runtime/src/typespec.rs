@@ -64,8 +64,8 @@ impl DataType {
     }
 
     /// Bits of all fields together.
-    pub fn width(&self) -> u32 {
-        self.leaf_widths().iter().sum()
+    pub fn width(&self) -> u64 {
+        self.leaf_widths().into_iter().map(u64::from).sum()
     }
 
     /// Bits of each field, in order.

@@ -140,7 +140,7 @@ pub fn registers(info: &p4info::P4Info, types: &Types, program: &Program) -> Bou
             same_size("register", &preamble.name, i64::from(register.size), compiled.size)?;
             let mut data = DataType::resolve(register.type_spec.as_ref(), types, &place)?;
             data.fit(&mut std::iter::once(compiled.width));
-            if data.width() != compiled.width {
+            if data.width() != u64::from(compiled.width) {
                 return Err(different(
                     &place,
                     format!("{} bits a cell", data.width()),
@@ -190,8 +190,8 @@ pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &Program) -> Bo
             let place = format!("value set {}", preamble.name);
             let compiled = program.value_set_info(engine);
             let key = bind_key(&fitted(&set.r#match, types, compiled.width, &place)?, types, &place)?;
-            let width: u32 = key.iter().map(|field| field.width).sum();
-            if width != compiled.width {
+            let width: u64 = key.iter().map(|field| u64::from(field.width)).sum();
+            if width != u64::from(compiled.width) {
                 return Err(different(&place, format!("{width} bits"), format!("{} bits", compiled.width)));
             }
             let size = usize::try_from(set.size).unwrap_or(0);
@@ -209,16 +209,16 @@ fn fitted(
 ) -> Result<Vec<p4info::MatchField>, BindError> {
     let mut fields = fields.to_vec();
     let mut translated = None;
-    let mut others = 0;
+    let mut others = 0_i64;
     for (at, field) in fields.iter().enumerate() {
         if types.sdn(field.type_name.as_ref(), place)?.is_none() {
-            others += field.bitwidth;
+            others += i64::from(field.bitwidth);
         } else if translated.replace(at).is_some() {
             return Err(BindError::Unsupported(format!("{place} with several fields of translated types")));
         }
     }
     if let Some(at) = translated {
-        fields[at].bitwidth = i32::try_from(width).unwrap_or(0) - others;
+        fields[at].bitwidth = i32::try_from(i64::from(width) - others).unwrap_or(0);
     }
     Ok(fields)
 }

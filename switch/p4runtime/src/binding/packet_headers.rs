@@ -1,14 +1,17 @@
 //! The headers that packets from and to the controller carry.
 
-use sluice_engine::{FieldInfo, HeaderInfo, Program};
+use sluice_engine::{HeaderInfo, Program};
 
 use super::BindError;
-use super::table::width;
+use super::table::{different, width};
 use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::PacketMetadata;
 use crate::translation::{self, NewName, Sdn, Types};
+
+/// Bytes that a header may have: no frame holds more.
+const LONGEST: u64 = 65_535;
 
 /// One field of such a header.
 #[derive(Debug)]
@@ -61,27 +64,48 @@ fn bind_header(
         Ok(PacketField { id: field.id, name: field.name.clone(), width, sdn })
     });
     let mut fields: Vec<PacketField> = fields.collect::<Result<_, _>>()?;
+    let headers = candidates(&fields, program, &place)?;
     if fields.iter().any(|field| field.sdn.is_some()) {
-        fit(&mut fields, program, &place)?;
+        fit(&mut fields, &headers, &place)?;
     }
-    let bits: u32 = fields.iter().map(|field| field.width).sum();
+    let bits: u64 = fields.iter().map(|field| u64::from(field.width)).sum();
     if !bits.is_multiple_of(8) {
         return Err(BindError::Malformed(format!("{place} has {bits} bits, which are not whole bytes")));
     }
-    Ok(PacketHeader { fields, bytes: bits::bytes_of(bits) })
+    if bits / 8 > LONGEST {
+        return Err(BindError::Malformed(format!(
+            "{place} has {} bytes, and no frame has more than {LONGEST}",
+            bits / 8
+        )));
+    }
+    Ok(PacketHeader { fields, bytes: (bits / 8) as usize })
 }
 
-/// Gives fields of translated types the width that they have in the program. P4Info does not say which of its headers it is about:
-/// it is the one with these fields.
-fn fit(fields: &mut [PacketField], program: &Program, place: &str) -> Result<(), BindError> {
-    let alike = |given: &[FieldInfo]| {
-        let same = |(field, given): (&PacketField, &FieldInfo)| {
-            field.name == given.name && (field.sdn.is_some() || field.width == given.width)
-        };
-        given.len() == fields.len() && fields.iter().zip(given).all(same)
-    };
+/// The widths of the program's headers that it may be. P4Info does not say which of them it is about: it is one with these fields,
+/// if packets have it at all.
+fn candidates(fields: &[PacketField], program: &Program, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
+    let named =
+        |header: &&HeaderInfo| header.fields.iter().map(|field| &field.name).eq(fields.iter().map(|field| &field.name));
     let widths = |header: &HeaderInfo| header.fields.iter().map(|field| field.width).collect::<Vec<_>>();
-    let mut found = program.header_types().filter(|header| alike(&header.fields)).map(widths);
+    let (alike, others): (Vec<_>, Vec<_>) =
+        program.header_types().filter(named).map(widths).partition(|widths| difference(fields, widths).is_none());
+    match others.first().and_then(|other| difference(fields, other)) {
+        Some((field, width)) if alike.is_empty() => {
+            let bits = |width| format!("{width} bits");
+            Err(different(&format!("{place}, {}", field.name), bits(field.width), bits(width)))
+        }
+        _ => Ok(alike),
+    }
+}
+
+/// The first field that is not as wide as the program's, and how wide that one is.
+fn difference<'f>(fields: &'f [PacketField], widths: &[u32]) -> Option<(&'f PacketField, u32)> {
+    let mut pairs = fields.iter().zip(widths.iter().copied());
+    pairs.find(|(field, width)| field.sdn.is_none() && field.width != *width)
+}
+
+/// Gives fields of translated types the width that they have in the program.
+fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<(), BindError> {
     let names = || fields.iter().map(|field| &field.name[..]).collect::<Vec<_>>().join(", ");
     let malformed = |what: &str| {
         BindError::Malformed(format!(
@@ -89,15 +113,14 @@ fn fit(fields: &mut [PacketField], program: &Program, place: &str) -> Result<(),
             names()
         ))
     };
-    let widths = found.next().ok_or_else(|| malformed("no header with these fields"))?;
-    if found.any(|other| other != widths) {
+    let (widths, others) = headers.split_first().ok_or_else(|| malformed("no header with these fields"))?;
+    if others.iter().any(|other| other != widths) {
         return Err(malformed("headers of different widths with these fields"));
     }
-    drop(found);
     for (field, width) in fields.iter_mut().zip(widths) {
         if let Some(sdn) = &field.sdn {
-            field.width = width;
-            sdn.fit(width);
+            field.width = *width;
+            sdn.fit(*width);
         }
     }
     Ok(())

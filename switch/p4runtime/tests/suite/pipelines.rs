@@ -176,6 +176,26 @@ async fn arrays_that_no_memory_holds_are_refused() {
     controller.push(Action::VerifyAndCommit, Some(with_meters(1 << 16))).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn controller_headers_have_the_widths_of_the_program() {
+    let (_switch, mut controller) = Switch::ready().await;
+    let header = |widths: &[i32]| {
+        let mut config = config(2);
+        let fields = &mut config.p4info.as_mut().unwrap().controller_packet_metadata[0].metadata;
+        let first = fields[0].clone();
+        fields.resize(widths.len(), first);
+        fields.iter_mut().zip(widths).for_each(|(field, width)| field.bitwidth = *width);
+        Some(config)
+    };
+    let other = "controller header packet_in, reason: P4Info says 15 bits, the program's JSON says 7 bits";
+    // No header of the program has these three fields. In 32 bits their widths would add up to 8.
+    let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
+    for (widths, text) in [(&[9, 15][..], other), (&[i32::MAX, i32::MAX, 10], wide)] {
+        assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
+    }
+    controller.push(Action::VerifyAndCommit, header(&[9, 7])).await.unwrap();
+}
+
 /// A config that takes a while to compile.
 fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
