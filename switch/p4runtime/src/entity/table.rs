@@ -193,7 +193,9 @@ fn write_default(
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
     }
     if table.const_default {
-        return Err(Fault::denied("the default action is const; leave it, or change it in the program"));
+        return Err(Fault::denied(
+            "the default action is const; leave it (its counter and meter are entities of their own), or change it in the program",
+        ));
     }
     let action = entry
         .action

@@ -292,6 +292,38 @@ async fn counters_and_meters_of_default_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn counters_and_meters_of_const_default_entries_are_written_on_their_own() {
+    let (switch, mut controller) = Switch::ready().await;
+    let mut constant = config(2);
+    constant.p4info.as_mut().unwrap().tables[0].const_default_action_id = NO_ACTION;
+    controller.push(Action::VerifyAndCommit, Some(constant)).await.unwrap();
+    let counts = |packet_count, byte_count| Some(p4::CounterData { byte_count, packet_count });
+    let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
+    // To modify the entry is refused, with and without an action, whatever it is about.
+    for action in [None, direct(action(NO_ACTION, &[]))] {
+        let counted = p4::TableEntry { counter_data: counts(5, 5), action, ..default() };
+        controller.refused(Modify, TableEntry(counted), Code::PermissionDenied, "the default action is const").await;
+    }
+    let counter = |data| DirectCounterEntry(p4::DirectCounterEntry { table_entry: Some(default()), data });
+    controller.modify(counter(counts(5, 5))).await;
+    switch.packet(1, &frame(7, 1, 0x800));
+    assert_eq!(controller.read(counter(None)).await, [counter(counts(6, 65))]);
+    let config = Some(p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 });
+    let meter =
+        |config| DirectMeterEntry(p4::DirectMeterEntry { table_entry: Some(default()), config, counter_data: None });
+    controller.modify(meter(config)).await;
+    let pattern = p4::TableEntry { counter_data: counts(0, 0), meter_config: Some(Default::default()), ..default() };
+    let read = p4::TableEntry {
+        counter_data: counts(6, 65),
+        meter_config: config,
+        is_const: true,
+        action: direct(action(NO_ACTION, &[])),
+        ..default()
+    };
+    assert_eq!(controller.read(TableEntry(pattern)).await, [TableEntry(read)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn direct_meters_count_by_colour() {
     let (switch, mut controller) = Switch::ready().await;
     let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
