@@ -1,6 +1,6 @@
 //! Programs pushed, saved, committed, reconciled and read back.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::common::*;
 use p4::entity::Entity::{DigestEntry, RegisterEntry, TableEntry};
@@ -214,15 +214,15 @@ async fn bids_do_not_wait_for_a_program_that_is_compiled() {
         controller.push(Action::VerifyAndCommit, Some(large(2))).await.unwrap();
         (controller, started.elapsed())
     });
-    let mut longest = Duration::ZERO;
+    let mut answered = 0;
     while !push.is_finished() {
-        let asked = Instant::now();
         other.bid(Some(9)).await;
         assert_eq!(other.next_arbitration().await, (Code::AlreadyExists, 10));
-        longest = longest.max(asked.elapsed());
+        answered += 1;
     }
     let (mut former, took) = push.await.unwrap();
-    assert!(longest < took / 2, "a bid took {longest:?}, the program {took:?}");
+    // One before the program is compiled and one behind it, had they to wait.
+    assert!(answered > 10, "{answered} bids were answered meanwhile");
     // Who is not primary any more when the program is compiled does not put it to work.
     let push = tokio::spawn(async move {
         let result = former.push(Action::VerifyAndCommit, Some(large(3))).await;
