@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 from collections import Counter
@@ -22,9 +23,9 @@ FIG=r-fig5` completes one section, `.venv/bin/python -m experiments --again r-fi
 of the one that is there. `QUICK=1` is the short form: fewer rates, sizes and ways to balance, most of them once; as a
 whole planned for under 26 minutes on two cores, and last made as one command in 18.
 
-The runs behind a section are in `docs/results/<name>.json` (of the sections that have been written since they are kept
-there). Copied to `results/experiments/<name>/runs.json` they are taken for made: `.venv/bin/python -m experiments
---report r-fig5` writes the section from them, and a run of it makes only what is missing.
+The runs behind a section are in `docs/results/<name>.json.gz` (of the sections that have been written since they are
+kept there). Unpacked to `results/experiments/<name>/runs.json` they are taken for made: `.venv/bin/python -m
+experiments --report r-beyond` writes the section from them, and without `--report` only what is missing is made.
 
 A line under each heading says which form was run, how often, when and at which commit. What was run once has no
 intervals: it is one draw. What stands in brackets behind a form is a note of whoever ran it
@@ -109,5 +110,5 @@ def write_document(
     for name, (experiment, form, report, store) in reports.items():
         sections[name] = section(experiment, form, report, store)
         shutil.copyfile(store.directory / f"{name}.svg", beside / f"{name}.svg")
-        (beside / f"{name}.json").write_text(store.text())
+        (beside / f"{name}.json.gz").write_bytes(gzip.compress(store.text().encode(), mtime=0))
     file.write_text(merged(file.read_text() if file.exists() else "", sections, order))
