@@ -110,5 +110,5 @@ def write_document(
     for name, (experiment, form, report, store) in reports.items():
         sections[name] = section(experiment, form, report, store)
         shutil.copyfile(store.directory / f"{name}.svg", beside / f"{name}.svg")
-        (beside / f"{name}.json.gz").write_bytes(gzip.compress(store.text().encode(), mtime=0))
+        (beside / f"{name}.json.gz").write_bytes(gzip.compress(store.text(store.note).encode(), mtime=0))
     file.write_text(merged(file.read_text() if file.exists() else "", sections, order))

@@ -85,7 +85,7 @@ class Store:
         unfinished = self.file.with_suffix(".part")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(self.text())
+            unfinished.write_text(self.text(self._note))
             unfinished.replace(self.file)
         except OSError as error:
             raise StoreError(
@@ -93,10 +93,11 @@ class Store:
                 f"{record.key!r} is kept"
             ) from error
 
-    def text(self) -> str:
-        """Return all that is known, as the file has it; a store with that file goes on from there."""
+    def text(self, note: str) -> str:
+        """Return all that is known, as the file has it; a store with that file goes on from there, and has the note
+        where no `note.txt` is."""
         runs = ",\n".join(json.dumps(_content(one)) for one in self._records.values())
-        head = f'"machine": {json.dumps(asdict(self.machine))}, "note": {json.dumps(self.note)}'
+        head = f'"machine": {json.dumps(asdict(self.machine))}, "note": {json.dumps(note)}'
         return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
     def of(self, points: Sequence[Point]) -> list[Record]:

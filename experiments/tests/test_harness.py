@@ -284,6 +284,8 @@ def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(t
     assert report is not None and section(experiment, *report, again) in text and "quick (others ran beside)" in text
     run(experiment, tmp_path)
     assert Store(tmp_path, "doubling").known(experiment)[0] == "full"
+    (tmp_path / "doubling/note.txt").unlink()
+    assert Store(tmp_path, "doubling").note == "", "a note that is taken away does not come back with the runs"
 
 
 def test_a_document_is_begun_where_there_is_none(tmp_path: Path) -> None:

@@ -21,20 +21,24 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 
 SECONDS = 12.0
 LOAD_PER_S = 120.0
+STEP = 0.1 / 3
+"""What paper mode moves first: Delta of an equal share."""
 
 
 def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:
     """A live reading may fall between a SYN and its SYN-ACK where the replay's does not, and with nothing else lost
-    paper mode then moves weight a period earlier or later. What was decided from the same counts must be the same."""
+    paper mode may then move weight a period earlier or later: one step. What was decided from the same counts must be
+    the same."""
     done, plot = replayed(tmp_path)
     said = re.search(
-        r"(\d+) compared, \d+ without .* SYNs of an interval by (\d+)(?:; the first, in line \d+, (.*))?$", done.stdout
+        r"(\d+) compared, .* ratios differ by at most ([\d.]+), SYNs of an interval by (\d+)(?:; .* from (.*))?$",
+        done.stdout,
     )
     assert said is not None, done.stdout[-2000:] + done.stderr
-    compared, syns = int(said[1]), int(said[2])
+    compared, apart, syns = int(said[1]), float(said[2]), int(said[3])
     assert compared >= SECONDS - 2, said[0]
     assert syns <= LOAD_PER_S / 10, said[0]
-    assert done.returncode == 0 or (said[3] or "").startswith("from other counts: "), said[0]
+    assert done.returncode == 0 or (apart < 1.01 * STEP and said[4].startswith("other counts: ")), said[0]
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
