@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import sqrt
 
 from .filters import Baseline
 from .hotspot import HotSpotTable
@@ -10,15 +11,19 @@ from .options import NewsMode, NewsOptions
 from .requests import Interval
 from .window import MeasurementWindow
 
+_CHANCE = 4.0
+"""Standard deviations of a Poisson count: requests that are no more than these above what is usual are so by chance."""
+
 
 class Identification:
     """The hot-spot table and, in production mode, each destination's usual request rate.
 
     Samples count only while the alarm is set, or when they came with the observation that set it. The leader is
     looked for as long as the alarm is set: when another destination overtakes, the limit moves to it.
-    In production mode a destination whose requests are not up is no hot spot, however many packets it gets (an
-    upload, a bulk transfer's acknowledgements). One that nobody counts yet may be; once it is counted, it is one only
-    if it alone gets enough to have raised the requests of all by delta, and otherwise none while the alarm is set.
+    In production mode a destination whose requests are not up, or by chance only, is no hot spot, however many packets
+    it gets (an upload, a bulk transfer's acknowledgements). One that nobody counts yet may be; once it is counted, it
+    is one only if it alone gets enough to have raised the requests of all by delta, and otherwise none while the alarm
+    is set.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -67,7 +72,7 @@ class Identification:
             if destination in self._unasked:
                 return False
             offered, seconds = window.counted(destination)
-            if seconds > 0 and self.up(destination, offered / seconds):
+            if self._risen(destination, offered, seconds):
                 return True
             if self.known(destination):
                 return False
@@ -87,6 +92,11 @@ class Identification:
         if self.known(destination):
             return rate > self.usual(destination) * (1 + tolerance)
         return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
+
+    def _risen(self, destination: int, offered: int, seconds: float) -> bool:
+        """The requests counted for a destination are up, and not by chance."""
+        usual = self.usual(destination) * seconds
+        return seconds > 0 and self.up(destination, offered / seconds) and offered - usual > _CHANCE * sqrt(usual)
 
     @property
     def enough(self) -> bool:

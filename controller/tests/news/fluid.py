@@ -56,6 +56,8 @@ class Bottleneck:
     """Requests per second towards the target at a time."""
     capacity: float = 250_000.0
     bystanders: float = 0.0
+    upload: float = 0.0
+    """Packets per second to the bystander beside its requests."""
     seed: int = 1
     access_bps: tuple[float, float] = (12.0, 1.2)
     """Clients' access rates: log-normal, mean and deviation of the logarithm of bytes per second over 1 KB."""
@@ -129,7 +131,7 @@ class Bottleneck:
         self.samples += [TARGET] * (fresh + sum(again.values()) + 4 * new)
         if self.bystanders:
             other = self._arrive(BYSTANDER, int(self.random.poisson(self.bystanders * STEP_S)), {})
-            self.samples += [BYSTANDER] * (5 * other)
+            self.samples += [BYSTANDER] * (5 * other + round(self.upload * STEP_S))
             new += other
         self.flows = np.concatenate([self.flows, self._new_flows(new)], axis=1)
         self._transfer()

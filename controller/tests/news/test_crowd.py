@@ -137,6 +137,17 @@ def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int
     assert link.counts[BYSTANDER].refused == 0
 
 
+@pytest.mark.parametrize("bystanders", [0.5, 3.0])
+def test_an_upload_elsewhere_does_not_draw_the_limit_away_from_the_crowd(bystanders: float) -> None:
+    """The bystander has most of the packets, and now and then a few requests more than usual."""
+    onset = 300.0
+    link = Bottleneck(News(NewsOptions()), crowd(onset, 20), bystanders=bystanders, upload=4000)
+    link.run(600)
+    assert {target for decision in link.decisions for target in decision.limits} == {TARGET}
+    assert ar(link, onset + 60, 600) > 0.7 * ar(link, 60, onset)
+    assert link.counts[BYSTANDER].refused == 0
+
+
 @pytest.mark.parametrize("change", ["restart in 4 s", "restart in 40 s", "mode"])
 def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
     """The limit goes on for minutes, is lifted with the crowd, and the next crowd meets a baseline that is no crowd's.
