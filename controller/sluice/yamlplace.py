@@ -11,6 +11,8 @@ Path = tuple[str | int, ...]
 
 _MOST_VALUES = 1_000_000
 """More than any configuration has: aliases of aliases can stand for more than memory holds."""
+_MERGE = "tag:yaml.org,2002:merge"
+"""The tag of the key ``<<``, which is no value: the mapping behind it is merged into the one around it."""
 _UNREADABLE = (ValueError, KeyError, AttributeError, OverflowError)
 """What PyYAML lets through of values that are not what their tag or form says, such as the date 2024-13-45."""
 
@@ -38,7 +40,11 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
         node = loader.get_single_node()
         if node is None:
             return None, {(): 1}
-        _walk(node, (), lines)
+        lines[()] = node.start_mark.line + 1
+        for count, (path, line) in enumerate(_places(node, ())):
+            if count >= _MOST_VALUES:
+                raise YamlError(line, f"more than {_MOST_VALUES:,} values, counted through aliases")
+            lines[path] = line
         for scalar in _scalars(node):
             _construct(loader, scalar)
         document = cast("object", loader.construct_document(node))
@@ -66,7 +72,8 @@ def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
         if isinstance(one, yaml.ScalarNode):
             yield one
         elif isinstance(one, yaml.MappingNode):
-            open_nodes += [part for pair in one.value for part in pair]
+            for key, value in one.value:
+                open_nodes += [value] if key.tag == _MERGE else [key, value]
         elif isinstance(one, yaml.SequenceNode):
             open_nodes += one.value
 
@@ -80,24 +87,35 @@ def _construct(loader: yaml.SafeLoader, scalar: yaml.ScalarNode) -> None:
         raise YamlError(scalar.start_mark.line + 1, f"{shown!r} is not a valid {kind}") from error
 
 
-def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> None:
-    if len(lines) > _MOST_VALUES:
-        raise YamlError(node.start_mark.line + 1, f"more than {_MOST_VALUES:,} values, counted through aliases")
-    lines.setdefault(path, node.start_mark.line + 1)
+def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
+    """Every key and item below a node, with its line. What is merged (``<<``) comes before what takes its place."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[Hashable, int] = {}
+        for merged in _merged(node):
+            yield from _places(merged, path)
         for key, value in node.value:
+            if key.tag == _MERGE:
+                continue
             name = str(key.value)
             line = key.start_mark.line + 1
             if name in seen:
                 raise YamlError(line, f"the key {name!r} is given twice (first on line {seen[name]})")
             seen[name] = line
-            lines[(*path, name)] = line
-            _walk(value, (*path, name), lines)
+            yield (*path, name), line
+            yield from _places(value, (*path, name))
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            lines[(*path, index)] = value.start_mark.line + 1
-            _walk(value, (*path, index), lines)
+            yield (*path, index), value.start_mark.line + 1
+            yield from _places(value, (*path, index))
+
+
+def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
+    """The mappings that are merged into one. Of several that have a key the first counts: it is the last here."""
+    found: list[yaml.Node] = []
+    for key, value in node.value:
+        if key.tag == _MERGE:
+            found += reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]
+    return found
 
 
 def line_of(path: Path, lines: dict[Path, int]) -> int:

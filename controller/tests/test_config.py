@@ -58,12 +58,30 @@ ROUTES = "".join(f"{{to: 11.{n // 256}.{n % 256}.0/24, via: 10.0.1.9}}, " for n 
             "a: &a [1,2,3,4,5,6,7,8]\n" + "".join(f"{c}: &{c} [{f'*{b},' * 9}]\n" for b, c in pairwise("abcdefgh")),
             "more than",
         ),
+        ("a: &a {x: 1}\n" + "".join(f"{c}: &{c} {{<<: [{f'*{b},' * 9}]}}\n" for b, c in pairwise("abcdefghi")), "more"),
     ],
-    ids=["date", "control character", "int", "bool", "timestamp", "digits", "itself", "deep", "aliases"],
+    ids=["date", "control character", "int", "bool", "timestamp", "digits", "itself", "deep", "aliases", "merges"],
 )
 def test_values_that_are_not_what_they_seem_have_a_line(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         parse(text)
+
+
+MERGED = "- &s1 {name: s1, address: 10.0.2.2, port: 80}\n  - {<<: *s1, name: s2, address: 10.0.3.2"
+
+
+def test_what_is_merged_counts_and_has_the_line_where_it_stands() -> None:
+    plain = "- {name: s1, address: 10.0.2.2, port: 80}\n  - {name: s2, address: 10.0.3.2, port: 80"
+    assert parse(web().replace(plain, MERGED)) == parse(web())
+    with pytest.raises(ConfigError) as caught:
+        parse(web().replace(plain, MERGED).replace("name: s1, address: 10.0.2.2, port: 80", "name: s1, port: 0"))
+    assert [str(complaint) for complaint in caught.value.complaints] == [
+        "sluice.yaml:13: services[0].servers[0].address: is required but not given; add 'address'",
+        "sluice.yaml:13: services[0].servers[0].port: must be greater than or equal to 1 (got 0)",
+        "sluice.yaml:13: services[0].servers[1].port: must be greater than or equal to 1 (got 0)",
+    ]
+    with pytest.raises(ConfigError, match=":14: expected a mapping or list of mappings for merging"):
+        parse(web().replace(plain, MERGED.replace("*s1", "3")))
 
 
 @pytest.mark.parametrize("address", ["224.0.0.5", "127.0.0.1", "0.0.0.0", "255.255.255.255", "240.0.0.1", "10.0.2.255"])
