@@ -11,6 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from .balance import BalanceOptions
 from .news import NewsOptions
 
+_SOCKET_PATH = 107
+"""Linux's ``sun_path`` without its last byte, which is 0."""
+
 
 def _hostport(value: str) -> str:
     host, colon, port = value.rpartition(":")
@@ -42,9 +45,24 @@ def _interface(value: object) -> object:
     return value
 
 
+def _socket_path(value: str) -> str:
+    if not value or "\0" in value:
+        raise ValueError("not a path; name a socket, such as /run/sluice.sock")
+    if len(value.encode(errors="surrogateescape")) > _SOCKET_PATH:
+        raise ValueError(f"longer than the {_SOCKET_PATH} bytes that the path of a Unix socket can have")
+    return value
+
+
+def _given(value: object) -> object:
+    if value is None:
+        raise ValueError("nothing is below it; write {} behind it to have it as it is by default, or leave it out")
+    return value
+
+
 HostPort = Annotated[str, AfterValidator(_hostport)]
 MacAddress = Annotated[str, AfterValidator(_mac)]
 Name = Annotated[str, AfterValidator(_name)]
+SocketPath = Annotated[str, AfterValidator(_socket_path)]
 TransportPort = Annotated[int, Field(ge=1, le=65535)]
 SwitchPort = Annotated[int, Field(ge=1, le=509)]
 Vlan = Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)]
@@ -196,10 +214,10 @@ class Config(_Model):
     connections: ConnectionsConfig = ConnectionsConfig()
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()
-    news: NewsConfig | None = None
+    news: Annotated[NewsConfig | None, BeforeValidator(_given)] = None
     """Flash-crowd control; left out: none."""
-    metrics: MetricsConfig | None = None
-    control: str = "/run/sluice.sock"
+    metrics: Annotated[MetricsConfig | None, BeforeValidator(_given)] = None
+    control: SocketPath = "/run/sluice.sock"
     """Unix socket of ``sluice status`` and the other commands."""
     trace_file: str | None = None
     """One JSON line per decision is appended here."""

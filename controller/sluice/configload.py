@@ -67,7 +67,7 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
         # pydantic calls a list empty when all of its items are wrong; those speak for themselves.
         real = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
         complaints = [_complaint(name, detail, lines) for detail in real]
-        raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field))) from error
+        raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field, c.problem))) from error
     problems = [_from_finding(name, finding, lines) for finding in findings(config)]
     if problems:
         raise ConfigError(sorted(problems, key=lambda c: (c.line, c.field)))
@@ -101,8 +101,13 @@ def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int])
         case _:
             message = error["msg"].removeprefix("Value error, ")
             message = message.replace("Input should be ", "must be ", 1).replace("Input is ", "is ", 1)
-            shown = "" if isinstance(given, (dict, list)) or given is None else f" (got {given!r})"
-            return Complaint(name, line, field, f"{message}{shown}")
+            remedy = "put it in quotes" if error["type"] == "string_type" and _is_scalar(given) else ""
+            shown = "" if not _is_scalar(given) else f" (got {given!r})"
+            return Complaint(name, line, field, f"{message}{shown}", remedy)
+
+
+def _is_scalar(given: object) -> bool:
+    return given is not None and not isinstance(given, (dict, list))
 
 
 def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -> yamlplace.Path:
@@ -115,7 +120,7 @@ def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -
 
 
 def _is_branch(part: int | str) -> bool:
-    return isinstance(part, str) and (part in {"int", "str"} or "[" in part)
+    return isinstance(part, str) and (part in {"int", "str", "constrained-int"} or "[" in part)
 
 
 def _known_keys(path: yamlplace.Path) -> list[str]:

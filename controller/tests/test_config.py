@@ -115,6 +115,29 @@ def test_what_a_switch_would_refuse_is_a_complaint(text: str, says: str) -> None
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        # YAML takes the MAC address for a number to the base of 60.
+        (
+            '"02:00:00:00:00:01"',
+            "52:54:00:12:34:56",
+            r":3: interfaces\[0\]\.mac: .* \(got 41135085296\); put it in quotes$",
+        ),
+        ("name: s1", "name: no", r"name: must be a valid string \(got False\); put it in quotes$"),
+        ("vlan: 7", "vlan: 0", r"^[^\n]*\.vlan: [^\n]*\n[^\n]*\.vlan: must be greater than or equal to 1 \(got 0\)$"),
+        ("control: ", 'control: "" # ', "control: not a path; name a socket, such as /run/sluice.sock"),
+        ("control: ", f"control: /{'x' * 107} # ", "control: longer than the 107 bytes that the path of a Unix socket"),
+        ("control: ", "news:\ncontrol: ", ":16: news: nothing is below it; write {} behind it"),
+        ("control: ", "metrics:\ncontrol: ", ":16: metrics: nothing is below it; write {} behind it"),
+    ],
+    ids=["mac", "name", "vlan", "no control", "long control", "news", "metrics"],
+)
+def test_complaints_say_what_to_do(old: str, new: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse(web().replace(old, new, 1))
+
+
 def test_two_ports_may_share_a_subnet() -> None:
     text = (
         web().replace("address: 10.0.2.1/24", "address: 10.0.1.1/24").replace("address: 10.0.2.2", "address: 10.0.1.2")
