@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -50,6 +51,16 @@ def test_status_without_a_controller(tmp_path: Path) -> None:
     done = call("status", "--socket", str(tmp_path / "none.sock"))
     assert done.returncode == 1
     assert done.stderr.startswith("sluice: no controller listens on ")
+
+
+def test_a_socket_or_an_address_that_cannot_be_had_is_named(tmp_path: Path) -> None:
+    path, control = tmp_path / "sluice.yaml", tmp_path / "none" / "s.sock"
+    path.write_text(web(control=str(control)))
+    assert call("run", "-c", str(path)).stderr == f"sluice: control socket {control}: No such file or directory\n"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        path.write_text(web(control=str(tmp_path / "s.sock")) + f'metrics: {{address: "{address}"}}\n')
+        assert call("run", "-c", str(path)).stderr == f"sluice: metrics {address}: Address already in use\n"
 
 
 def test_misuse_is_status_2() -> None:

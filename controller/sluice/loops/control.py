@@ -50,7 +50,7 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
 
 @asynccontextmanager
 async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
-    """Listen for commands. Raises ControlInUse, or OSError for a path that cannot be used.
+    """Listen for commands. Raises ControlInUse, or OSError, with the path, when it cannot be used.
 
     The socket is for its owner alone. One that a dead controller left behind is replaced.
     """
@@ -63,9 +63,12 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
                 await writer.drain()
         writer.close()
 
-    _remove_stale(path)
-    server = await asyncio.start_unix_server(handle, path, limit=_LINE)
-    Path(path).chmod(0o600)
+    try:
+        _remove_stale(path)
+        server = await asyncio.start_unix_server(handle, path, limit=_LINE)
+        Path(path).chmod(0o600)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), f"control socket {path}") from error
     try:
         yield
     finally:

@@ -145,11 +145,14 @@ def _number(value: float | str | None) -> float:
 
 @contextmanager
 def serve(controller: Controller, address: str) -> Generator[None]:
-    """Answer scrapes at ``address`` (HOST:PORT) from a thread. Raises OSError when it cannot be had."""
+    """Answer scrapes at ``address`` (HOST:PORT) from a thread. Raises OSError, which names it."""
     host, _, port = address.rpartition(":")
     registry = CollectorRegistry()
     registry.register(StatusCollector(controller, asyncio.get_running_loop()))
-    server, thread = start_http_server(int(port), host.strip("[]"), registry)
+    try:
+        server, thread = start_http_server(int(port), host.strip("[]"), registry)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), f"metrics {address}") from error
     try:
         yield
     finally:
