@@ -131,6 +131,40 @@ def test_unusable_trace_file_is_said(tmp_path: Path) -> None:
     assert "No such file or directory" in done.stderr
 
 
+async def test_a_full_disk_and_a_reader_that_has_gone_do_not_end_it(tmp_path: Path) -> None:
+    async with FakeSwitch() as switch:
+        path, full = tmp_path / "sluice.yaml", "/dev/full"
+        path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="news: {production: {window_s: 1}}"))
+        reader, stdout = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            *(*SLUICE, "run", "-c", str(path), "--trace-file", full, "--news-trace", full, "--log-json"),
+            stdout=stdout,
+            stderr=asyncio.subprocess.PIPE,
+            env=ENV,
+        )
+        os.close(stdout)
+        try:
+            assert (await asyncio.to_thread(os.read, reader, 1000)).startswith(b"sluice: ready switch=")
+            os.close(reader)
+            await switch.restart()
+            assert process.stderr is not None
+            async with asyncio.timeout(60):
+                while switch.pushes < 2 or not switch.weights(1):
+                    assert process.returncode is None, (await process.stderr.read()).decode()
+                    await asyncio.sleep(0.05)
+            asked = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
+            assert asked["role"] == "primary" and asked["news"]["sentence"]
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(60):
+                _, log = await process.communicate()
+        assert process.returncode == 0
+        events = [json.loads(entry) for entry in log.decode().splitlines()]
+        failed = [(e["file"], e["error"]) for e in events if e["event"] == "trace cannot be written"]
+        assert failed == [(full, "[Errno 28] No space left on device")] * 2, "each trace says so, once"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_ends_cleanly_while_it_waits_for_a_switch(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "sluice.yaml"

@@ -10,15 +10,16 @@ from pathlib import Path
 from sluice.news import Decision
 
 from .newsview import NewsView
+from .trace import Appended
 
 
 class NewsTrace:
-    """Appends rows to a file, whose first line names the columns; each is complete on disk when ``write`` returns."""
+    """Appends rows to a file (see Appended), whose first line names the columns."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
-        self._file = Path(path).open("a", encoding="utf-8", buffering=1, newline="") if path else None  # noqa: SIM115
-        self._headed = self._file is not None and self._file.tell() > 0
+        """Raises OSError for a file that cannot be opened."""
+        self._file = Appended(path) if path else None
+        self._headed = self._file is not None and not self._file.empty
 
     def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
         """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sluice.balance import Decision
+from sluice.log import logger
 from sluice.switch.plan import Service
 
 from .world import ServiceView
+
+_log = logger("trace")
 
 
 def number(value: float | None) -> float | str | None:
@@ -51,12 +55,49 @@ def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bo
     }
 
 
+class Appended:
+    """A text file that is appended to, a whole line at a time: complete on disk when ``write`` returns.
+
+    A disk that is full does not end the controller: the log says so, and that it is over. A few KB wait until then,
+    what is more is lost, in whole lines.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
+        self._path = path
+        self._file = Path(path).open("a", encoding="utf-8", buffering=1, newline="")  # noqa: SIM115
+        self._fails = False
+
+    @property
+    def empty(self) -> bool:
+        """Nothing has been written to it yet."""
+        return self._file.tell() == 0
+
+    def write(self, line: str) -> None:
+        """Append one line, its end included."""
+        try:
+            self._file.write(line)
+        except OSError as error:
+            if not self._fails:
+                _log.error("trace cannot be written", extra={"file": self._path, "error": str(error)})
+            self._fails = True
+        else:
+            if self._fails:
+                _log.warning("trace is written again", extra={"file": self._path})
+            self._fails = False
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._file.close()
+
+
 class Trace:
-    """Appends records to a file; each is complete on disk when ``write`` returns."""
+    """Appends records to a file (see Appended)."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
-        self._file = Path(path).open("a", encoding="utf-8", buffering=1) if path else None  # noqa: SIM115
+        """Raises OSError for a file that cannot be opened."""
+        self._file = Appended(path) if path else None
 
     def write(self, line: dict[str, Any]) -> None:
         """Append one record."""
