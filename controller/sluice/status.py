@@ -32,13 +32,17 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     }
     if link is None:
         return head
-    plan = world.plan
-    traffic = await read_traffic(link.session, [service.id for service in plan.services])
-    ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
-    pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
+    while True:
+        plan = world.plan
+        traffic = await read_traffic(link.session, [service.id for service in plan.services])
+        ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
+        pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
+        if world.news is not None:
+            await world.news.count(link.registers)
+        if world.plan is plan:
+            break  # else a reload came meanwhile, and other services and servers are to be read
     head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
     if world.news is not None:
-        await world.news.count(link.registers)
         head["news"] = news_status(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
     head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]

@@ -13,6 +13,7 @@ from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.balance import Mode
 from sluice.loops.world import Refused, World
+from sluice.status import gather
 from sluice.switch.errors import SwitchError
 
 OWN = "  - {name: s1, address: 10.0.2.2, port: 80}\n  - {name: s2, address: 10.0.3.2, port: 80}\n"
@@ -86,6 +87,30 @@ async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, 
         (answer,) = await answers(await asked(it, config, ALONE))
         assert str(answer).startswith("reloaded: ")
         assert switch.weights(1).keys() == {1}
+
+
+async def test_a_status_that_a_reload_overtakes_shows_what_is_there_then(
+    switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_config()
+    async with running(config) as it:
+        assert it.controller.link is not None
+        registers, reading, goes_on = it.controller.link.registers, asyncio.Event(), asyncio.Event()
+        columns = registers.columns
+
+        async def slow(*wanted: Any) -> list[list[int]]:
+            if (task := asyncio.current_task()) is not None and task.get_name() == "status":
+                reading.set()
+                await goes_on.wait()
+            return await columns(*wanted)
+
+        monkeypatch.setattr(registers, "columns", slow)
+        status = asyncio.create_task(gather(it.controller), name="status")
+        await reading.wait()
+        (answer,) = await answers(await asked(it, config, ALONE))
+        assert str(answer).startswith("reloaded: ")
+        goes_on.set()
+        assert [server["name"] for server in (await status)["services"][0]["servers"]] == ["s1"]
 
 
 async def test_nobody_waits_for_a_reload_whose_asker_has_gone(switch: FakeSwitch, write_config: WriteConfig) -> None:
