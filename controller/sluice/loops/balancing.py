@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from itertools import pairwise
 
-from sluice.balance import Balancer
+from sluice.balance import Balancer, Decision
 from sluice.balance.slowness import MEETINGS
 from sluice.log import logger
 from sluice.names import Table
@@ -36,39 +37,47 @@ def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
 
 
 async def balance(world: World, link: Link, service: Service, trace: Trace) -> None:
-    """Never returns. Raises SwitchError when the switch does not answer."""
+    """Never returns. Raises SwitchError when the switch does not answer.
+
+    Begun again after a reload it keeps to its grid; a shorter period begins then.
+    """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
     view = world.views[service.id]
-    due = loop.time()
+    due = loop.time() if view.due_s is None else min(view.due_s, loop.time() + view.balancer.options.period_s)
     while True:
+        await _meet(link, service, view.balancer, due)
+        await asyncio.sleep(due - loop.time())
         readings = await read_ledger(link.registers, servers)
         if service.second_look(view.balancer.options.mode):
             view.balancer.meet(await read_loads(link.registers, servers))
         before, ejected = view.balancer.weights(), view.balancer.ejected
         hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(loop.time(), readings, hold=hold)
-        if decision is not None:
-            state = world.part(service) if link.apart else world.state()
-            wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
-            if decision.weights != before:
-                view.weight_changes += 1
-            view.decision = decision
-            trace.write(record(service, view, decision, wrote=wrote))
-            _log.log(
-                logging.INFO if wrote else logging.DEBUG,
-                "decision",
-                extra={
-                    "service": service.name,
-                    "condition": str(decision.diagnosis.condition),
-                    "reason": decision.reason,
-                    "ratios": {world.names(service)[i]: round(r, 4) for i, r in decision.ratios.items()},
-                    "wrote": wrote,
-                },
-            )
-        due = next_turn(due, view.balancer.options.period_s, loop.time())
-        await _meet(link, service, view.balancer, due)
-        await asyncio.sleep(due - loop.time())
+        try:
+            if decision is not None:
+                state = world.part(service) if link.apart else world.state()
+                wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
+                view.weight_changes += decision.weights != before
+                view.decision = decision
+                trace.write(record(service, view, decision, wrote=wrote))
+                _tell(world.names(service), service, decision, wrote=wrote)
+        finally:
+            view.due_s = due = next_turn(due, view.balancer.options.period_s, loop.time())
+
+
+def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wrote: bool) -> None:
+    _log.log(
+        logging.INFO if wrote else logging.DEBUG,
+        "decision",
+        extra={
+            "service": service.name,
+            "condition": str(decision.diagnosis.condition),
+            "reason": decision.reason,
+            "ratios": {names[i]: round(r, 4) for i, r in decision.ratios.items()},
+            "wrote": wrote,
+        },
+    )
 
 
 async def _meet(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:

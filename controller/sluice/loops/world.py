@@ -39,6 +39,13 @@ class ServiceView:
     decision: Decision | None = None
     weight_changes: int = 0
     """Writes of a changed weight vector since the controller started."""
+    due_s: float | None = None
+    """When the next decision is due; None: at once, for what is read next is a new beginning."""
+
+    def rebase(self) -> None:
+        """The switch's counters may have been reset."""
+        self.balancer.rebase()
+        self.due_s = None
 
 
 @dataclass(slots=True)
@@ -133,7 +140,7 @@ class World:
         for address, neighbour in found.neighbours.items():
             self.neighbours.adopt(address, neighbour)
         for view in self.views.values():
-            view.balancer.rebase()
+            view.rebase()
         if self.news and self.config.news:
             self.news.configure(self.config.news, self.plan)
             self.news.adopt(found)

@@ -107,6 +107,25 @@ def test_a_reading_that_is_late_for_the_next_is_left_out_and_decisions_keep_thei
     assert all(later - one > 0.54 for one, later in zip(registers.loads, registers.loads[1:], strict=False))
 
 
+@pytest.mark.parametrize(
+    ("period_s", "expected"), [(2.0, [2.0, 4.0, 6.0, 8.0]), (1.0, [2.0, 3.3, 4.3, 5.3, 6.3, 7.3, 8.3])]
+)
+def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, expected: list[float]) -> None:
+    trace = Kept()
+
+    async def run() -> None:
+        it, link = world("paper"), cast(Link, Switch(registers=Watched()))
+        for until_s in (2.3, 3.9, 8.9):
+            task = asyncio.create_task(balance(it, link, it.plan.services[0], trace))
+            await asyncio.sleep(until_s - asyncio.get_running_loop().time())
+            task.cancel()
+            config = parse(web(mode="paper", period_s=period_s, window_s=4 * period_s))
+            it.reconfigure(config, asyncio.get_running_loop().time())
+
+    in_virtual_time(run())
+    assert trace.times == pytest.approx(expected)
+
+
 def replayed(mode: str, registers: Watched, late: dict[float, float], live: LiveTimes | None = None) -> list[float]:
     """When a driver decides whose steps are taken as late as that, by when they were due."""
     decided: list[float] = []
