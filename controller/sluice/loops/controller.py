@@ -126,7 +126,7 @@ class Controller:
         found = await read_back(session)
         self.world.adopt(found, asyncio.get_running_loop().time())
         registers = await open_registers(session, self.world.config.switch.thrift)
-        link = Link(session, registers, found)
+        link = Link(session, registers, found, asyncio.get_running_loop().time())
         try:
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"

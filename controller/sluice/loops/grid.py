@@ -12,3 +12,9 @@ def next_turn(due_s: float, period_s: float, now_s: float) -> float:
     would be made of next to nothing, and slow readings leave time for others.
     """
     return due_s + period_s * max(1, math.ceil((now_s - due_s) / period_s + 0.5))
+
+
+def until_next(since_s: float, period_s: float, now_s: float) -> float:
+    """Seconds to the next place of the grid that began at ``since_s``: for what is done now and then, by tasks that
+    every reload begins anew."""
+    return period_s - (now_s - since_s) % period_s

@@ -12,14 +12,18 @@ from sluice.switch.reconcile import Found, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from sluice.switch.state import State
+from sluice.switch.switchclock import SwitchClock
 
 
 class Link:
     """Writes take turns, so that each one starts from what the last one left."""
 
-    def __init__(self, session: Session, registers: Registers, found: Found) -> None:
+    def __init__(self, session: Session, registers: Registers, found: Found, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
+        self.since_s = since_s
+        """When the lead began, in the loop's time."""
+        self.clock = SwitchClock(registers.units)
         self._found = found
         self._turn = asyncio.Lock()
 

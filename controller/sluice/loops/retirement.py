@@ -8,6 +8,7 @@ from dataclasses import replace
 from sluice.log import logger
 from sluice.switch.connections import read_pins
 
+from .grid import until_next
 from .link import Link
 from .world import World
 
@@ -18,8 +19,10 @@ _AT_MOST_EVERY_S = 30.0
 
 async def retire(world: World, link: Link) -> None:
     """Never returns. Raises SwitchError. Until then their entries stay, so that their connections live on."""
+    time = asyncio.get_running_loop().time
     while True:
-        await asyncio.sleep(max(_AT_MOST_EVERY_S, world.config.connections.idle_s))
+        period_s = max(_AT_MOST_EVERY_S, world.config.connections.idle_s)
+        await asyncio.sleep(until_next(link.since_s, period_s, time()))
         await forget_unused(world, link)
 
 

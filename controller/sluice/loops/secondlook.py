@@ -9,6 +9,7 @@ from sluice.switch.registers import Registers
 from sluice.switch.secondlook import correct
 from sluice.switch.switchclock import SwitchClock
 
+from .grid import until_next
 from .link import Link
 from .world import World
 
@@ -20,10 +21,10 @@ SWEEP_S = 60.0
 
 async def keep_loads(world: World, link: Link) -> None:
     """Never returns. Raises SwitchError. Without it a client that vanishes would count against its server for ever."""
-    clock, time = SwitchClock(link.registers.units), asyncio.get_running_loop().time
+    time = asyncio.get_running_loop().time
     while True:
-        await asyncio.sleep(SWEEP_S)
-        await correct_loads(world, link.registers, clock, time())
+        await asyncio.sleep(until_next(link.since_s, SWEEP_S, time()))
+        await correct_loads(world, link.registers, link.clock, time())
 
 
 async def correct_loads(world: World, registers: Registers, clock: SwitchClock, now_s: float) -> None:
