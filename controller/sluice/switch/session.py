@@ -32,6 +32,9 @@ _PUSH_S = 90.0
 _READ_S = 10.0
 """A read that takes longer has failed; finsy's own time for other calls."""
 
+_LISTEN_S = 10.0
+"""A controller that stands by asks so often whether the switch is still there."""
+
 BATCH = 500
 """Updates in one WriteRequest; keeps a request well below the 4 MB that gRPC takes by default."""
 
@@ -113,8 +116,26 @@ class Session:
         return self._current is Role.PRIMARY
 
     async def until_primary(self) -> None:
-        """Return once this session is the primary one. Raises SwitchLost when the stream ends first."""
-        await self._until(Role.PRIMARY)
+        """Return once this session is the primary one. Raises SwitchLost when the stream ends first, or the switch
+        answers no more: of a stream on which nobody sends anything TCP would not tell that it has gone."""
+        primary = asyncio.create_task(self._until(Role.PRIMARY), name="until-primary")
+        try:
+            while not (await asyncio.wait({primary}, timeout=_LISTEN_S))[0]:
+                await self._answers()
+        finally:
+            primary.cancel()
+        await primary
+
+    async def _answers(self) -> None:
+        """Raises SwitchLost when there is no answer; a refusal is one."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+        )
+        try:
+            await self._client.request(request)
+        except P4ClientError as error:
+            if isinstance(lost := translated(error, self.address, "stand by"), SwitchLost):
+                raise lost from error
 
     async def until_ended(self) -> None:
         """Never returns: raises SwitchLost when the stream ends, NotPrimary when another controller takes over."""

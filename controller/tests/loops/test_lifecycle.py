@@ -171,6 +171,57 @@ async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
         await until(lambda: loser.ready(2), "the other to lead again")
 
 
+class Relay:
+    """A way to a switch on which connections can go silent, as when its power fails: nobody ends them."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._silent, self._pumps = port, asyncio.Event(), set[asyncio.Task[None]]()
+
+    def silence(self) -> None:
+        """Let nothing through any more on the connections that there are; new ones work."""
+        self._silent.set()
+        self._silent = asyncio.Event()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """To be called with each connection."""
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        for source, sink in ((reader, back), (there, writer)):
+            self._pumps.add(asyncio.create_task(self._pump(source, sink, self._silent)))
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, silent: asyncio.Event) -> None:
+        while data := await source.read(1 << 16):
+            if silent.is_set():
+                await asyncio.Event().wait()
+            sink.write(data)
+        sink.close()
+
+    def close(self) -> None:
+        """To be called at the end."""
+        for pump in self._pumps:
+            pump.cancel()
+
+
+async def test_a_controller_that_stands_by_notices_that_its_switch_has_gone_without_a_word(
+    switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.switch.session._LISTEN_S", 0.1)
+    monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 1.0)
+    relay = Relay(switch.port)
+    server = await asyncio.start_server(relay.connected, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    behind = write_config("behind.yaml")
+    behind.write_text(behind.read_text().replace(switch.address, f"127.0.0.1:{port}"))
+    try:
+        async with running(write_config()), running(behind, ready=False) as it:
+            await until(lambda: it.said, "the second controller to stand by")
+            relay.silence()
+            await until(lambda: len(it.said) == 2, "it to stand by anew")
+            assert it.said == [f"sluice: standby switch=127.0.0.1:{port} device=1"] * 2
+    finally:
+        server.close()
+        relay.close()
+
+
 async def test_waits_for_a_switch_that_is_not_there_yet(
     switch: FakeSwitch, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
