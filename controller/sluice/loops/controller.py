@@ -75,6 +75,8 @@ class Controller:
         self._led = False
         self._trace = trace
         self._news_trace = news_trace or NewsTrace(None)
+        self._news_trace_file = config.news.trace_file if config.news else None
+        """As it was configured at the start: no other is opened."""
         self._announce = announce
         self._target = target
         self._pipeline: Pipeline | None = None
@@ -181,7 +183,7 @@ class Controller:
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
-        if fresh.news and old.news and fresh.news.trace_file != old.news.trace_file:
+        if fresh.news and fresh.news.trace_file != self._news_trace_file:
             raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
         self.world.planned(fresh)  # what is refused holds nobody up
         order = _Reload(fresh, asyncio.get_running_loop().create_future())

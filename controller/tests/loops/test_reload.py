@@ -72,6 +72,17 @@ async def test_a_reload_that_comes_while_another_one_is_written_is_answered(
         assert switch.weights(1).keys() == {1, 2}
 
 
+async def test_a_trace_that_no_one_opened_is_refused(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    async with running(config) as it:
+        without = config.read_text()
+        config.write_text(f"{without}news: {{trace_file: {config.with_suffix('.csv')}}}\n")
+        with pytest.raises(Refused, match=r"^news\.trace_file has changed; that takes a restart"):
+            await it.controller.reload()
+        config.write_text(f"{without}news: {{}}\n")
+        assert (await it.controller.reload()).startswith("reloaded: ")
+
+
 async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with running(config) as it:
