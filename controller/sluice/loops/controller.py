@@ -102,6 +102,7 @@ class Controller:
                     quiet = False
                     if not session.is_primary:
                         self.role = "standby"
+                        self.world.stand_by()
                         self._announce(f"sluice: standby switch={at.address} device={at.device_id}")
                         await session.until_primary()
                     await self._lead(session)

@@ -104,6 +104,13 @@ class NewsView:
         self._drain = True
         self._collector.take()
 
+    def stand_by(self) -> None:
+        """Another controller leads: limits are its business, and this one may go on from those that it leaves."""
+        self._news.drop_limit()
+        self.decision = None
+        self._split()
+        self._number()
+
     def adopt(self, found: Found) -> None:
         """Go on from the numbers and the limit that a switch holds; one that holds none is to be restored."""
         self.rebase()

@@ -123,6 +123,11 @@ class World:
 
     # -- changes
 
+    def stand_by(self) -> None:
+        """Another controller leads the switch; what this one limited in a flash crowd is forgotten."""
+        if self.news:
+            self.news.stand_by()
+
     def adopt(self, found: Found, now_s: float) -> None:
         """Go on from what a switch that runs the program holds: numbers, ratios, drains, neighbours.
 

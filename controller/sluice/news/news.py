@@ -119,7 +119,7 @@ class News:
         One hot spot's limit is none for all destinations, nor the other way round: a changed ``identify`` drops it.
         """
         if options.identify != self._options.identify:
-            self._drop_limit()
+            self.drop_limit()
         rate, changed = self.rate, options.mode is not self._options.mode
         self._options, self._pools = options, pools or self._pools
         self._window.resize(options.window_intervals)
@@ -137,7 +137,7 @@ class News:
         self._paper_limit.configure(options)
         self._production_limit.configure(options)
 
-    def _drop_limit(self) -> None:
+    def drop_limit(self) -> None:
         """Nothing is limited, nor is any hot spot known; an alarm that is set looks for it anew."""
         self._paper_limit.drop()
         self._production_limit = ProductionRegulator(self._options)

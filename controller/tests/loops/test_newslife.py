@@ -48,6 +48,16 @@ def leave_limit(switch: FakeSwitch, address: int, limit: int) -> None:
         switch.meters[switch.schema.meters[alias].id, number] = config
 
 
+def lift_limits(switch: FakeSwitch) -> None:
+    """As an earlier controller did before it went."""
+    for entry in switch.entries("destinations"):
+        entry.metadata = b""
+    for alias in ("destination_limit", "returning_limit"):
+        number = switch.schema.meters[alias].id
+        for cell in [cell for cell in switch.meters if cell[0] == number]:
+            del switch.meters[cell]
+
+
 WEB, FILES = 0x0A000064, 0x0A00024D
 
 
@@ -171,6 +181,29 @@ async def test_host_with_a_limit_of_its_own_keeps_it_beside_one_for_all_others(
         assert buckets(switch, "destination_limit") == {1: (40, 10), 2: (20, 5)}
         (shown,) = (await status.gather(again.controller))["news"]["limits"]
         assert (shown["destination"], shown["limit_per_s"]) == ("every destination", 50)
+
+
+@pytest.mark.parametrize("left", [90, None])
+async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
+    switch: FakeSwitch, write_config: WriteConfig, left: int | None
+) -> None:
+    low, high = write_config("low.yaml", more=NEWS), write_config("high.yaml", more=NEWS)
+    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
+    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
+    async with running(low):
+        pass
+    leave_limit(switch, WEB, 50)
+    async with running(low) as again:
+        assert buckets(switch, "destination_limit") == {1: (40, 10)}
+        async with running(high):
+            await until(lambda: again.said[-1].startswith("sluice: standby"), "the first to stand by")
+            lift_limits(switch)
+            if left:
+                leave_limit(switch, WEB, left)
+        await until(lambda: again.ready(2), "the first to lead again")
+        assert buckets(switch, "destination_limit") == ({1: (80, 20)} if left else {})
+        limits = (await status.gather(again.controller))["news"]["limits"]
+        assert [one["limit_per_s"] for one in limits] == ([left] if left else [])
 
 
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
