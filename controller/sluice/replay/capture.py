@@ -21,6 +21,8 @@ _PCAPNG = 0x0A0D0D0A
 _FILE_HEADER, _RECORD = 24, 16
 _LINK_OFFSETS = {1: 14, 113: 16, 276: 20, 101: 0, 228: 0}
 """Where IP begins: Ethernet, Linux cooked 1 and 2, raw IP, raw IPv4 (LINKTYPE_ numbers)."""
+_TYPED = (14, 16)
+"""Those of them with the type right in front, and a VLAN tag, which libpcap puts back, between the two."""
 _LARGEST = 1 << 18
 """Bytes of a packet; a capture that says 0 has them all."""
 _TAGS = (b"\x81\x00", b"\x88\xa8")
@@ -138,9 +140,9 @@ def _records(
 
 def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment | PassedOver:
     """The segment in a frame that was ``original`` bytes long, or what there is in place of one with all headers."""
-    if offset == 14 and frame[12:14] in _TAGS:
+    if offset in _TYPED and frame[offset - 2 : offset] in _TAGS:
         offset += 4
-        if frame[16:18] in _TAGS:
+        if frame[offset - 2 : offset] in _TAGS:
             return PassedOver.TAGGED
     incomplete = PassedOver.CUT if len(frame) < original else PassedOver.OTHER
     if len(frame) < offset + _IPV4.size:

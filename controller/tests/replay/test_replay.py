@@ -677,6 +677,22 @@ def test_both_byte_orders_and_both_units(tmp_path: Path, order: str, magic: int,
     assert list(read_capture(file)) == [expected, expected]
 
 
+COOKED = bytes.fromhex("0000 0001 0006 020202020202 0000")
+COOKED_2 = bytes.fromhex("0800 0000 00000002 0001 00 06 020202020202 8100")
+TAG = b"\x81\x00\x00\x07"
+
+
+@pytest.mark.parametrize(
+    ("link", "head"),
+    [(113, COOKED + b"\x08\x00"), (113, COOKED + TAG + b"\x08\x00"), (276, COOKED_2), (101, b""), (228, b"")],
+)
+def test_a_segment_is_found_behind_every_link_type(tmp_path: Path, link: int, head: bytes) -> None:
+    """As `tcpdump -i any` records it: libpcap puts a VLAN tag back in front of a cooked packet's type, too."""
+    file = tmp_path / "c.pcap"
+    file.write_bytes(HEADER[:20] + struct.pack("<I", link) + recorded(head + SYN_FRAME[14:]))
+    assert [(one.source_port, one.flags) for one in read_capture(file)] == [(5000, SYN)]
+
+
 def test_no_frame_breaks_the_reader(tmp_path: Path) -> None:
     whole = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
     frames = [whole[:length] for length in range(len(whole))]
