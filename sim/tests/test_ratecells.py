@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sluice.names import TICK_BASE, Register
+from sluice.names import RATE_TICK_US, TICK_BASE, Register
 from sluice.replay.memory import Memory
 from sluice.replay.ratecells import RateCells
 from sluice.switch.rates import decode
@@ -34,6 +34,23 @@ def test_rates_are_the_estimators_to_the_bit(pause_s: float) -> None:
         assert octets[7] == cell.content
         rate = decode(np.array(flow[7:8], np.uint64), np.array(octets[7:8], np.uint64), STEP)
         assert rate[0] == pytest.approx(cell.bits_per_second)
+
+
+def test_a_clock_that_wraps_changes_nothing() -> None:
+    """As that of a capture does every 51 days, which may begin anywhere."""
+
+    def contents(start_us: int) -> list[int]:
+        source, memory = random.Random(1), Memory()
+        cells, seen, time_us = RateCells(memory, STEP), list[int](), start_us
+        for _ in range(300):
+            time_us += source.choice([5, 50, 500]) * 1000
+            cells.packet(time_us / 1e6, source.randrange(20), source.randrange(2), source.randrange(40, 1500))
+            seen.append(sum(memory.of(Register.RATE_BYTES)))
+        return seen
+
+    step_us = STEP * RATE_TICK_US
+    wrap_us = ((1 << 32) - TICK_BASE) * RATE_TICK_US
+    assert contents(wrap_us - 200 * step_us + 500) == contents(wrap_us + 500) == contents(step_us + 500)
 
 
 def test_a_slot_is_its_response_s_until_that_is_silent() -> None:
