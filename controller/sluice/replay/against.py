@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -150,21 +151,28 @@ def first_reading(live: Sequence[Live]) -> float:
     return min(one.time_s - number * one.period_s for number, one in enumerate(same, 1))
 
 
+def nearest(times: Sequence[float], time_s: float, within_s: float) -> int | None:
+    """Which of several times, in order, is nearest to one; None if it is not less than ``within_s`` away."""
+    place = bisect_left(times, time_s)
+    near = [i for i in (place - 1, place) if 0 <= i < len(times) and abs(times[i] - time_s) < within_s]
+    return min(near, key=lambda i: abs(times[i] - time_s), default=None)
+
+
 def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Comparison:
     """Hold each live decision against the replay's of the same time."""
-    replayed = [(moment.time_s, moment.event) for moment in moments if isinstance(moment.event, Balanced)]
+    replayed: dict[str, list[tuple[float, Balanced]]] = {}
+    for moment in moments:
+        if isinstance(moment.event, Balanced):
+            replayed.setdefault(moment.event.service.name, []).append((moment.time_s, moment.event))
+    times = {name: [time for time, _ in events] for name, events in replayed.items()}
     ratio_apart, counts_apart, missing, compared = 0.0, 0, 0, 0
     first: Apart | None = None
     for one in live:
-        near = [
-            (abs(time - one.time_s), event)
-            for time, event in replayed
-            if event.service.name == one.service and abs(time - one.time_s) < one.period_s / 2
-        ]
-        if not near:
+        near = nearest(times.get(one.service, ()), one.time_s, one.period_s / 2)
+        if near is None:
             missing += 1
             continue
-        _, event = min(near, key=lambda pair: pair[0])
+        _, event = replayed[one.service][near]
         names = world.names(event.service)
         compared += 1
         for number, ratio in event.decision.ratios.items():

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .against import TraceError
+from .against import TraceError, nearest
 from .driver import Controlled
 from .replay import Moment
 
@@ -114,12 +114,10 @@ def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> Ne
             one = _of_decision(moment.time_s, moment.event)
             if not replayed or not _measured_alike(one, replayed[-1]):
                 replayed.append(one)
-    pairs: list[tuple[Interval, Interval]] = []
+    moments_s = [one.time_s for one in replayed]
     live = intervals(trace)
-    for one in live:
-        near = min(replayed, key=lambda other: abs(other.time_s - one.time_s), default=None)
-        if near is not None and abs(near.time_s - one.time_s) < interval_s / 2:
-            pairs.append((one, near))
+    found = [(one, nearest(moments_s, one.time_s, interval_s / 2)) for one in live]
+    pairs = [(one, replayed[near]) for one, near in found if near is not None]
     return NewsComparison(
         decisions=len(pairs),
         missing=len(live) - len(pairs),
