@@ -89,6 +89,8 @@ class NewsView:
         )
         if (config.mode, config.identify) != (self.config.mode, self.config.identify):
             self.decision = None
+        if config.bucket_s != self.config.bucket_s:
+            self._splitter.renew()
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:

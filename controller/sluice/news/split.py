@@ -79,6 +79,10 @@ class Splitter:
         self._split = split
         self._seconds, self._returned = 1.0, max(0.0, split.limit - split.rate)
 
+    def renew(self) -> None:
+        """Make the next split anew, however near the present one is: the size of its buckets is another."""
+        self._split = None
+
     def count(self, requests: Requests, seconds: float) -> None:
         """Take in what was counted in an interval of so many seconds."""
         self._seconds = self._seconds * _FADE + seconds

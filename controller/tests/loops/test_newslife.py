@@ -143,6 +143,18 @@ async def leave_aimed_limit(switch: FakeSwitch, write_config: WriteConfig, news:
             entry.metadata = b"limit=50"
 
 
+@BOTH_MODES
+async def test_reload_changes_the_size_of_a_limits_buckets(
+    switch: FakeSwitch, write_config: WriteConfig, mode: str
+) -> None:
+    await leave_aimed_limit(switch, write_config, aimed("true", mode))
+    async with running(write_config(more=aimed("true", mode))) as it:
+        write_config(more=aimed("true", mode).replace("{mode", "{bucket_s: 1, mode"))
+        await it.controller.reload()
+        made = [*buckets(switch, "destination_limit").values(), *buckets(switch, "returning_limit").values()]
+        assert made and all(burst == rate for rate, burst in made)
+
+
 @BOTH_WAYS
 @BOTH_MODES
 async def test_reload_takes_back_a_limit_that_was_for_others(
