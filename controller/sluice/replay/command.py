@@ -87,6 +87,11 @@ def _replay(options: argparse.Namespace) -> int:
             f"{options.capture}: no TCP segment in it is to or from a service or server of {options.config}; give the"
             " configuration of the switch that it was recorded at"
         )
+    if not run.at_servers:
+        _warn(
+            f"{options.capture}: no TCP segment in it is to or from a server, as if the switch had let nothing pass;"
+            " record on all of its ports, or on those to the servers"
+        )
     if options.plot is not None:
         draw(run.world, moments, run.first_reading_s, options.plot)
     if not options.json:

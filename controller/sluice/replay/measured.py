@@ -56,6 +56,8 @@ class MeasuredSwitch:
         self._mask = flow_mask(options.flow_share) if options else 0
         self.segments = 0
         """Those that belong to a service or come from inside."""
+        self.at_servers = False
+        """Whether one of them was to or from a server: behind the translation."""
 
     def take(self, segment: Segment, share: float = 0.0) -> None:
         """The next segment; ``share`` of the packets towards servers is to be sampled."""
@@ -105,6 +107,7 @@ class MeasuredSwitch:
 
     def _to_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
+        self.at_servers = True
         connection = (segment.source, segment.source_port, *_place(service))
         if segment.flags & (RST | FIN):
             self._pins.end(segment.time_s, connection, server.id)
@@ -133,6 +136,7 @@ class MeasuredSwitch:
 
     def _from_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
+        self.at_servers = True
         connection = (segment.destination, segment.destination_port, *_place(service))
         if segment.flags & (RST | FIN):
             self._pins.end(segment.time_s, connection, server.id)

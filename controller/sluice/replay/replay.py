@@ -36,6 +36,11 @@ class Replay:
         """TCP segments that counted for anything."""
         return self._switch.segments
 
+    @property
+    def at_servers(self) -> bool:
+        """Whether one of them was to or from a server."""
+        return self._switch.at_servers
+
     def run(
         self, segments: Iterable[Segment], start_s: float | None = None, live: LiveTimes | None = None
     ) -> Iterator[Moment]:

@@ -641,6 +641,15 @@ def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
         intervals("unix_s,ar_bps\n1.0,2.0")
 
 
+def test_a_capture_of_the_clients_side_only_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packets = [one for one in load(2, lost=0) if VIP in (one[1], one[3])]
+    file = write(tmp_path / "clients.pcap", packets)
+    assert main(["replay", str(file), "--config", configured(tmp_path)]) == 0
+    assert f"{file}: no TCP segment in it is to or from a server" in capsys.readouterr().err
+    assert main(["replay", str(write(file, load(2, lost=0))), "--config", configured(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(("cut_off", "left"), [(7, 63), (54, 16), (55, 15), (69, 1)])
 def test_an_interrupted_capture_is_read_to_its_last_whole_packet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cut_off: int, left: int
