@@ -50,8 +50,8 @@ pub enum OpenError {
 pub enum Received {
     /// The batch holds what was waiting.
     Frames,
-    /// The interface is down; frames come again by themselves once it is up. The kernel says nothing more if it goes
-    /// away while down: ask [`Interface::check`] now and then.
+    /// The interface went down; the batch may hold frames that came before. They come again by themselves once it is up. The
+    /// kernel says nothing more if it goes away while down: ask [`Interface::check`] now and then.
     Down,
     /// The interface is gone, or its name belongs to another one now; the socket is closed.
     Lost,
@@ -116,7 +116,7 @@ struct Socket {
     fd: OwnedFd,
     ring: Option<Arc<Ring>>,
     index: libc::c_int,
-    /// The kernel said that the interface went down, and no frame has come since.
+    /// The kernel said that the interface went down, and it has not been seen up since.
     was_down: bool,
 }
 
@@ -155,7 +155,7 @@ impl Interface {
         self.socket.is_some()
     }
 
-    /// Whether the interface is there and went down; it may be up again, as long as no frame has come.
+    /// Whether the interface is there and went down; it may be up again, as long as [`Self::check`] has not seen it so.
     pub fn was_down(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.was_down)
     }
@@ -195,7 +195,6 @@ impl Interface {
             Ok(oddities) => {
                 let counters = &self.counters;
                 if !batch.is_empty() {
-                    socket.was_down = false;
                     counters.rx_packets.add(batch.len() as u64);
                     counters.rx_bytes.add(batch.frames().map(|frame| frame.len() as u64).sum());
                 }
@@ -208,7 +207,8 @@ impl Interface {
                 if oddities.dropped > 0 {
                     counters.rx_kernel_drops.add(oddities.dropped);
                 }
-                Received::Frames
+                socket.was_down |= oddities.went_down;
+                if oddities.went_down { Received::Down } else { Received::Frames }
             }
             Err(_) => {
                 batch.clear();
@@ -263,10 +263,12 @@ impl Interface {
         }
     }
 
-    /// Finds out whether an interface that was down is gone by now.
+    /// Finds out whether an interface that was down is gone, or up again, by now.
     pub fn check(&mut self) -> Received {
-        let Some(socket) = &self.socket else { return Received::Lost };
+        let Some(socket) = &mut self.socket else { return Received::Lost };
         if sys::interface_index(&self.name) == Some(socket.index) {
+            let is_up = matches!(sys::frame_limit(&socket.fd, &self.name), Ok(Some(_)));
+            socket.was_down = !is_up;
             return Received::Down;
         }
         self.update_kernel_drops();

@@ -30,6 +30,8 @@ pub struct Oddities {
     pub partial_checksum: u64,
     /// Long frames that the kernel had no memory for.
     pub dropped: u64,
+    /// The kernel had something to say about the interface before it handed over a long frame.
+    pub went_down: bool,
 }
 
 /// Slots of a ring that are to be given back.
@@ -62,7 +64,7 @@ impl RxBatch {
         self.clear();
         match ring {
             None => self.receive_by_calls(socket),
-            Some(ring) => self.receive_from_ring(socket, ring),
+            Some(ring) => Ok(self.receive_from_ring(socket, ring)),
         }
     }
 
@@ -77,11 +79,9 @@ impl RxBatch {
         Ok(oddities)
     }
 
-    fn receive_from_ring(&mut self, socket: &OwnedFd, ring: &Arc<Ring>) -> io::Result<Oddities> {
+    fn receive_from_ring(&mut self, socket: &OwnedFd, ring: &Arc<Ring>) -> Oddities {
         let (mut oddities, mut count, mut first) = (Oddities::default(), 0, 0);
-        let mut failure = None;
         while count < BATCH
-            && failure.is_none()
             && let Some(mut slot) = ring.take()
         {
             if count == 0 {
@@ -92,15 +92,18 @@ impl RxBatch {
             let time_ns = slot.time_ns();
             if slot.is_at_socket() {
                 let calls = self.calls.get_or_insert_default();
-                // Buffer by slot, so that long frames of one batch do not meet.
-                match calls.fetch(socket, count - 1, count) {
-                    Ok(0) => oddities.dropped += 1,
-                    Ok(_) => {
-                        if let Some(frame) = calls.frame(count - 1, &mut oddities) {
-                            self.places.push(Place { start: frame.as_ptr(), length: frame.len(), time_ns });
-                        }
+                // Buffer by slot, so that long frames of one batch do not meet. An error that waits comes first, and once: the
+                // frame must not stay, it would be taken for the next long one.
+                let fetched = calls.fetch(socket, count - 1, count).or_else(|_| {
+                    oddities.went_down = true;
+                    calls.fetch(socket, count - 1, count)
+                });
+                if fetched.is_ok_and(|frames| frames == 1) {
+                    if let Some(frame) = calls.frame(count - 1, &mut oddities) {
+                        self.places.push(Place { start: frame.as_ptr(), length: frame.len(), time_ns });
                     }
-                    Err(error) => failure = Some(error),
+                } else {
+                    oddities.dropped += 1;
                 }
             } else if slot.is_cut() {
                 oddities.dropped += 1;
@@ -113,7 +116,7 @@ impl RxBatch {
         if count > 0 {
             self.held = Some(Held { ring: Arc::clone(ring), first, count });
         }
-        failure.map_or(Ok(oddities), Err)
+        oddities
     }
 
     /// The frames, in order of arrival.

@@ -249,6 +249,33 @@ fn vanishing(mut left: Interface) {
 }
 
 #[test]
+fn frames_that_came_before_the_interface_went_down_are_received() {
+    with_veth(|| {
+        for end in ["left", "right"] {
+            run(&format!("ip link set {end} mtu 9000"));
+        }
+        let (mut left, mut right) = (open("left", Input::Ring), open("right", Input::Ring));
+        let lengths = [60, 3000, 61, 4000];
+        let frames: Vec<_> = (0..40).flat_map(|_| lengths.map(|length| frame(length, &[0x08, 0x00]))).collect();
+        send(&mut left, &frames);
+        run("ip link set right down");
+        let (mut batch, mut received, mut told) = (RxBatch::default(), Vec::new(), 0);
+        while received.len() < frames.len() {
+            told += usize::from(right.receive(&mut batch) == Received::Down);
+            assert!(!batch.is_empty(), "{} frames came", received.len());
+            received.extend(batch.frames().map(<[u8]>::to_vec));
+        }
+        assert_eq!((received, told), (frames, 1));
+        assert!(right.was_down(), "its end would not be looked for");
+        run("ip link set right up");
+        let later = vec![frame(5000, &[0x08, 0x00])];
+        send(&mut left, &later);
+        assert_eq!(receive(&mut right, 1), later);
+        assert_eq!((right.check(), right.was_down()), (Received::Down, false), "it is up again");
+    });
+}
+
+#[test]
 fn the_error_names_the_interface() {
     let Err(error) = Interface::open("nosuch0") else { panic!("opened nosuch0") };
     assert!(error.to_string().contains("nosuch0"), "{error}");
