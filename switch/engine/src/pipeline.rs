@@ -103,9 +103,9 @@ impl Pass<'_> {
             st.ingress_port.set(self.s, self.port.into());
             st.ingress_timestamp.set(self.s, self.m.now / 1000);
         }
+        restore(self.s, kept.0, kept.1);
         st.packet_length.set(self.s, frame.len() as u64);
         st.instance_type.set(self.s, kind);
-        restore(self.s, kept.0, kept.1);
         let port = self.port;
         self.m.note_start(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
         if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
@@ -233,8 +233,13 @@ impl Pass<'_> {
 
     fn after_ingress(&mut self, frame: &[u8], out: &mut impl Sink) {
         let st = &self.p.standard;
-        if self.m.requests.any() && self.obey(frame, out) {
-            return;
+        let mut recirculate = None;
+        if self.m.requests.any() {
+            let requests = std::mem::take(&mut self.m.requests);
+            if self.obey(requests, frame, out) {
+                return;
+            }
+            recirculate = requests.recirculate;
         }
         let group = st.mcast_grp.map_or(0, |slot| self.s[usize::from(slot)]);
         if group != 0 {
@@ -249,13 +254,16 @@ impl Pass<'_> {
             return;
         }
         st.instance_type.set(self.s, instance::NORMAL);
+        // as on BMv2, that of ingress holds for the packet, and not for copies of it
+        if recirculate.is_some() {
+            self.m.ask(|r| r.recirculate = recirculate);
+        }
         self.egress(spec as u32, &frame[self.m.position..], out);
     }
 
-    /// Does what ingress asked for; true: the packet starts again.
+    /// Does what ingress asked for, but for recirculation; true: the packet starts again.
     #[cold]
-    fn obey(&mut self, frame: &[u8], out: &mut impl Sink) -> bool {
-        let requests = std::mem::take(&mut self.m.requests);
+    fn obey(&mut self, requests: Requests, frame: &[u8], out: &mut impl Sink) -> bool {
         if let Some((session, fields)) = requests.clone {
             self.ingress_clone(session, fields, frame, out);
         }

@@ -1,6 +1,7 @@
 //! What happens to a packet after ingress and after egress.
 
-use crate::common::Switch;
+use crate::common::{Switch, json};
+use serde_json::{Value, json};
 use sluice_engine::{CloneSession, ControlError, Replica, TraceEvent};
 
 /// The trail that a packet of `paths.p4` leaves.
@@ -105,6 +106,50 @@ fn resubmission_and_recirculation() {
     assert_eq!(s.engine.drops().too_many_passes, 1);
 }
 
+/// The program, changed.
+fn changed(change: impl FnOnce(&mut Value)) -> [Switch; 2] {
+    let mut program: Value = serde_json::from_slice(&json("paths")).unwrap();
+    change(&mut program);
+    Switch::both_of(&program)
+}
+
+/// The list of the primitives with this name, of the first action that has one.
+fn primitives<'p>(program: &'p mut Value, op: &str) -> &'p mut Vec<Value> {
+    let lists = program["actions"].as_array_mut().unwrap().iter_mut().map(|a| a["primitives"].as_array_mut().unwrap());
+    lists.into_iter().find(|list| list.iter().any(|p| p["op"] == op)).unwrap()
+}
+
+/// As older compilers have it for `resubmit(standard_metadata)`.
+#[test]
+fn a_field_list_does_not_bring_back_what_the_packet_was() {
+    let lists_all = |program: &mut Value| {
+        let own = ["instance_type", "packet_length"]
+            .map(|field| json!({"type": "field", "value": ["standard_metadata", field]}));
+        program["field_lists"][0]["elements"].as_array_mut().unwrap().extend(own);
+    };
+    for mut s in changed(lists_all) {
+        assert_eq!(send(&mut s, 3), [Trail { kept: 0x44, ..PLAIN }]);
+        assert_eq!(send(&mut s, 7), [Trail { passes: 3, kept: 2, ..PLAIN }]);
+    }
+}
+
+#[test]
+fn ingress_may_ask_for_recirculation() {
+    let recirculate = json!({"op": "recirculate", "parameters": [{"type": "hexstr", "value": "0x1"}]});
+    let asks = |program: &mut Value| {
+        let resubmits = primitives(program, "resubmit");
+        *resubmits.last_mut().unwrap() = recirculate.clone();
+        program["actions"][0]["primitives"].as_array_mut().unwrap().push(recirculate);
+    };
+    for mut s in changed(asks) {
+        assert_eq!(send(&mut s, 3), [Trail { passes: 9, kept: 0x44, ..PLAIN }], "a packet to one port");
+        s.engine.multicast_set(5, Some(&replicas(&[(7, 1)]))).unwrap();
+        let copy = Trail { out: 7, rid: 1, instance: 5, ..PLAIN };
+        assert_eq!(send(&mut s, 1), [copy], "copies forget it");
+        assert_eq!(send(&mut s, 0), [PLAIN], "and so does the next packet");
+    }
+}
+
 #[test]
 fn the_trace_names_the_reason_of_every_loss() {
     let mut s = Switch::new("paths");
@@ -130,4 +175,22 @@ fn truncation() {
     let frames = s.send(0, 1, &[&[9, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"12345"].concat());
     assert_eq!(frames.len(), 1);
     assert_eq!(&frames[0].1[10..], b"12");
+}
+
+#[test]
+fn truncation_holds_for_copies_and_for_packets_that_start_again() {
+    let to_group = json!({"op": "assign", "parameters": [
+        {"type": "field", "value": ["standard_metadata", "mcast_grp"]}, {"type": "hexstr", "value": "0x0005"},
+    ]});
+    let truncates_more = |program: &mut Value| {
+        let truncate = primitives(program, "truncate")[0].clone();
+        primitives(program, "truncate").push(to_group);
+        primitives(program, "recirculate").push(truncate);
+    };
+    for mut s in changed(truncates_more) {
+        s.engine.multicast_set(5, Some(&replicas(&[(7, 1), (8, 1)]))).unwrap();
+        let lengths = |frames: Vec<(u32, Vec<u8>)>| frames.iter().map(|f| f.1.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(s.send(0, 1, &[9; 15])), [12, 12]);
+        assert_eq!(lengths(s.send(0, 1, &[&[7, 0][..], &[0; 13]].concat())), [12]);
+    }
 }
