@@ -11,8 +11,6 @@ use crate::layout::{FieldRef, Layout};
 
 /// Largest width that casts and shifts may name.
 const MAX_WIDTH: u32 = 1 << 16;
-/// Deepest nesting of an expression.
-const MAX_DEPTH: u32 = 500;
 
 /// What names may refer to.
 pub struct Scope<'a> {
@@ -68,11 +66,11 @@ impl Scope<'_> {
     }
 
     /// A field, or the validity, of the element that a `dereference_header_stack` takes at run time.
-    fn element_field(&self, dereference: &J, name: &str, depth: u32) -> Result<Expr> {
+    fn element_field(&self, dereference: &J, name: &str) -> Result<Expr> {
         let stack = self.stack(&dereference.get("left")?.get("value")?)?;
         let header_type = self.layout.stacks[stack].header_type;
         let field = self.type_field(dereference, header_type, name)?;
-        let index = self.expr_at(&dereference.get("right")?, depth)?;
+        let index = self.expr(&dereference.get("right")?)?;
         Ok(Expr::StackIndexed(stack, Box::new(index), field))
     }
 
@@ -83,25 +81,17 @@ impl Scope<'_> {
 
     /// A value: `{type, value}`.
     pub fn expr(&self, j: &J) -> Result<Expr> {
-        self.expr_at(j, 0)
-    }
-
-    fn expr_at(&self, j: &J, depth: u32) -> Result<Expr> {
-        if depth > MAX_DEPTH {
-            let text = format!("the expression is nested more than {MAX_DEPTH} deep");
-            return Err(j.refused(text, "assign parts of it to variables first"));
-        }
         let value = j.get("value")?;
         match j.str("type")? {
-            "expression" if value.opt("op").is_some() => self.operation(&value, depth + 1),
-            "expression" => self.expr_at(&value, depth + 1),
+            "expression" if value.opt("op").is_some() => self.operation(&value),
+            "expression" => self.expr(&value),
             // `hdr.stack[i].isValid()`: p4c puts the element where the header's name would be
             "field" if value.at(0)?.value.is_object() => {
                 let op = value.at(0)?;
                 if op.str("op")? != "dereference_header_stack" {
                     return Err(op.error("an element of a header stack is expected"));
                 }
-                self.element_field(&op, value.at(1)?.as_str()?, depth + 1)
+                self.element_field(&op, value.at(1)?.as_str()?)
             }
             "field" => Ok(Expr::Field(self.field(&value)?)),
             "hexstr" => Ok(Expr::Const(value.as_hex()?)),
@@ -119,11 +109,11 @@ impl Scope<'_> {
         Ok(if e.is_bool() { e } else { unary(Expr::ToBool, e) })
     }
 
-    fn operation(&self, j: &J, depth: u32) -> Result<Expr> {
+    fn operation(&self, j: &J) -> Result<Expr> {
         let op_j = j.get("op")?;
         let op = op_j.as_str()?;
-        let left = || self.expr_at(&j.get("left")?, depth);
-        let right = || self.expr_at(&j.get("right")?, depth);
+        let left = || self.expr(&j.get("left")?);
+        let right = || self.expr(&j.get("right")?);
         let bool_of = |e: Expr| if e.is_bool() { e } else { unary(Expr::ToBool, e) };
         let width = |e: Expr| match e {
             Expr::Const(n) if n.sign() == Sign::Plus && n <= BigInt::from(MAX_WIDTH) => {
@@ -149,7 +139,7 @@ impl Scope<'_> {
             ">>" => binary(BinOp::Shr)?,
             "~" => unary(Expr::BitNot, right()?),
             "==" | "!=" => {
-                let equal = self.equal(j, depth)?;
+                let equal = self.equal(j)?;
                 match (op, equal) {
                     ("!=", Expr::Cmp(_, a, b)) => Expr::Cmp(CmpOp::Ne, a, b),
                     ("!=", e) => unary(Expr::Not, e),
@@ -172,7 +162,7 @@ impl Scope<'_> {
             }
             "valid_union" => Expr::UnionValid(self.union(&j.get("right")?.get("value")?)?),
             "?" => {
-                let condition = bool_of(self.expr_at(&j.get("cond")?, depth)?);
+                let condition = bool_of(self.expr(&j.get("cond")?)?);
                 Expr::Select(Box::new(condition), Box::new(left()?), Box::new(right()?))
             }
             "two_comp_mod" => Expr::Wrap(Box::new(left()?), width(right()?)?),
@@ -188,7 +178,7 @@ impl Scope<'_> {
                 Expr::Field(self.next_field(stack))
             }
             "access_field" => {
-                let (header, header_type) = self.header_ref_at(&j.get("left")?, depth)?;
+                let (header, header_type) = self.header_ref(&j.get("left")?)?;
                 let index = j.get("right")?.as_u32()? as usize;
                 let header_type = &self.layout.types[header_type];
                 let f = header_type.fields.get(index);
@@ -207,7 +197,7 @@ impl Scope<'_> {
         FieldRef { slot: self.layout.stacks[stack].next, width: 32, signed: false, varbit: false }
     }
 
-    fn equal(&self, j: &J, depth: u32) -> Result<Expr> {
+    fn equal(&self, j: &J) -> Result<Expr> {
         let (l, r) = (j.get("left")?, j.get("right")?);
         let kind = |j: &J| -> Result<&str> {
             let mut j = j.clone();
@@ -225,7 +215,7 @@ impl Scope<'_> {
         };
         match (kind(&l)?, kind(&r)?) {
             ("header", "header") => {
-                let ((a, ta), (b, tb)) = (self.header_ref_at(&l, depth)?, self.header_ref_at(&r, depth)?);
+                let ((a, ta), (b, tb)) = (self.header_ref(&l)?, self.header_ref(&r)?);
                 if ta != tb {
                     return Err(j.error("headers of different types are compared"));
                 }
@@ -238,9 +228,7 @@ impl Scope<'_> {
                 }
                 Ok(Expr::UnionEq(a, b))
             }
-            ("data", "data") => {
-                Ok(Expr::Cmp(CmpOp::Eq, Box::new(self.expr_at(&l, depth)?), Box::new(self.expr_at(&r, depth)?)))
-            }
+            ("data", "data") => Ok(Expr::Cmp(CmpOp::Eq, Box::new(self.expr(&l)?), Box::new(self.expr(&r)?))),
             ("stack", "stack") => {
                 Err(j.refused("header stacks cannot be compared", "compare their elements one by one"))
             }
@@ -250,20 +238,16 @@ impl Scope<'_> {
 
     /// A header, and its type.
     pub fn header_ref(&self, j: &J) -> Result<(HeaderRef, usize)> {
-        self.header_ref_at(j, 0)
-    }
-
-    fn header_ref_at(&self, j: &J, depth: u32) -> Result<(HeaderRef, usize)> {
         let value = j.get("value")?;
         match j.str("type")? {
             "header" => {
                 let h = self.header(&value)?;
                 Ok((HeaderRef::Fixed(h), self.layout.headers[h].header_type))
             }
-            "expression" if value.opt("op").is_none() && depth < MAX_DEPTH => self.header_ref_at(&value, depth + 1),
+            "expression" if value.opt("op").is_none() => self.header_ref(&value),
             "expression" if value.opt("op").is_some() && value.str("op")? == "dereference_header_stack" => {
                 let stack = self.stack(&value.get("left")?.get("value")?)?;
-                let index = self.expr_at(&value.get("right")?, depth + 1)?;
+                let index = self.expr(&value.get("right")?)?;
                 Ok((HeaderRef::Indexed(stack, Box::new(index)), self.layout.stacks[stack].header_type))
             }
             other => Err(j.unknown(format!("'{other}' is not supported as a header"))),

@@ -163,7 +163,7 @@ fn header_type(j: &J) -> Result<HeaderType> {
             ));
         }
         t.max_bytes = j.opt("max_length").map_or(Ok(0), |m| m.as_u32())?;
-        let max_bits = (t.max_bytes * 8).saturating_sub(t.fixed_bits);
+        let max_bits = t.max_bytes.saturating_mul(8).saturating_sub(t.fixed_bits);
         if max_bits == 0 || max_bits > 1 << 16 {
             let text = format!("'max_length' leaves {max_bits} bits for the variable-length field");
             return Err(at.refused(text, NARROWER));

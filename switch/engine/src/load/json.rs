@@ -14,6 +14,47 @@ const V1MODEL: &str = "this is not of v1model: write the program for v1model and
 
 pub type Result<T> = std::result::Result<T, LoadError>;
 
+/// Arrays and objects in one another, as many as BMv2 reads. Of an expression, each operation takes two of them.
+const MAX_NESTING: usize = 1000;
+
+/// The program's JSON.
+pub fn parse(bytes: &[u8]) -> Result<Value> {
+    let whole = J::root(&Value::Null);
+    if nesting(bytes) > MAX_NESTING {
+        let text = format!("arrays and objects are nested more than {MAX_NESTING} deep");
+        return Err(whole.refused(text, "assign parts of long expressions to variables first"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    reader.disable_recursion_limit();
+    let values: Vec<Value> = reader
+        .into_iter()
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|e| whole.error(format!("this is not JSON: {e}")))?;
+    let one = <[Value; 1]>::try_from(values);
+    one.map(|[value]| value)
+        .map_err(|values| whole.error(format!("these are {} JSON values instead of one", values.len())))
+}
+
+/// How deep arrays and objects are nested.
+fn nesting(bytes: &[u8]) -> usize {
+    let (mut depth, mut most) = (0usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
 /// A value and the way to it.
 #[derive(Clone)]
 pub struct J<'a> {

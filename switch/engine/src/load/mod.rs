@@ -31,10 +31,23 @@ use table::Action;
 /// The JSON format that this reads: major 2, minor up to 24.
 const MAX_MINOR: u64 = 24;
 
+/// Stack that the deepest nesting of a program leaves room on, in a build for tests too. That of other threads may be a sixteenth.
+const STACK: usize = 32 << 20;
+
 /// Reads, checks and compiles.
 pub fn load(bytes: &[u8]) -> Result<Program> {
-    let value: serde_json::Value = serde_json::from_slice(bytes)
-        .map_err(|e| J::root(&serde_json::Value::Null).error(format!("this is not JSON: {e}")))?;
+    std::thread::scope(|scope| {
+        let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(bytes));
+        let loader = loader.map_err(|e| {
+            let text = format!("there is no thread to load it in: {e}");
+            J::root(&serde_json::Value::Null).refused(text, "end what else runs, or raise the limit of processes")
+        })?;
+        loader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn compile(bytes: &[u8]) -> Result<Program> {
+    let value = json::parse(bytes)?;
     let root = J::root(&value);
     if !value.is_object() {
         return Err(root.error("an object is expected"));

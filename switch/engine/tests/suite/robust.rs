@@ -99,6 +99,53 @@ fn refusals_name_the_place_and_the_reason() {
     assert!(not_json.to_string().starts_with("/: this is not JSON: "), "{not_json}");
 }
 
+/// `first op first op first`, with so many operations, on the left or on the right of one another.
+fn chain(op: &str, first: &Value, operations: usize, to_the_left: bool) -> Value {
+    (0..operations).fold(first.clone(), |rest, _| {
+        let (left, right) = if to_the_left { (&rest, first) } else { (first, &rest) };
+        json!({"type": "expression", "value": {"op": op, "left": left, "right": right}})
+    })
+}
+
+/// Arrays and objects may be nested 1,000 deep; an operation takes two.
+#[test]
+fn long_expressions_are_read() {
+    let port = json!({"type": "field", "value": ["standard_metadata", "ingress_port"]});
+    let wide = json!({"type": "hexstr", "value": "0x123456789abcdef0123456789"});
+    let is =
+        |left: Value, right: Value| json!({"type": "expression", "value": {"op": "==", "left": left, "right": right}});
+    let condition = |what: &str, operations| match what {
+        "left" => chain("or", &is(port.clone(), json!({"type": "hexstr", "value": "0x7"})), operations, true),
+        "right" => chain("and", &is(port.clone(), json!({"type": "hexstr", "value": "0x7"})), operations, false),
+        "sum" => is(chain("+", &port, operations, true), port.clone()),
+        _ => is(chain("^", &wide, operations, false), port.clone()),
+    };
+    let mut program: Value = serde_json::from_slice(&json("tables")).unwrap();
+    for what in ["left", "right", "sum", "wide"] {
+        program["pipelines"][0]["conditionals"][0]["expression"] = condition(what, 300);
+        for mut s in Switch::both_of(&program) {
+            s.send(0, 7, &[0; 60]);
+        }
+        program["pipelines"][0]["conditionals"][0]["expression"] = condition(what, 500);
+        let refused = Program::load(program.to_string().as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "/: arrays and objects are nested more than 1000 deep; assign parts of long expressions to variables first"
+        );
+    }
+}
+
+/// A length whose bits 32 bits do not hold.
+#[test]
+fn a_variable_length_field_is_no_longer_than_is_said() {
+    let program: Value = serde_json::from_slice(&json("statements")).unwrap();
+    let types = program["header_types"].as_array().unwrap();
+    let varied = types.iter().position(|t| t["max_length"].is_u64()).unwrap();
+    let length = types[varied]["max_length"].as_u64().unwrap();
+    let got = refusal("statements", &format!("/header_types/{varied}/max_length"), json!((1 << 29) + length));
+    assert!(got.contains("'max_length' leaves 4294967"), "{got}");
+}
+
 #[test]
 fn an_unknown_primitive_is_refused_with_its_source() {
     let program: Value = serde_json::from_slice(&json("paths")).unwrap();
