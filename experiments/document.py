@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.experiment import Experiment, Record, Report, Table
-from experiments.store import Store
+from experiments.store import Store, StoreError, put
 
 HEADING = """\
 # Results
@@ -32,7 +32,8 @@ intervals: it is one draw. What stands in brackets behind a form is a note of wh
 (`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
 """
 
-MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->\n", re.DOTALL)
+BEGIN = re.compile(r"^<!-- begin ([a-z0-9-]+) -->$", re.MULTILINE)
+MARK = re.compile(r"<!-- begin ([a-z0-9-]+) -->\n(.*?)<!-- end \1 -->(?:\n|\Z)", re.DOTALL)
 REACHED = {True: "yes", False: "**no**", None: "-"}
 
 
@@ -91,9 +92,22 @@ def overview(sections: Mapping[str, str]) -> str:
     return rows(Table(["FIG=", "what", "run"], lines)) + "\n"
 
 
-def merged(text: str, sections: Mapping[str, str], order: Sequence[str]) -> str:
+def sections_of(file: Path) -> dict[str, str]:
+    """Return a document's sections by name, none where it is not there; raise StoreError if one has no end, for then
+    nobody knows what of it is to be kept."""
+    text = file.read_text() if file.exists() else ""
+    sections = dict(MARK.findall(text))
+    for name in BEGIN.findall(text):
+        if name not in sections:
+            raise StoreError(
+                f"{file}: the section {name!r} has no line '<!-- end {name} -->': put it back, then run with --report"
+            )
+    return sections
+
+
+def merged(old: Mapping[str, str], sections: Mapping[str, str], order: Sequence[str]) -> str:
     """Return the document with new sections in place of old ones of the same name, in `order`."""
-    known = {**dict(MARK.findall(text)), **sections}
+    known = {**old, **sections}
     ordered = {name: known[name] for name in order if name in known}
     body = [f"<!-- begin {name} -->\n{text}<!-- end {name} -->\n" for name, text in ordered.items()]
     return "\n".join([HEADING, overview(ordered), *body])
@@ -111,4 +125,4 @@ def write_document(
         sections[name] = section(experiment, form, report, store)
         shutil.copyfile(store.directory / f"{name}.svg", beside / f"{name}.svg")
         (beside / f"{name}.json.gz").write_bytes(gzip.compress(store.text(store.note).encode(), mtime=0))
-    file.write_text(merged(file.read_text() if file.exists() else "", sections, order))
+    put(file, merged(sections_of(file), sections, order))

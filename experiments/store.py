@@ -31,6 +31,23 @@ def without_nan(value: Any) -> Any:
     return value
 
 
+def put(file: Path, text: str) -> None:
+    """Give a file a text in place of what it has: all of it or, where it cannot be written, none.
+
+    Raises StoreError where it cannot be written.
+    """
+    unfinished = file.with_suffix(".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(text)
+        unfinished.replace(file)
+    except OSError as error:
+        raise StoreError(
+            f"{unfinished}: {error.strerror}: make room or allow it, and run this again; what was measured before is "
+            "kept"
+        ) from error
+
+
 class Store:
     """`results/experiments/<name>/runs.json`."""
 
@@ -82,16 +99,7 @@ class Store:
         """
         self._records[record.key] = Record(**without_nan(_content(record)))
         self._machine = this_machine()
-        unfinished = self.file.with_suffix(".part")
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(self.text(self._note))
-            unfinished.replace(self.file)
-        except OSError as error:
-            raise StoreError(
-                f"{unfinished}: {error.strerror}: make room or allow it, and run this again; what was measured before "
-                f"{record.key!r} is kept"
-            ) from error
+        put(self.file, self.text(self._note))
 
     def text(self, note: str) -> str:
         """Return all that is known, as the file has it; a store with that file goes on from there, and has the note

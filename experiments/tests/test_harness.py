@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ def test_a_section_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) 
     text = section(experiment, "quick", Report([]), store)
     assert "FIG=doubling`, quick, each set-up once, 15 January 2027, at commit abc1234, on " in text
     assert f"| `doubling` | [Doubling](#doubling) | quick, each set-up once, {when(store.known(experiment)[1])} |" in (
-        merged("", {"doubling": text}, ["doubling"])
+        merged({}, {"doubling": text}, ["doubling"])
     )
 
 
@@ -296,6 +297,43 @@ def test_a_document_is_begun_where_there_is_none(tmp_path: Path) -> None:
     assert written is not None
     write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling"])
     assert (docs / "results.md").read_text().startswith("# Results") and (docs / "results/doubling.svg").exists()
+
+
+def test_sections_of_others_survive_a_disk_that_fills_while_the_document_is_written(tmp_path: Path) -> None:
+    experiment, docs = doubling([]), tmp_path / "docs"
+    run(experiment, tmp_path, quick=True)
+    docs.mkdir()
+    others = f"# Old\n<!-- begin other -->\n## Other\n{'measured for hours ' * 5000}\n<!-- end other -->\n"
+    (docs / "results.md").write_text(others)
+    store = Store(tmp_path, "doubling")
+    written = write(experiment, store)
+    assert written is not None
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(others) // 2, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"results\.part: File too large: make room"):
+            write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling", "other"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (docs / "results.md").read_text() == others
+
+
+def test_a_section_whose_end_is_not_there_is_not_lost(tmp_path: Path) -> None:
+    experiment = doubling([])
+    run(experiment, tmp_path, quick=True)
+    store = Store(tmp_path, "doubling")
+    written = write(experiment, store)
+    assert written is not None
+    reports = {"doubling": (experiment, *written, store)}
+    file = tmp_path / "results.md"
+    file.write_text("# Old\n<!-- begin other -->\n## Other\n<!-- end other -->")  # as some editors leave it
+    write_document(tmp_path, reports, ["doubling", "other"])
+    assert "## Other" in file.read_text()
+    file.write_text("# Old\n<!-- begin other -->\n## Other\n<!-- begin third -->\n## Third\n<!-- end third -->\n")
+    before = file.read_text()
+    with pytest.raises(StoreError, match=r"results\.md: the section 'other' has no line '<!-- end other -->'"):
+        write_document(tmp_path, reports, ["doubling", "other", "third"])
+    assert file.read_text() == before
 
 
 def test_experiments_are_known_by_name() -> None:
