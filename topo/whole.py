@@ -14,9 +14,12 @@ def whole(directory: Path) -> Generator[Path]:
 
     Raises OSError where it cannot be written.
     """
-    partial = directory.with_name(directory.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial, replaced = (directory.with_name(directory.name + what) for what in (".partial", ".replaced"))
+    for left in (partial, replaced):
+        shutil.rmtree(left, ignore_errors=True)
     partial.mkdir(parents=True)
     yield partial
-    shutil.rmtree(directory, ignore_errors=True)
+    if directory.exists():
+        directory.rename(replaced)
     partial.rename(directory)
+    shutil.rmtree(replaced, ignore_errors=True)

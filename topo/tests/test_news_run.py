@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -242,6 +243,32 @@ def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path
     assert [one.name for one in place.iterdir()] == ["second"]
     with whole(place) as partial:
         assert not list(partial.iterdir())
+
+
+def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records would be taken for all of them, as long as what names the run is there."""
+    place = tmp_path / "run"
+    with whole(place) as partial:
+        (partial / "meta").write_text("old")
+        (partial / "outcomes").write_text("old")
+
+    def interrupted(directory: Path, *, ignore_errors: bool) -> None:
+        del ignore_errors
+        if directory.exists():
+            (directory / "outcomes").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", interrupted)
+        with whole(place) as partial:
+            (partial / "meta").write_text("new")
+            (partial / "outcomes").write_text("new")
+    assert {one.name: one.read_text() for one in place.iterdir()} == {"meta": "new", "outcomes": "new"}
+    with whole(place):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["run"], "what was left is put away by the next one"
 
 
 def test_a_run_knows_when_and_with_what_it_was_made(tmp_path: Path) -> None:
