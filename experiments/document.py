@@ -48,7 +48,8 @@ def section(experiment: Experiment, form: str, report: Report, store: Store) -> 
     parts = [f"## {experiment.title}", f"*{experiment.source}.* {experiment.about}"]
     _, records = store.known(experiment)
     how = [f"{form} ({store.note})" if store.note else form, *([how_often(records), when(records)] if records else [])]
-    parts.append(f"Run as `make experiments FIG={experiment.name}`, {', '.join(how)}, on {store.machine.sentence()}.")
+    machines = " and ".join(one.sentence() for one in store.machines(records))
+    parts.append(f"Run as `make experiments FIG={experiment.name}`, {', '.join(how)}, on {machines}.")
     parts.append(f"![{experiment.title}](results/{experiment.name}.svg)")
     parts += [rows(table) for table in report.tables]
     if report.goals:

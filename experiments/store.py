@@ -55,14 +55,14 @@ class Store:
         self.directory = root / name
         self.file = self.directory / "runs.json"
         self._records: dict[str, Record] = {}
-        self._machine: Machine | None = None
+        self._machines: dict[str, Machine] = {}
+        """Of each record, by key."""
         self._note = ""
         self._read()
 
-    @property
-    def machine(self) -> Machine:
-        """The machine of the runs; this one while there is none."""
-        return self._machine or this_machine()
+    def machines(self, records: Sequence[Record]) -> list[Machine]:
+        """Return the machines that records of this store were made on, in order; this one while there are none."""
+        return list(dict.fromkeys(self._machines[one.key] for one in records)) or [this_machine()]
 
     @property
     def note(self) -> str:
@@ -98,14 +98,16 @@ class Store:
         Raises StoreError if it cannot be written.  Whoever adds is `alone`.
         """
         self._records[record.key] = Record(**without_nan(_content(record)))
-        self._machine = this_machine()
+        self._machines[record.key] = this_machine()
         put(self.file, self.text(self._note))
 
     def text(self, note: str) -> str:
         """Return all that is known, as the file has it; a store with that file goes on from there, and has the note
-        where no `note.txt` is."""
-        runs = ",\n".join(json.dumps(_content(one)) for one in self._records.values())
-        head = f'"machine": {json.dumps(asdict(self.machine))}, "note": {json.dumps(note)}'
+        where no `note.txt` is.  Runs are of the machine at the head, but for those that have one of their own."""
+        usual = next(iter(self._machines.values()), this_machine())
+        own = {key: {"machine": asdict(one)} for key, one in self._machines.items() if one != usual}
+        runs = ",\n".join(json.dumps(_content(one) | own.get(one.key, {})) for one in self._records.values())
+        head = f'"machine": {json.dumps(asdict(usual))}, "note": {json.dumps(note)}'
         return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
     def of(self, points: Sequence[Point]) -> list[Record]:
@@ -129,8 +131,8 @@ class Store:
             return
         try:
             content = json.loads(self.file.read_text())
-            self._machine = Machine(**content["machine"])
             self._note = str(content.get("note", ""))
+            self._machines = {one["key"]: Machine(**one.pop("machine", content["machine"])) for one in content["runs"]}
             self._records = {one["key"]: _record(one) for one in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{self.file}: {error!r}; move it away to measure again") from error

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from experiments import store as store_module
 from experiments.document import HEADING, how_often, merged, section, when, write_document
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.labruns import LabRuns
+from experiments.machine import this_machine
 from experiments.progress import Progress
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
 from experiments.runner import measure, missing, plan, write
@@ -55,6 +57,26 @@ def test_a_section_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) 
     assert f"| `doubling` | [Doubling](#doubling) | quick, each set-up once, {when(store.known(experiment)[1])} |" in (
         merged({}, {"doubling": text}, ["doubling"])
     )
+
+
+def test_a_series_that_is_gone_on_with_on_another_machine_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = doubling([])
+    run(experiment, tmp_path, quick=True)
+    first = this_machine()
+    other = replace(first, cpu="Another CPU", cores=64)
+    monkeypatch.setattr(store_module, "this_machine", lambda: other)
+    text = section(experiment, "quick", Report([]), Store(tmp_path, "doubling"))
+    assert f", on {first.sentence()}.\n" in text, "where it is reported is nothing to it"
+    run(experiment, tmp_path)
+    store = Store(tmp_path, "doubling")
+    text = section(experiment, "full", Report([]), store)
+    assert f", on {first.sentence()} and {other.sentence()}.\n" in text
+    assert ", full, each set-up once, " in text and "| full, each set-up once, " in merged({}, {"a": text}, ["a"])
+    store.add(replace(store.known(experiment)[1][0], result={"twice": 4}))
+    again = Store(tmp_path, "doubling")
+    assert f", on {other.sentence()}.\n" in section(experiment, "full", Report([]), again), "all is made again"
 
 
 def test_repeated_runs_days_and_commits_are_told_apart() -> None:
