@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.experiment import Experiment, Record, Report, Table
+from experiments.repetitions import set_up
 from experiments.store import Store, StoreError, put
 
 HEADING = """\
@@ -60,7 +61,7 @@ def section(experiment: Experiment, form: str, report: Report, store: Store) -> 
 
 def how_often(records: Sequence[Record]) -> str:
     """Say how many runs there are of each set-up."""
-    counts = Counter(one.key.rpartition(" #")[0] or one.key for one in records).values()
+    counts = Counter(map(set_up, records)).values()
     least, most = min(counts), max(counts)
     if most == 1:
         return "each set-up once"

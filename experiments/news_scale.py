@@ -11,8 +11,9 @@ from sluice.names import RATE_FLOWS
 
 from experiments import simulated
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, mean_of, repeated
+from experiments.intervals import Mean, mean_of
 from experiments.news_table1 import PAPER_LOSS_NEWS
+from experiments.repetitions import how_often
 from experiments.switchload import load_sentence
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
@@ -290,7 +291,6 @@ def _balanced(rows: Rows) -> str:
 def report(records: Sequence[Record]) -> Report:
     """Decisions, then their cost, a row each place."""
     rows = simulated.grouped(records, _place)
-    counts = [len(runs) for runs in rows.values()] or [0]
     first = ["mode", "size", "destinations"]
     decisions = [
         *first,
@@ -319,7 +319,7 @@ def report(records: Sequence[Record]) -> Report:
         ],
         goals=_goals(rows),
         text=[
-            f"{repeated(max(counts), min(counts))}. Size 1 is the paper's 1,000 clients and its 35 and then 210 "
+            f"{how_often(rows.values())}. Size 1 is the paper's 1,000 clients and its 35 and then 210 "
             "requests/s, over a link of 4 Mbit/s (ours: the paper gives no rate); a size multiplies clients, requests, "
             "link and queue. The destinations beside the target are services of their own and have 35 requests/s "
             "together, times the size, before and in the crowd. Hot spot right: of the decisions that named one while "

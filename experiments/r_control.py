@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from experiments.direct import ONE, DirectLab, RoutedLab
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
-from experiments.intervals import Mean, mean_of, repeated
+from experiments.intervals import Mean, mean_of
+from experiments.repetitions import how_often, set_up
+from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.webpool import limit_clause, pool, quiet
 from topo.httperf import Load
@@ -111,7 +113,6 @@ def _added(records: Sequence[Record]) -> str:
 
 def report(records: Sequence[Record]) -> Report:
     """A row for each way and rate."""
-    runs = max(len(_of(records, path, rate)) for path in WAYS for rate in _rates(records))
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
     rows = [_row(records, path, rate) for path in WAYS for rate in _rates(records) if _of(records, path, rate)]
@@ -119,7 +120,7 @@ def report(records: Sequence[Record]) -> Report:
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],
         text=[
-            f"{repeated(runs)}; {limit_clause(records, GIVEN_UP_S)}. {_added(records)}",
+            f"{how_often(grouped(records, set_up).values())}; {limit_clause(records, GIVEN_UP_S)}. {_added(records)}",
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},

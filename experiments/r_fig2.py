@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.intervals import mean_of, repeated
+from experiments.intervals import mean_of
+from experiments.repetitions import how_often
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.syntimers import FIRST_S, SynTimers, timers
@@ -172,7 +173,7 @@ def report(records: Sequence[Record]) -> Report:
             ),
         ],
         text=[
-            f"{repeated(max(len(runs) for _, runs in by_rate))}. The client's timers: {known.sentence()}. The "
+            f"{how_often(runs for _, runs in by_rate)}. The client's timers: {known.sentence()}. The "
             "prediction: each SYN is lost with the same probability. Runs with an R under "
             f"{PREDICTED_ABOVE_R:g} are not held against it: there a few SYNs decide.",
             _paper(slope),

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of, repeated
+from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of
 from experiments.ratios import course
+from experiments.repetitions import how_often, set_up
+from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
     ALTERNATIVES,
@@ -294,7 +296,6 @@ def _ways(records: Sequence[Record]) -> str:
 
 def report(records: Sequence[Record]) -> Report:
     """Tables of mean, p99 and median, and the goals."""
-    runs = max(sum(other.parameters == one.parameters for other in records) for one in records)
     return Report(
         tables=[
             _table(records, "connect", "mean_ms", "connect time, mean (ms)"),
@@ -312,10 +313,10 @@ def report(records: Sequence[Record]) -> Report:
             ),
         ],
         text=[
-            f"{repeated(runs)}; {limit_clause(records, GIVEN_UP_S)}. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, "
-            "Delta = 0.1, from equal ratios on: the first seconds, while R settles, are part of every run. A proxy "
-            "answers the handshake itself, so proxies are held against whole transfers, and the kernel's DNAT against "
-            "both.",
+            f"{how_often(grouped(records, set_up).values())}; {limit_clause(records, GIVEN_UP_S)}. "
+            f"T = {PERIOD_S:g} s, window {WINDOW_S:g} s, Delta = 0.1, from equal ratios on: the first seconds, while R "
+            "settles, are part of every run. A proxy answers the handshake itself, so proxies are held against whole "
+            "transfers, and the kernel's DNAT against both.",
             _paper(records),
             _production(records),
             _behind(records),

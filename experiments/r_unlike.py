@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from experiments import sim_unlike
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.intervals import Mean, by_chance, chance, mean_of, repeated
+from experiments.intervals import Mean, by_chance, chance, mean_of
+from experiments.repetitions import how_often, set_up
+from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
     ALTERNATIVES,
@@ -167,7 +169,6 @@ def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
 def report(records: Sequence[Record]) -> Report:
     """A table a case, and whether production mode is at or below the alternatives."""
     cases = [case for case in CASES if any(one.parameters["case"] == case for one in records)]
-    runs = max(len(_of(records, case, name)) for case in cases for name in COMPARED)
     costs = [one.result["cost_ms"] for one in records]
     goals = [
         _at_or_below(records, case, figure, what)
@@ -178,7 +179,8 @@ def report(records: Sequence[Record]) -> Report:
         tables=[_table(records, case) for case in cases],
         goals=goals,
         text=[
-            f"{repeated(runs)}, from equal ratios and empty queues on; {limit_clause(records, GIVEN_UP_S)}. "
+            f"{how_often(grouped(records, set_up).values())}, from equal ratios and empty queues on; "
+            f"{limit_clause(records, GIVEN_UP_S)}. "
             f"T = {PERIOD_S:g} s, window {WINDOW_S:g} s. Nobody tells the balancer who is large. A request is for a "
             f"text that Apache compresses: {min(costs):.1f} to {max(costs):.1f} ms of CPU time without load. Unlike "
             "capacity: four servers with 0.0125, three with 0.025, three with 0.05 of a CPU. Unlike cost: ten with "

@@ -8,9 +8,12 @@ from experiments.experiment import Record
 from experiments.intervals import repeated
 
 
+def set_up(record: Record) -> str:
+    """Return what repeated runs have in common: the key without the run's number."""
+    return record.key.rpartition(" #")[0] or record.key
+
+
 def how_often(set_ups: Iterable[Sequence[Record]]) -> str:
     """Say how often each set-up was run, at the beginning of a sentence."""
-    counts = {len(runs) for runs in set_ups}
-    if len(counts) == 1:
-        return repeated(counts.pop())
-    return f"Means over {min(counts)} to {max(counts)} runs, with 95 % intervals where there are several"
+    counts = [len(runs) for runs in set_ups]
+    return repeated(max(counts, default=0), min(counts, default=0))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, mean_of, repeated
+from experiments.intervals import Mean, mean_of
 from experiments.ratios import course
+from experiments.repetitions import how_often
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
@@ -334,7 +335,6 @@ def _shared(pools: Pools) -> str:
 def report(records: Sequence[Record]) -> Report:
     """A row for each pool; repeated runs are one."""
     pools = grouped(records, _place)
-    counts = [len(runs) for runs in pools.values()] or [0]
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
         largest = max(deciding)
@@ -360,7 +360,7 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
             f"half and of the requests that were answered; what was given up after {GIVEN_UP_S:g} s is in a column of "
-            f"its own and not in them. {repeated(max(counts), min(counts))}. "
+            f"its own and not in them. {how_often(pools.values())}. "
             "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
             "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`. "
             f"{load_sentence(records)}",

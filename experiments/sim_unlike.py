@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, by_chance, chance, mean_of, repeated
+from experiments.intervals import Mean, by_chance, chance, mean_of
+from experiments.repetitions import how_often, set_up
 from experiments.simpool import times_between
+from experiments.simulated import grouped
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
@@ -188,7 +190,6 @@ def report(records: Sequence[Record]) -> Report:
     """A table a case, and whether production mode is at or below the others."""
     tables: list[Table] = []
     goals: list[Goal] = []
-    runs_each = max(len(_of(records, case, variant)) for case in CPUS for variant in VARIANTS)
     for case in CPUS:
         known = {variant: runs for variant in VARIANTS if (runs := _of(records, case, variant))}
         if not known:
@@ -208,7 +209,7 @@ def report(records: Sequence[Record]) -> Report:
         tables=tables,
         goals=goals,
         text=[
-            f"{repeated(runs_each)}, of the second half of each; what was given up after "
+            f"{how_often(grouped(records, set_up).values())}, of the second half of each; what was given up after "
             f"{GIVEN_UP_S:g} s counts as that. All servers are configured with the same capacity unless told. Unlike "
             f"capacity: four with 0.05, three with 0.1, three with 0.2 of a CPU, {asked(CAPACITY):.2f} of it asked "
             "for. As small as the lab's (the servers of `r-unlike`, which has a load of its own): a quarter of that, "

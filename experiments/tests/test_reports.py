@@ -212,7 +212,7 @@ def test_fig2_holds_its_slope_against_the_timer_and_says_what_counting_every_syn
     assert "So it is here: the fitted line has 995 ms for R = 1, and this kernel repeats a SYN after 1,000." in said[1]
     assert said[2].endswith("here it repeated 0 beside 3,000, and it would have given the same.")
     said = r_fig2.report([run(10, 0, 1.0), run(20, 100, 301.0), run(20, 400, 1203.0, again=100)]).text
-    assert said[0].startswith("Means over 2 runs, with 95 % intervals.")
+    assert said[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several.")
     assert "Here the two are apart: the fitted line has 3,0" in said[1]
     assert said[2].endswith("here it repeated 100 beside 3,000, and at worst R would have been 0.273 instead of 0.400.")
 
@@ -518,22 +518,34 @@ def test_unlike_says_what_production_mode_had_to_go_by_where_it_is_behind() -> N
     assert "of servers that are alike, ended between 0.08 and 0.12." in alike
 
 
-def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
-    def run(path: str, mean_ms: float, given_up: int = 0) -> Record:
-        one = record(
-            {"path": path, "rate_per_s": 60.0, "seconds": 15.0}, mean_ms, httperf={"replies": 900, "duration_s": 15.0}
-        )
-        transfer = {**one.result["transfer"], "given_up": given_up}
-        return replace(one, result={**one.result, "transfer": transfer})
+def control(path: str, mean_ms: float, given_up: int = 0) -> Record:
+    one = record(
+        {"path": path, "rate_per_s": 60.0, "seconds": 15.0}, mean_ms, httperf={"replies": 900, "duration_s": 15.0}
+    )
+    transfer = {**one.result["transfer"], "given_up": given_up}
+    return replace(one, result={**one.result, "transfer": transfer})
 
-    ways = [run(r_control.DIRECT, 0.2), run(r_control.ROUTED, 0.4)]
-    report = r_control.report([*ways, run(r_control.SWITCH, 1.0)])
+
+def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
+    ways = [control(r_control.DIRECT, 0.2), control(r_control.ROUTED, 0.4)]
+    report = r_control.report([*ways, control(r_control.SWITCH, 1.0)])
     assert report.goals[0].reached and report.goals[0].seen == "100 of 100"
     assert "0.40 ms more than a link, 0.30 ms more than the kernel at 60/s" in report.text[0]
     assert [row[:3] for row in report.tables[0].rows] == [[path, "60", "60.0"] for path in r_control.WAYS]
     r_control.EXPERIMENT.draw(ways, Figure())
-    assert r_control.report([*ways, run(r_control.SWITCH, 1.0, given_up=2)]).goals[0].reached is False
+    assert r_control.report([*ways, control(r_control.SWITCH, 1.0, given_up=2)]).goals[0].reached is False
     assert r_control.report(ways).goals[0].reached is None
+
+
+def test_a_series_that_is_not_whole_does_not_claim_all_of_its_runs() -> None:
+    series = {
+        r_fig5: [*five({"paper": 8.0}), *five({"paper": 9.0, "equal": 50.0})],
+        r_control: [control(r_control.SWITCH, 1.0), control(r_control.SWITCH, 2.0), control(r_control.DIRECT, 0.2)],
+        r_unlike: [*unlike({"production": 8.0}), *unlike({"production": 9.0, "nginx-leastconn": 7.0})],
+    }
+    for one, records in series.items():
+        said = one.report(records).text[0]
+        assert said.startswith("Means over 1 to 2 runs, with 95 % intervals where there are several"), one
 
 
 def test_changes_count_what_was_broken_and_what_was_lived_through() -> None:

@@ -51,6 +51,8 @@ def test_unlike_goals_say_what_may_be_chance_and_explain_only_what_is_not() -> N
     apart = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (199.0, 200.0, 201.0)), *proxy])
     assert apart.goals[0].reached is False and "chance" not in apart.goals[0].seen
     assert apart.text[2].startswith("Why a proxy's least connections are ahead with small servers")
+    fewer = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (199.0, 201.0)), *proxy])
+    assert fewer.text[0].startswith("Means over 2 to 3 runs, with 95 % intervals, of the second half of each")
     better = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (69.0, 70.0, 71.0)), *proxy])
     assert better.goals[0].reached and better.text[2] == ""
     equal = runs(sim_unlike.EQUAL, (200.0, 210.0, 220.0), sim_unlike.COST)
