@@ -197,17 +197,11 @@ def _killed(records: Sequence[Record]) -> str:
 def report(records: Sequence[Record]) -> Report:
     """The ratios before and at the end, and what was broken."""
     goals: list[Goal] = []
-    for mode, recovers in (("paper", False), ("production", True)):
-        runs = _of(records, REPAIRED, mode)
-        if runs:
+    for mode, what in (("paper", "stays starved"), ("production", "back at its share")):
+        if runs := _of(records, REPAIRED, mode):
             ratio = mean_of([_at_end(one) for one in runs])
-            goals.append(
-                Goal(
-                    f"repaired server, {mode} mode: {'back at its share' if recovers else 'stays starved'}",
-                    (ratio.value >= BACK) is recovers,
-                    f"ratio {ratio.text(3)} at the end",
-                )
-            )
+            reached = ratio.value < STARVED if mode == "paper" else ratio.value >= BACK
+            goals.append(Goal(f"repaired server, {mode} mode: {what}", reached, f"ratio {ratio.text(3)} at the end"))
     if killed := _of(records, KILLED, "production"):
         worst = max(floor_s(one) for one in killed)
         goals.append(

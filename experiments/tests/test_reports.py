@@ -438,6 +438,15 @@ def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> Non
     assert late.tables[0].rows[0][2] == "0.292", "the last sample before it was repaired, not before it was planned"
 
 
+def test_beyond_takes_nobody_for_starved_who_has_most_of_his_share() -> None:
+    ends = (0.045, 0.25, 0.33)
+    paper, production = (
+        [r_beyond.report([repaired(mode, 0.1, end)]).goals[0].reached for end in ends]
+        for mode in ("paper", "production")
+    )
+    assert paper == [True, False, False] and production == [False, False, True]
+
+
 def test_beyond_says_in_how_many_of_several_runs_it_was_so() -> None:
     runs = [("paper", 0.2, 0.05), ("paper", 0.05, 0.05), ("production", 0.1, 0.2), ("production", 0.1, 0.33)]
     text = r_beyond.report([repaired(*one) for one in runs]).text[1]
