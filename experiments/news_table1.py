@@ -212,12 +212,17 @@ def _limit(rows: Rows) -> str:
     said: list[str] = []
     if first.runs:
         before_s = one.onset_s % one.period_s
+        alarms_s = [moment for moment in simulated.detections_s(news) if math.isfinite(moment)]
+        partly = all(abs(moment - (one.period_s - before_s)) < 1 for moment in alarms_s)
+        quiet = f", whose first {before_s:.0f} of {one.period_s:g} s were quiet" if partly else ""
         said.append(
-            "The limit as published starts from what was admitted in the interval of the alarm, whose first "
-            f"{before_s:.0f} of {one.period_s:g} s were quiet: {first.text()} per second (the paper's "
-            f"{PAPER_ADMITTED_PER_S:g} may be such a value, too). {quiet_share(one):.0%} of its requests came before "
-            "the onset: it is not a capacity that was found."
+            f"The limit as published starts from what was admitted in the interval of the alarm{quiet}: {first.text()} "
+            f"per second (the paper's {PAPER_ADMITTED_PER_S:g} may be such a value, too)."
         )
+        if partly:
+            said.append(
+                f"{quiet_share(one):.0%} of its requests came before the onset: it is not a capacity that was found."
+            )
     used, stays = simulated.mean(news, "bottleneck_used"), simulated.alarm_stays(news)
     if stays > FULL:
         said.append(

@@ -89,6 +89,13 @@ def test_table1_says_of_limits_and_losses_what_the_runs_show() -> None:
     assert "static" not in news_table1.report(runs).text[0].partition("fitted.")[2]
 
 
+def test_table1_says_that_the_alarms_interval_was_partly_quiet_only_where_it_is_that_of_the_onset() -> None:
+    soon, late = (news_table1.report([crowd("news", 1, alarm=alarm)]).text[2] for alarm in (1 / 3, 4 / 3))
+    assert "in the interval of the alarm, whose first 40 of 60 s were quiet: 79.0 per second" in soon
+    assert "in the interval of the alarm: 79.0 per second" in late
+    assert "of its requests came before the onset" in soon and "before the onset" not in late
+
+
 def test_table1_says_how_long_the_runs_with_a_wider_link_are() -> None:
     def lossy(one: Record, loss: float) -> Record:
         return replace(one, result={**one.result, "crowd": one.result["crowd"] | {"response_loss": loss}})
