@@ -112,9 +112,9 @@ def _paper(slope_s: float | None) -> str:
     near = abs(slope_s / FIRST_S - 1) <= AGREEMENT
     return (
         f"In the paper the mean connect time is nearly {PAPER_SLOPE_S:g} s times R, and its kernel (2.6) repeats a SYN "
-        f"after {PAPER_SLOPE_S:g} s. {'So it is here' if near else 'Here the two are apart'}: the fitted line has "
-        f"{1000 * slope_s:,.0f} ms for R = 1, and this kernel repeats a SYN after {1000 * FIRST_S:,.0f}. The more SYNs "
-        "are lost twice or given up, the less it is a line."
+        f"after {PAPER_SLOPE_S:g} s. {'So it is here' if near else 'Here the two are apart'}: the fitted line rises "
+        f"by {1000 * slope_s:,.0f} ms from R = 0 to 1, and this kernel repeats a SYN after {1000 * FIRST_S:,.0f}. The "
+        "more SYNs are lost twice or given up, the less it is a line."
     )
 
 
