@@ -29,8 +29,10 @@ kept there). Unpacked to `results/experiments/<name>/runs.json` they are taken f
 experiments --report r-beyond` writes the section from them, and without `--report` only what is missing is made.
 
 A line under each heading says which form was run, how often, when and at which commit. What was run once has no
-intervals: it is one draw. What stands in brackets behind a form is a note of whoever ran it
-(`results/experiments/<name>/note.txt`). A section that names no commit is an older program's.
+intervals: it is one draw. Repeats of a load by httperf have the same arrivals, which it draws from the numbers of its
+processes: their intervals are of what the machine made of them, not of other arrivals. What stands in brackets behind a
+form is a note of whoever ran it (`results/experiments/<name>/note.txt`). A section that names no commit is an older
+program's.
 """
 
 BEGIN = re.compile(r"^<!-- begin ([a-z0-9-]+) -->$", re.MULTILINE)
