@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, mean_of
+from experiments.intervals import Mean, by_chance, mean_of
 from experiments.ratios import course
 from experiments.repetitions import how_often
 from experiments.simulated import grouped
@@ -192,9 +192,9 @@ def _settled(runs: Sequence[Record]) -> str:
 Pools = Mapping[Place, Sequence[Record]]
 
 
-def _left(pools: Pools, place: Place) -> float:
+def _left(pools: Pools, place: Place) -> Mean:
     """The loaded servers' share in the last third, in parts of an equal split's; NaN where it was not run."""
-    return mean_of([one.result["loaded_left"] for one in pools.get(place, [])]).value
+    return mean_of([one.result["loaded_left"] for one in pools.get(place, [])])
 
 
 def _sizes(pools: Pools) -> list[int]:
@@ -206,7 +206,7 @@ def _settling(pools: Pools) -> str:
     said: list[str] = []
     for variant in DECIDING:
         known = [
-            f"{_left(pools, place):.2f} of {size:,} (settled: {_settled(pools[place])})"
+            f"{_left(pools, place).value:.2f} of {size:,} (settled: {_settled(pools[place])})"
             for size in _sizes(pools)
             if (place := (size, 1, variant)) in pools
         ]
@@ -277,7 +277,9 @@ def _against_paper(pools: Pools) -> str:
     """Say in which pools production mode takes less from the loaded than paper mode, and in which more."""
     said: list[str] = []
     for name in (FIRST, PRODUCTION):
-        left = {size: (_left(pools, (size, 1, name)), _left(pools, (size, 1, PAPER))) for size in _sizes(pools)}
+        left = {
+            size: (_left(pools, (size, 1, name)).value, _left(pools, (size, 1, PAPER)).value) for size in _sizes(pools)
+        }
         sides = {
             "less": [size for size, (ours, papers) in left.items() if papers < CLEARLY * ours],
             "more": [size for size, (ours, papers) in left.items() if ours < CLEARLY * papers],
@@ -319,17 +321,25 @@ def _shared(pools: Pools) -> str:
             continue
         left = [_left(pools, (SHARED, number, variant)) for number in known]
         shares = ", ".join(
-            f"{share:.2f} behind {number} (settled: {_settled(pools[SHARED, number, variant])})"
+            f"{share.value:.2f} behind {number} (settled: {_settled(pools[SHARED, number, variant])})"
             for number, share in zip(known, left, strict=True)
         )
-        order = "the more switches, the more" if left == sorted(left) else "in no order of their number"
-        said.append(f"{VARIANTS[variant].title} leaves {shares}: {order}")
+        said.append(f"{VARIANTS[variant].title} leaves {shares}: {_order(left)}")
     if not said:
         return ""
     return (
         "Switches that share a pool count only what passes through them, so that each has its part of the evidence; "
         f"they need not know of one another. Of the loaded servers' equal share in the last third {'; '.join(said)}."
     )
+
+
+def _order(left: Sequence[Mean]) -> str:
+    """Say how means by the number of switches follow one another, where they differ by more than chance."""
+    values = [one.value for one in left]
+    ends = [pick(left, key=lambda one: one.value) for pick in (min, max)]
+    if by_chance(*ends):
+        return "no further apart than chance"
+    return "the more switches, the more" if values == sorted(values) else "in no order of their number"
 
 
 def report(records: Sequence[Record]) -> Report:

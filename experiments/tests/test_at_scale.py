@@ -148,6 +148,13 @@ def test_the_simulation_at_scale_says_what_sharing_a_pool_costs() -> None:
     )
     assert grows.endswith(": the more switches, the more.")
     assert "0.20 behind 4 (settled: 160): in no order of their number" in text((0.3, 0.4, 0.2))
+    scattered = [
+        pool_run(30, "paper", share + off, switches=number)
+        for number, share in ((1, 0.61), (2, 0.652), (4, 0.649))
+        for off in (-0.02, 0.0, 0.02)
+    ]
+    text_of_several = sim_scale.report(scattered).text[5]
+    assert text_of_several.endswith("0.65 behind 4 (settled: 40 ± 0): no further apart than chance.")
 
 
 def test_the_simulation_at_scale_judges_the_mean_of_repeated_decisions() -> None:
