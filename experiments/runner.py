@@ -20,7 +20,7 @@ from experiments.experiment import Experiment, Measure, Point, Record, Report, S
 from experiments.labruns import LabRuns
 from experiments.machine import this_machine
 from experiments.progress import Progress
-from experiments.store import Store, without_nan
+from experiments.store import Store, StoreError, without_nan
 from topo.program import program
 
 PR_SET_PDEATHSIG = 1
@@ -132,11 +132,19 @@ def _obey_the_parent() -> None:
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
-    """Write summary.json and the pictures of what is there; return the form that was run and the report."""
+    """Write summary.json and the pictures of what is there; return the form that was run and the report.
+
+    Raises StoreError if runs of another program lack what is reported.
+    """
     form, records = store.known(experiment)
     if not records:
         return None
-    report = experiment.report(records)
+    try:
+        report = experiment.report(records)
+    except KeyError as error:
+        raise StoreError(
+            f"{store.file}: its runs have no {error}, which is reported: measure them again (--again), or move it away"
+        ) from error
     content = {"form": form, **asdict(report)}
     (store.directory / "summary.json").write_text(json.dumps(without_nan(content), indent=1) + "\n")
     _draw(experiment, records, [store.directory / f"{experiment.name}.{kind}" for kind in ("png", "svg")])

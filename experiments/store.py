@@ -135,7 +135,8 @@ class Store:
             self._machines = {one["key"]: Machine(**one.pop("machine", content["machine"])) for one in content["runs"]}
             self._records = {one["key"]: _record(one) for one in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"{self.file}: {error!r}; move it away to measure again") from error
+            said = f"{type(error).__name__}: {error}"  # its repr has the whole file, where that is no text
+            raise StoreError(f"{self.file}: {said}; move it away to measure again") from error
 
 
 def _content(record: Record) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -41,7 +42,7 @@ def squares(measure_point: Measure) -> Experiment:
         yield measure_point
 
     def report(records: Sequence[Record]) -> Report:
-        return Report([], summary={one.key: one.result for one in records})
+        return Report([], summary={one.key: one.result["square"] for one in records})
 
     def draw(records: Sequence[Record], figure: Figure) -> None:
         figure.subplots().plot([one.result["square"] for one in records])
@@ -183,6 +184,26 @@ def test_a_full_disk_is_said_with_the_place(run: Run, tmp_path: Path, capsys: py
     (tmp_path / "file").write_text("")
     assert run(squares(square), "--output", str(tmp_path / "file")) == 1
     assert f"{tmp_path}/file/squares: Not a directory: mend that" in capsys.readouterr().err
+
+
+def test_runs_that_were_not_unpacked_are_named_in_a_line(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "squares").mkdir()
+    (tmp_path / "squares/runs.json").write_bytes(gzip.compress(os.urandom(10_000)))
+    assert run(squares(square), "--report") == 1
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/squares/runs.json: UnicodeDecodeError" in said and len(said) < 300
+
+
+def test_runs_without_what_is_reported_of_them_are_named(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As those of another program may be."""
+    assert run(squares(lambda point: {"root": point.parameters["n"]})) == 1
+    assert "squares/runs.json: its runs have no 'square'" in capsys.readouterr().err
+    assert run(squares(square)) == 1, "they count as made"
+    assert run(squares(square), "--again") == 0
 
 
 def test_a_killed_process_is_said(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
