@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from experiments.labruns import LabRuns
@@ -113,3 +115,5 @@ class Experiment:
     is_there: Callable[[Point, LabRuns], bool] | None = None
     """Whether the run that `take` needs is on disk."""
     needs_root: bool = False
+    beside: Callable[[Sequence[Record], Path], str] | None = None
+    """A paragraph on how the records stand to other experiments' results, which are below that directory."""

@@ -19,7 +19,7 @@ from experiments.experiment import Experiment, Goal, Point, Record, Report, Say,
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
-from experiments.sim_lab_belief import Part, belief, side_by_side
+from experiments.sim_lab_belief import Part, belief, other_commits, side_by_side
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
 from topo.news.scenarios import NETWORK, SERVER
@@ -304,6 +304,11 @@ def report(records: Sequence[Record]) -> Report:
     )
 
 
+def beside(records: Sequence[Record], results: Path) -> str:
+    """Name what was simulated otherwise than what is held against the lab."""
+    return other_commits(_parts(_by_kind(records)), results)
+
+
 def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
     if side == "lab":
         return [one.result["lab"][name] for one in demos]
@@ -345,4 +350,5 @@ EXPERIMENT = Experiment(
     report=report,
     draw=draw,
     needs_root=True,
+    beside=beside,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from experiments import (
     news_fig15,
@@ -16,10 +17,8 @@ from experiments import (
     sim_unlike,
 )
 from experiments.experiment import Goal, Record
-from experiments.labruns import LabRuns
 from experiments.store import Store
 
-RESULTS = LabRuns().experiments
 SIMULATED = {
     one.EXPERIMENT.name: one.EXPERIMENT
     for one in (r_fig6, sim_scale, sim_unlike, news_table1, news_fig15, news_fig16, news_scale)
@@ -60,7 +59,7 @@ def side_by_side(parts: Sequence[Part]) -> str:
 
 def belief(parts: Sequence[Part], single_rates: str) -> str:
     """Say which sections rest on what the simulation misses; `single_rates`: what the goals do not show."""
-    return " ".join(filter(None, (_missed(parts), single_rates, _other_commits(parts))))
+    return " ".join(filter(None, (_missed(parts), single_rates)))
 
 
 def _missed(parts: Sequence[Part]) -> str:
@@ -78,17 +77,18 @@ def _missed(parts: Sequence[Part]) -> str:
     )
 
 
-def _other_commits(parts: Sequence[Part]) -> str:
-    """Name the sections that were simulated at other commits than what they rest on, where both are known."""
+def other_commits(parts: Sequence[Part], results: Path) -> str:
+    """Name the sections below `results` that were simulated at other commits than what they rest on, where both are
+    known."""
     held: dict[str, set[str]] = {}
     for one in parts:
         for name in one.names if one.goals else []:
             held.setdefault(name, set()).update(run.program for run in one.runs)
-    apart = [f"`{name}`" for name, commits in held.items() if "" not in commits and _commits(name) - commits]
+    apart = [f"`{name}`" for name, commits in held.items() if "" not in commits and _commits(name, results) - commits]
     return f"Simulated at other commits than what is held against the lab here: {', '.join(apart)}." if apart else ""
 
 
-def _commits(name: str) -> set[str]:
+def _commits(name: str, results: Path) -> set[str]:
     """Return the commits at which a section's simulations were made, as far as they were noted."""
-    _, runs = Store(RESULTS, name).known(SIMULATED[name])
+    _, runs = Store(results, name).known(SIMULATED[name])
     return {one.program for one in runs if one.program and "switch" not in one.result}

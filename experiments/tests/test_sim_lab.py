@@ -18,7 +18,6 @@ from experiments import (
     demoruns,
     news_table1,
     sim_lab,
-    sim_lab_belief,
     sim_lab_crowds,
     sim_lab_fig5,
     sim_lab_pool,
@@ -30,7 +29,7 @@ from experiments import (
 from experiments.agreement import percent
 from experiments.experiment import Experiment, Goal, Measure, Record, Say
 from experiments.labruns import LabRuns
-from experiments.runner import recorded
+from experiments.runner import recorded, write
 from experiments.store import Store, without_nan
 from experiments.tests.small import said
 from sim.demo import READERS, simulate_demo
@@ -39,12 +38,6 @@ from topo.news.scenarios import NETWORK, NONE, Scenario
 from topo.news.settings import Settings
 from topo.plan import SERVER_NAMES
 from topo.program import program
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Reports read no runs of this repository."""
-    monkeypatch.setattr(sim_lab_belief, "RESULTS", tmp_path / "none")
 
 
 def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -165,23 +158,27 @@ def test_a_mean_over_rates_names_the_rate_that_is_furthest_apart() -> None:
     assert seen((100.0, 110.0), (200.0, 200.0))[1].startswith("No goal is missed") and "each rate" not in text
 
 
-def test_sections_that_were_simulated_at_other_commits_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sim_lab_belief, "RESULTS", tmp_path)
+def test_sections_that_were_simulated_at_other_commits_are_named(tmp_path: Path) -> None:
+    """By what is beside its own runs, wherever they are."""
 
     def kept(experiment: Experiment, program: str, **result: Any) -> None:
         for point in experiment.points(True):
             Store(tmp_path, experiment.name).add(Record(point.key, point.parameters, result, 0.0, 1.0, 0.0, program))
 
     def text(program: str = "abc") -> str:
-        return sim_lab.report([replace(rate_record("equal", 60.0, 0, 100.0, 100.0), program=program)]).text[-1]
+        (point,) = [one for one in sim_lab.points(False) if one.key == "fig. 5 equal 60/s 40 s #0"]
+        made = rate_record("equal", 60.0, 0, 100.0, 100.0)
+        store = Store(tmp_path, sim_lab.EXPERIMENT.name)
+        store.add(replace(made, key=point.key, parameters=point.parameters, program=program))
+        written = write(sim_lab.EXPERIMENT, store)
+        assert written is not None
+        return written[1].text[-1]
 
     assert "commits" not in text(), "nothing is known of the others"
     kept(sim_scale.EXPERIMENT, "abc")
     kept(sim_unlike.EXPERIMENT, "other")
     kept(news_table1.EXPERIMENT, "other")
-    assert text().endswith(" Simulated at other commits than what is held against the lab here: `sim-unlike`.")
+    assert text() == "Simulated at other commits than what is held against the lab here: `sim-unlike`."
     assert "commits" not in text(program=""), "where it was made was not noted"
     kept(sim_unlike.EXPERIMENT, "other", switch={})
     assert "commits" not in text(), "runs of the lab are no simulations"
