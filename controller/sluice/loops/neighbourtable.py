@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -38,6 +38,12 @@ class NeighbourTable:
             entry.wanted = address in wanted
         for address in wanted - set(self._entries):
             self._entries[address] = _Entry(wanted=True)
+
+    def keep(self, possible: Callable[[IPv4Address, Neighbour], bool]) -> None:
+        """Forget where those are that cannot be there any more; they are asked for at once."""
+        for address, entry in self._entries.items():
+            if entry.neighbour is not None and not possible(address, entry.neighbour):
+                entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0
 
     def adopt(self, address: IPv4Address, neighbour: Neighbour) -> None:
         """Go on from what a running switch holds; it is asked for again at once."""

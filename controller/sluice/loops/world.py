@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
 
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_ratios
 from sluice.config import Config
@@ -12,7 +13,7 @@ from sluice.names import NEIGHBOURS, SERVERS, SERVICES
 from sluice.switch.errors import SwitchError
 from sluice.switch.plan import Numbers, OutOfNumbers, Plan, Retired, Service, make_plan
 from sluice.switch.reconcile import Found
-from sluice.switch.state import Crowd, State
+from sluice.switch.state import Crowd, Neighbour, State
 
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
@@ -143,7 +144,8 @@ class World:
             for service in self.plan.services:
                 self._take_weights(service, found, now_s)
         for address, neighbour in found.neighbours.items():
-            self.neighbours.adopt(address, neighbour)
+            if self._possible(address, neighbour):
+                self.neighbours.adopt(address, neighbour)
         for view in self.views.values():
             view.rebase()
         if self.news and self.config.news:
@@ -226,6 +228,11 @@ class World:
         times = config.neighbours
         self.neighbours.configure(times.refresh_s, times.retry_s, times.forget_after)
         self.neighbours.want(self.plan.wanted_neighbours)
+        self.neighbours.keep(self._possible)
+
+    def _possible(self, address: IPv4Address, neighbour: Neighbour) -> bool:
+        """Whether a neighbour can be where it was: on a port of its subnet."""
+        return any(interface.port == neighbour.port for interface in self.plan.interfaces_towards(address))
 
     def set_mode(self, name: str, mode: Mode, now_s: float) -> Change:
         """Have another mode decide a service's ratios, until the next reload. Raises Refused."""

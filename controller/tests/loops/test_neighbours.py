@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -58,6 +59,31 @@ async def test_restarted_controller_keeps_neighbours(switch: FakeSwitch, write_c
     async with running(config) as again:
         assert "updates=0" in again.said[0]
         assert len(switch.entries("neighbours")) == 1
+
+
+@pytest.mark.parametrize("how", ["reload", "restart"])
+async def test_neighbours_whose_subnet_moved_to_another_port_are_asked_for_there(
+    switch: FakeSwitch, write_config: WriteConfig, how: str
+) -> None:
+    config = write_config()
+    text = config.read_text().replace("refresh_s: 1", "refresh_s: 3600")
+    config.write_text(text)
+    async with AsyncExitStack() as stack:
+        it = await stack.enter_async_context(running(config))
+        switch.packet_in(_reply("10.0.2.2", "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        await until(lambda: switch.entries("neighbours"), "the neighbour entry")
+        for old, new in (("10.0.3.1/24", "?"), ("10.0.2.1/24", "10.0.3.1/24"), ("?", "10.0.2.1/24")):
+            text = text.replace(old, new)
+        config.write_text(text)
+        if how == "reload":
+            await it.controller.reload()
+        else:
+            await stack.aclose()
+            await stack.enter_async_context(running(config))
+        assert not switch.entries("neighbours")
+        async with asyncio.timeout(60):
+            while (asked := await _out(switch))[0] != 3 or asked[1][ARP].pdst != "10.0.2.2":
+                pass
 
 
 async def test_claims_for_another_subnet_are_not_believed(switch: FakeSwitch, write_config: WriteConfig) -> None:
