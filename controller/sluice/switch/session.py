@@ -146,8 +146,10 @@ class Session:
         assert self._receiver is not None
         while self._current is not role:
             changed = asyncio.create_task(self._role_changed.wait(), name="role-changed")
-            await asyncio.wait({changed, self._receiver}, return_when=asyncio.FIRST_COMPLETED)
-            changed.cancel()
+            try:
+                await asyncio.wait({changed, self._receiver}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changed.cancel()
             if self._receiver.done():
                 await self._receiver
                 raise SwitchLost(f"switch {self.address}: the stream ended")

@@ -222,6 +222,15 @@ async def test_a_controller_that_stands_by_notices_that_its_switch_has_gone_with
         relay.close()
 
 
+async def test_nothing_is_left_waiting_for_a_lead_that_has_ended(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config()) as it:
+        await it.controller.reload()
+        await switch.restart()
+        await until(lambda: it.ready(2), "the second ready line")
+    await asyncio.sleep(0.01)
+    assert "role-changed" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
 async def test_waits_for_a_switch_that_is_not_there_yet(
     switch: FakeSwitch, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
