@@ -129,7 +129,9 @@ def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> Ne
     )
 
 
-def _interval(row: Mapping[str, str]) -> Interval:
+def _interval(row: Mapping[str | None, str | None]) -> Interval:
+    if None in row or None in row.values():
+        raise ValueError("not as many columns as the first line names")
     time, ar, offered, admitted, alarm, limit = (float(row[name] or "nan") for name in _NEEDED)
     if not math.isfinite(time):
         raise ValueError(f"{_NEEDED[0]} {time}")

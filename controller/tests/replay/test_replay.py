@@ -637,6 +637,11 @@ def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
         intervals("unix_s,ar_bps\n1.0,2.0\n")
     with pytest.raises(TraceError, match=r"trace, line 2: no decision .*unix_s nan"):
         intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
+    whole = "unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n1.0,1,1,1,0,\n"
+    assert len(intervals(whole)) == 1
+    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # one that was cut short, and what was appended to it later
+        with pytest.raises(TraceError, match=r"trace, line 3: no decision .*as many columns"):
+            intervals(whole + torn)
     with pytest.raises(TraceError, match=r"there is no decision"):
         intervals("unix_s,ar_bps\n1.0,2.0")
 
