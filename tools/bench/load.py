@@ -26,7 +26,6 @@ SPARE_TIME_S = 30.0
 class Latency:
     """Microseconds from sending to arrival."""
 
-    sent: int
     received: int
     p50: float
     p99: float
@@ -62,7 +61,7 @@ class Load:
     def latency(self, frame: Path, count: int, rate: float, seconds: float) -> Latency:
         """Send frames one at a time and see how long each takes."""
         words = self._run(seconds, "latency", self.out, self.into, str(frame), 0, count, rate, seconds)
-        return Latency(int(words[0]), int(words[1]), float(words[2]), float(words[3]))
+        return Latency(int(words[1]), float(words[2]), float(words[3]))
 
     def handshakes(self, frame: Path, first: int, window: int, seconds: float) -> Opened:
         """Open connections, `window` at a time."""

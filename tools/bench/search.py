@@ -66,15 +66,6 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
     return best
 
 
-def percentile(values: list[float], share: float) -> float:
-    """The value that this share of the values does not exceed (nearest rank). ValueError without values."""
-    if not values:
-        raise ValueError("no values")
-    ordered = sorted(values)
-    rank = -(-len(ordered) * share // 1)
-    return ordered[max(0, min(len(ordered), int(rank)) - 1)]
-
-
 def spread(values: list[float]) -> float:
     """How far the values lie apart, as a share of the largest."""
     return 1 - min(values) / max(values) if values and max(values) else 0.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.bench.search import LOSS, RESOLUTION, Trial, largest_rate, percentile, spread
+from tools.bench.search import LOSS, RESOLUTION, Trial, largest_rate, spread
 
 FLOOD = 900_000.0
 
@@ -57,14 +57,6 @@ def test_a_thousandth_may_be_lost() -> None:
     assert Trial(10_000, round(10_000 * (1 - LOSS)), 1.0).whole
     assert not Trial(10_000, 9_989, 1.0).whole
     assert not Trial(0, 0, 1.0).whole
-
-
-def test_percentiles_are_values_that_were_seen() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert [percentile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1.0, 50.0, 99.0, 100.0]
-    assert percentile([7.0], 0.99) == 7.0
-    with pytest.raises(ValueError, match="no values"):
-        percentile([], 0.5)
 
 
 def test_spread_is_a_share_of_the_largest() -> None:
