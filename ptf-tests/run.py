@@ -104,7 +104,6 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Target, ports: 
         "address": switch.address,
         "device_id": switch.device_id,
         "pipeline": str(options.pipeline.resolve()),
-        "target": switch.name,
         "ports": [port for port, _ in ports],
         **({"thrift": switch.thrift} if switch.thrift else {}),
     }

@@ -58,7 +58,6 @@ class Parameters:
     device_id: int
     pipeline: Path
     thrift: str | None
-    name: str
     ports: tuple[int, ...]
     """The switch's ports in the order of the plan; none: sorted by their numbers."""
 
@@ -74,7 +73,6 @@ class Parameters:
             device_id=int(params.get("device_id", 1)),
             pipeline=Path(params["pipeline"]),
             thrift=params.get("thrift"),
-            name=params.get("target", "target"),
             ports=tuple(params.get("ports", ())),
         )
 

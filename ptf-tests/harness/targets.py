@@ -42,7 +42,6 @@ class Given:
     address: str
     device_id: int
     thrift: str | None
-    name: str = "given"
 
 
 @dataclass(frozen=True)

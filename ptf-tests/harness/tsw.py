@@ -1,4 +1,4 @@
-"""Response rates: what the switch makes of a response's packets, and what Clark and Fang's estimator would. Pure.
+"""Response rates: what the switch makes of a response's packets. Pure.
 
 Mirrors p4src/stages/rates.p4 and p4src/v1model/externs/rate_cells.p4 to the bit; a packet test holds the two against
 each other (stages/rates.py), tools/tsw_error.py this and the exact estimator.
@@ -7,7 +7,6 @@ each other (stages/rates.py), tools/tsw_error.py this and the exact estimator.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sluice.names import RATE_FLOWS, RATE_TICK_US, REGISTER_SIZES, Register
@@ -18,7 +17,6 @@ from .slots import Tuple5
 SLOT_BITS = RATE_FLOWS.bit_length() - 1
 WINDOW_STEPS = 7
 """Steps to a window: then 7/8 is exactly what one step leaves."""
-TIME_MASK = (1 << 32) - 1
 
 
 def place(key: Tuple5) -> tuple[int, int]:
@@ -50,18 +48,3 @@ class RateCell:
         """What a reader makes of the cell."""
         window = WINDOW_STEPS * self.step + self.last % self.step
         return 8e6 * self.content / (window * RATE_TICK_US)
-
-
-def exact(packets: Iterable[tuple[float, int]], window_s: float) -> float:
-    """The time sliding window estimator of Clark and Fang (1998), bit/s, at the last of (seconds, bytes).
-
-    It begins empty with the first packet, which falls at its window's end.
-    """
-    content = 0.0
-    front = None
-    for time, size in packets:
-        content += size
-        if front is not None:
-            content *= window_s / (time - front + window_s)
-        front = time
-    return 8 * content / window_s
