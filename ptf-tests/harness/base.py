@@ -12,6 +12,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Any, cast
 
 import ptf
@@ -290,7 +291,7 @@ class StageTest(BaseTest):
         self.assertEqual(packet.payload.hex(" ", 2), octets(expected).hex(" ", 2))
         self.assertEqual(packet["ingress_port"], self.switch.number(port))
         self.assertEqual(packet["reason"], reason)
-        self.assertEqual(packet["next_hop"], _number(next_hop))
+        self.assertEqual(packet["next_hop"], int(IPv4Address(next_hop)))
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
         if outcome.frames != expected:
@@ -435,13 +436,6 @@ def batched(items: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
     rest = iter(items)
     while window := list(itertools.islice(rest, size)):
         yield window
-
-
-def _number(address: str) -> int:
-    value = 0
-    for part in address.split("."):
-        value = value << 8 | int(part)
-    return value
 
 
 def _listed(frames: list[tuple[int, bytes]]) -> str:

@@ -20,10 +20,6 @@ FINGERPRINT_BITS = 31
 STAMP_BITS = 32
 
 
-def _number(address: str) -> int:
-    return int.from_bytes(socket.inet_aton(address), "big")
-
-
 @dataclass(frozen=True)
 class Tuple5:
     """A connection as both directions see it."""
@@ -71,30 +67,26 @@ class Tuple5:
 
 # A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits, so
 # that connections with given slots are the solutions of a linear system, found without a search.
-_CLIENT_BITS = 24
+_CLIENTS, _CLIENT_BITS = 20 << 24, 24
+"""They are in 20.0.0.0/8."""
 _PORT_BITS = 16
 
 
-def colliding(
-    like: Tuple5, *, slot_1: int | None = None, slot_2: int | None = None, network: str = "20.0.0.0"
-) -> Iterator[Tuple5]:
-    """Connections to the same service from ``network``/8 with the given slots; none of them is ``like`` itself."""
-    base = _number(network) & ~((1 << _CLIENT_BITS) - 1)
+def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterator[Tuple5]:
+    """Connections to the same service with the given slots; none of them is ``like`` itself."""
 
     def at(free: int) -> Tuple5:
-        client = socket.inet_ntoa((base | free >> _PORT_BITS).to_bytes(4, "big"))
+        client = socket.inet_ntoa((_CLIENTS | free >> _PORT_BITS).to_bytes(4, "big"))
         return Tuple5(client, free & 0xFFFF, like.service, like.service_port, like.protocol)
 
     def image(connection: Tuple5) -> int:
-        value = 0
-        if slot_1 is not None:
-            value |= connection.slot_1
+        value = connection.slot_1
         if slot_2 is not None:
             value |= connection.slot_2 << SLOT_BITS
         return value
 
     origin = image(at(0))
-    target = (slot_1 or 0) | (slot_2 or 0) << SLOT_BITS
+    target = slot_1 | (slot_2 or 0) << SLOT_BITS
     first, kernel = _solve([image(at(1 << bit)) ^ origin for bit in range(_CLIENT_BITS + _PORT_BITS)], target ^ origin)
     for choice in count():
         if choice >> len(kernel):
