@@ -63,15 +63,13 @@ def _log_uniform(source: random.Random, low: float, high: float) -> float:
     return low * math.exp(source.random() * math.log(high / low))
 
 
-def synthesise(
-    crowd: Crowd, server: str, *, seed: int, start_s: float = 0.0, client_bytes_per_s: int = 0
-) -> Iterator[Request]:
-    """Make the requests from `start_s` on, whose time is the log's zero; the same seed gives the same requests."""
+def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
+    """Make the requests; the same seed gives the same ones."""
     source = random.Random(f"{seed} {server}")
     peak = max(crowd.quiet_per_s, crowd.crowd_per_s)
     recent: deque[int] = deque(maxlen=RECENT_CLIENTS)
     clients = 0
-    now = start_s
+    now = 0.0
     while True:
         # Thinning (Lewis and Shedler): a Poisson process of the peak rate, of which rate/peak is kept.
         now += source.expovariate(peak)
@@ -85,7 +83,7 @@ def synthesise(
             client = clients
             clients += 1
             recent.append(client)
-        yield Request(now - start_s, client, server, draw_size(source), client_bytes_per_s)
+        yield Request(now, client, server, draw_size(source))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
