@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from topo.errors import LabError
@@ -38,6 +37,10 @@ LEAST_BYTES = {PAGE: PAGE_BYTES, LONG: LONG_BYTES, WORK: WORK_BYTES // 2, HEAVY:
 TIMEOUT_S = 5
 """How long a worker waits for a client to go on.  Clients that gave up while the server was overloaded would otherwise
 keep workers busy long after."""
+
+WORKERS, BACKLOG = 10, 16
+"""What makes the accept queue overflow: worker processes, and connections the kernel queues for them.  Each of the
+demo's long downloads may keep a worker; the others are for the load."""
 
 APACHE = "/usr/sbin/apache2"
 
@@ -75,21 +78,10 @@ SetEnv force-gzip 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ApacheLimits:
-    """What makes the accept queue overflow: worker processes, and connections the kernel queues for them.
-
-    Each of the demo's long downloads may keep a worker; the others are for the load.
-    """
-
-    workers: int = 10
-    backlog: int = 16
-
-
-def write_files(directory: Path, *, seed: int = 1) -> None:
+def write_files(directory: Path) -> None:
     """Write the files that all servers serve; their content is the same in every run."""
     directory.mkdir()
-    source = random.Random(seed)
+    source = random.Random(1)
     for name, size in ((PAGE, PAGE_BYTES), (LONG, LONG_BYTES)):
         (directory / name).write_bytes(source.randbytes(size))
     for name, size in ((WORK, WORK_BYTES), (HEAVY, HEAVY_BYTES)):
@@ -104,7 +96,6 @@ def start_apache(
     cgroup_procs: Sequence[Path],
     directory: Path,
     files: Path,
-    limits: ApacheLimits,
 ) -> Process:
     """Start Apache for server `name` and return once it listens."""
     directory.mkdir()
@@ -115,10 +106,10 @@ def start_apache(
             name=name,
             address=address,
             port=WEB_PORT,
-            backlog=limits.backlog,
+            backlog=BACKLOG,
             send_buffer=SEND_BUFFER_BYTES,
             timeout_s=TIMEOUT_S,
-            workers=limits.workers,
+            workers=WORKERS,
             files=files,
             compressed=f"{WORK}|{HEAVY}",
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from topo import cgroups
-from topo.apache import ApacheLimits, request_locally, start_apache, write_files
+from topo.apache import BACKLOG, WORKERS, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
 from topo.errors import LabError
@@ -48,14 +48,12 @@ class Lab(Ground):
         balance: Balance,
         *,
         say: Callable[[str], None] = print,
-        limits: ApacheLimits | None = None,
         pool: PoolPlan = THREE,
     ) -> None:
         super().__init__(kind)
         self.pool = pool
         self.balance = balance
         self._say = say
-        self._limits = limits or ApacheLimits()
         self._stressed: dict[str, Process] = {}
         self._apaches: dict[str, Process] = {}
         self._groups: dict[str, cgroups.Group] = {}
@@ -172,14 +170,13 @@ class Lab(Ground):
                 cgroup_procs=group.procs,
                 directory=self.directory / server.name,
                 files=self.files,
-                limits=self._limits,
             )
             self._apaches[server.name] = process
             self._servers.append(process)
             self._stack.callback(process.stop)
         self._say(
-            f"Apache on {', '.join(self.pool.names)}: {self._limits.workers} workers, "
-            f"listen backlog {self._limits.backlog}, {_parts(cpus)} of a CPU each"
+            f"Apache on {', '.join(self.pool.names)}: {WORKERS} workers, "
+            f"listen backlog {BACKLOG}, {_parts(cpus)} of a CPU each"
         )
 
     def _start_balancer(self) -> None:
