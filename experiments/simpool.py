@@ -78,6 +78,6 @@ def times_between(run: PoolRun, start_s: float, end_s: float) -> Values:
     connect = [one.connect_s for one in begun if one.connect_s is not None]
     done = [one.done_s for one in begun if one.done_s is not None]
     return {
-        name: times(ConnectTimes(len(begun), len(begun) - len(reached), reached), run.plan.timeout_s)
+        name: times(ConnectTimes(len(begun), reached), run.plan.timeout_s)
         for name, reached in (("connect", connect), ("transfer", done))
     }

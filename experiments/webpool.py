@@ -28,9 +28,9 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
     httperf waits for so long without progress, so that a transfer may take longer; and one that httperf gave up may
     still end on the wire.
     """
-    in_time = ConnectTimes(of.begun, 0, [one for one in of.seconds if one <= limit_s])
+    in_time = ConnectTimes(of.begun, [one for one in of.seconds if one <= limit_s])
     given_up = of.begun - len(in_time.seconds)
-    all_of_them = ConnectTimes(of.begun, 0, [*in_time.seconds, *[limit_s] * given_up])
+    all_of_them = ConnectTimes(of.begun, [*in_time.seconds, *[limit_s] * given_up])
     return {
         "begun": of.begun,
         "given_up": given_up,

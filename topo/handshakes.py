@@ -35,20 +35,18 @@ class Handshake:
     """What became of one connection."""
 
     first_syn: float
-    syns: int = 1
     first_synack: float | None = None
-    synacks: int = 0
     ended: float | None = None
     """When the service's FIN came: everything had been sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectTimes:
-    """Connect times of some connections, and how many of them were not answered."""
+    """Connect times of some connections."""
 
     begun: int
-    unanswered: int
     seconds: Sequence[float]
+    """Of those that were answered."""
 
     def mean_ms(self) -> float:
         """Mean of those answered, in milliseconds; NaN if there is none."""
@@ -89,13 +87,13 @@ class Handshakes:
         """Return the connect times of the connections whose first SYN was sent in [start, end)."""
         begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
         answered = [one.first_synack - one.first_syn for one in begun if one.first_synack is not None]
-        return ConnectTimes(len(begun), len(begun) - len(answered), answered)
+        return ConnectTimes(len(begun), answered)
 
     def transfers_between(self, start: float, end: float) -> ConnectTimes:
         """Return the times to the service's FIN of the connections whose first SYN was sent in [start, end)."""
         begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
         times = [one.ended - one.first_syn for one in begun if one.ended is not None]
-        return ConnectTimes(len(begun), len(begun) - len(times), times)
+        return ConnectTimes(len(begun), times)
 
     def answered_between(self, start: float, end: float) -> ConnectTimes:
         """Return the connect times of the connections whose first SYN-ACK came in [start, end)."""
@@ -104,23 +102,18 @@ class Handshakes:
             for one in list(self.by_connection.values())
             if one.first_synack is not None and start <= one.first_synack < end
         ]
-        return ConnectTimes(len(times), 0, times)
+        return ConnectTimes(len(times), times)
 
     def _syn(self, segment: Segment) -> None:
         key = (segment.client, segment.client_port, segment.sequence)
-        known = self.by_connection.get(key)
-        if known is None:
+        if key not in self.by_connection:
             self.by_connection[key] = self._latest[segment.client, segment.client_port] = Handshake(segment.time)
-        else:
-            known.syns += 1
 
     def _synack(self, segment: Segment) -> None:
         key = (segment.client, segment.client_port, (segment.acknowledgement - 1) % SEQUENCE_SPACE)
         known = self.by_connection.get(key)
-        if known is not None:
-            known.synacks += 1
-            if known.first_synack is None:
-                known.first_synack = segment.time
+        if known is not None and known.first_synack is None:
+            known.first_synack = segment.time
 
     def _fin(self, segment: Segment) -> None:
         known = self._latest.get((segment.client, segment.client_port))

@@ -37,9 +37,9 @@ def observation(time: float, ratios: Mapping[str, float], syn: int, lost: int) -
 def phase(name: str, start: float, last_ratio: float, seconds: list[float]) -> Phase:
     other = (1 - last_ratio) / 2
     equal = dict.fromkeys(SERVER_NAMES, 1 / 3)
-    times = ConnectTimes(len(seconds) + 1, 1, seconds)
+    times = ConnectTimes(len(seconds) + 1, seconds)
     samples = [
-        Sample(observation(start, equal, 0, 0), ConnectTimes(0, 0, [])),
+        Sample(observation(start, equal, 0, 0), ConnectTimes(0, [])),
         Sample(observation(start + 5, {"s1": other, "s2": other, "s3": last_ratio}, 100, 50), times),
         Sample(observation(start + 12, equal, 200, 60), times),
     ]
