@@ -27,7 +27,6 @@ class Download:
 
     established: float
     ended: float
-    size: int
     fault: str
     """Empty if the content was the original's."""
 
@@ -119,7 +118,7 @@ class Downloads:
             with self._lock:
                 self._running.pop(reader, None)
                 if not self._aborted:
-                    self._finished.append(Download(established, ended, size, fault))
+                    self._finished.append(Download(established, ended, fault))
 
     def _download(self, reader: int) -> tuple[float, int, str, str]:
         with socket_in(self._namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:

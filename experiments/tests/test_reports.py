@@ -559,7 +559,7 @@ def test_a_series_that_is_not_whole_does_not_claim_all_of_its_runs() -> None:
 
 
 def test_changes_count_what_was_broken_and_what_was_lived_through() -> None:
-    downloads = [Download(1.0, 5.0, 9, ""), Download(2.0, 2.5, 3, "3 of 9 bytes, reset")]
+    downloads = [Download(1.0, 5.0, ""), Download(2.0, 2.5, "3 of 9 bytes, reset")]
     seen = r_changes.figures(downloads, [0.5, 1.5, 2.2, 4.0])
     assert seen == {
         "by_hand": 4,

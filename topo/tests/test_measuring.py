@@ -212,7 +212,7 @@ def test_a_response_without_an_end_of_headers_has_no_body() -> None:
 
 
 def test_downloads_span_a_moment_between_their_ends() -> None:
-    downloads = [Download(1.0, 5.0, 10, ""), Download(4.0, 9.0, 10, "")]
+    downloads = [Download(1.0, 5.0, ""), Download(4.0, 9.0, "")]
     assert [spanning(downloads, moment) for moment in (0.5, 3.0, 4.5, 8.0, 9.5)] == [0, 1, 2, 1, 0]
 
 

@@ -56,7 +56,7 @@ def results() -> Results:
         r=phase("r", 1020.0, 0.1, [0.0] * 95 + [1.0] * 5),
         loaded="s3",
         changes=[1022.0, 1023.0],
-        downloads=[Download(1019.0, 1031.0, 10, "")],
+        downloads=[Download(1019.0, 1031.0, "")],
         packets=PacketCounts(received=10, sent=9, forwarded=9, dropped=1, punted=0),
         drops={"ttl_exceeded": 1},
     )
@@ -115,7 +115,7 @@ def test_each_check_fails_for_its_own_reason(results: Results) -> None:
 
 
 def test_a_broken_download_is_counted(results: Results) -> None:
-    broken = replace(results, downloads=[*results.downloads, Download(1019.0, 1025.0, 3, "3 of 10 bytes, reset")])
+    broken = replace(results, downloads=[*results.downloads, Download(1019.0, 1025.0, "3 of 10 bytes, reset")])
     assert summary(broken)["broken_connections"] == 1
     assert "long downloads whole: 1 of 2; broken connections: 1" in table(broken)
 
