@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def _draw_times(axes: Any, phase: Phase, zero: float, *, labelled: bool) -> None
     times: list[float] = []
     predicted: list[float] = []
     measured: list[float] = []
-    for earlier, later in zip(phase.samples, phase.samples[1:], strict=False):
+    for earlier, later in pairwise(phase.samples):
         r = interval_r(earlier, later)
         if r is None or not later.connect.seconds:
             continue
@@ -92,7 +93,7 @@ def _draw_requests(axes: Any, phase: Phase, zero: float, loaded: str, *, labelle
     for name, colour in zip(SERVER_NAMES, COLOURS, strict=True):
         times: list[float] = []
         rates: list[float] = []
-        for earlier, later in zip(phase.samples, phase.samples[1:], strict=False):
+        for earlier, later in pairwise(phase.samples):
             counts = later.observation.counts[name].since(earlier.observation.counts[name])
             times.append(later.observation.time - zero)
             rates.append(counts.synack / (later.observation.time - earlier.observation.time))
