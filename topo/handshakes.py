@@ -57,11 +57,15 @@ class ConnectTimes:
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
-        """The smallest time in ms that at least `share` of those answered do not exceed (nearest rank)."""
-        if not self.seconds:
-            return math.nan
-        ordered = sorted(self.seconds)
-        return 1000 * ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        """The smallest time in ms that at least `share` of those answered do not exceed."""
+        return 1000 * percentile(self.seconds, share)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least `share` of them do not exceed (nearest rank); NaN if there is none."""
+    if not values:
+        return math.nan
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from topo.handshakes import percentile
 from topo.load.outcomes import Ending, Outcome
 from topo.news.plan import BYSTANDER, TARGET
 from topo.news.samples import Sample, at
@@ -153,7 +154,7 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         limit_mean_per_s=mean([row.limit_per_s for row in limited]),
         finished_per_s=len(finished) / seconds,
         goodput_kbps=sum(one.size for one in finished) * 8e-3 / seconds,
-        late_p99_ms=_percentile([1000 * one.late_s for one in due], 0.99),
+        late_p99_ms=percentile([1000 * one.late_s for one in due], 0.99),
         switch_cpu=(last.switch_cpu_s - first.switch_cpu_s) / sampled,
         controller_cpu=(last.controller_cpu_s - first.controller_cpu_s) / sampled,
         switch_mb=last.switch_bytes / 1e6,
@@ -184,10 +185,3 @@ def syn_times(one: Outcome) -> list[float]:
             wait *= 2
         times.append(times[-1] + wait)
     return times
-
-
-def _percentile(values: Sequence[float], share: float) -> float:
-    if not values:
-        return math.nan
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
