@@ -56,7 +56,7 @@ def points(number: int) -> list[Point]:
     for scenario, variant in CROWDS:
         one = _planned(scenario.name, variant.name)
         settings = one.settings
-        parameters = {"scenario": scenario.name, "variant": variant.name, "run": number, **settings.as_dict()}
+        parameters = {"scenario": scenario.name, "variant": variant.name, "run": number, **asdict(settings)}
         own = f"{RUNS}/crowd-{one.name.replace('/', '-')}-{number}"
         made.append(
             Point(

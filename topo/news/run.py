@@ -9,7 +9,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class Run:
             "static_per_s": self.static_per_s,
             "switch": kind,
             "version": version(kind),
-            "settings": self.settings.as_dict(),
+            "settings": asdict(self.settings),
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from topo.load.synthesise import Crowd
 
@@ -83,7 +83,3 @@ class Settings:
     def seconds(self) -> float:
         """Length of the load."""
         return (self.before + self.onset_phase + self.after) * self.period_s
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the settings as JSON has them."""
-        return asdict(self)

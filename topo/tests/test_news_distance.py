@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -68,5 +68,5 @@ def test_loss_without_netem_is_said_to_be_missing(tmp_path: Path, monkeypatch: p
 
 def test_distance_and_tcp_are_a_line_of_the_results(tmp_path: Path) -> None:
     settings = replace(Settings(), initcwnd=3)
-    (tmp_path / META).write_text(json.dumps({"distance": "netem", "settings": settings.as_dict()}))
+    (tmp_path / META).write_text(json.dumps({"distance": "netem", "settings": asdict(settings)}))
     assert conditions(tmp_path) == "distance: netem; initial window: 3 segments; congestion control: reno"
