@@ -13,7 +13,7 @@ h1's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface
 
@@ -117,19 +117,23 @@ class Balance:
         return {"mode": self.mode, "period_s": self.period_s, "window_s": self.window_s, "delta": self.delta}
 
 
+def switch_config(hosts: Iterable[HostPlan], *, thrift: bool) -> dict[str, object]:
+    """Return what sluice.yaml says of a switch in a namespace of its own, with these hosts around it."""
+    by_thrift = {"thrift": f"127.0.0.1:{THRIFT_PORT}"} if thrift else {}
+    return {
+        "switch": {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1, **by_thrift},
+        "interfaces": [
+            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"} for host in hosts
+        ],
+    }
+
+
 def controller_config(
     balance: Balance, *, control_socket: str, trace_file: str, thrift: bool, pool: PoolPlan = THREE
 ) -> Mapping[str, object]:
     """Return the content of sluice.yaml for the lab.  Nobody tells the controller how many CPUs a server has."""
-    switch: dict[str, object] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
-    if thrift:
-        switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
     return {
-        "switch": switch,
-        "interfaces": [
-            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"}
-            for host in pool.hosts
-        ],
+        **switch_config(pool.hosts, thrift=thrift),
         "services": [
             {
                 "name": SERVICE,

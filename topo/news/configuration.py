@@ -19,7 +19,7 @@ from topo.news.plan import (
 )
 from topo.news.scenarios import BUCKET_S
 from topo.news.settings import Settings
-from topo.plan import GRPC_PORT, THRIFT_PORT, HostPlan
+from topo.plan import HostPlan, switch_config
 
 
 def controller_config(
@@ -35,20 +35,13 @@ def controller_config(
 
     The static limit is before compression.  Its bucket holds what flash-crowd control's own would at that limit.
     """
-    switch: dict[str, object] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
-    if thrift:
-        switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
     target = _service(TARGET, str(TARGET_ADDRESS), server)
     if static_per_s is not None:
         rate = static_per_s * settings.k
         bucket = Bucket.rounded(rate, rate * BUCKET_S / settings.k)
         target["admission"] = {"rate_per_s": bucket.rate, "burst": bucket.burst}
     content: dict[str, object] = {
-        "switch": switch,
-        "interfaces": [
-            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"}
-            for host in SWITCH_HOSTS
-        ],
+        **switch_config(SWITCH_HOSTS, thrift=thrift),
         "routes": ROUTES,
         "services": [target, _service(BYSTANDER, str(BYSTANDER_ADDRESS), OTHER)],
         "neighbours": {"refresh_s": 3600},
