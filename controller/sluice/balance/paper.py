@@ -14,10 +14,9 @@ from .step import shift, worst
 def paper_step(
     ratios: Mapping[int, float], windows: Mapping[int, Counts], options: BalanceOptions
 ) -> tuple[Ratios, int | None]:
-    """One decision over the servers in ``windows`` (those not draining); the new ratios and who was relieved."""
+    """One decision over the servers that are not draining; the new ratios and who was relieved."""
     r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in windows.items()}
     source = worst(r, ratios)
-    receivers = {server: 1.0 for server in windows if server != source}
-    if source is None or not receivers:
+    if source is None or len(ratios) == 1:
         return dict(ratios), None
-    return shift(ratios, source, options.delta, receivers), source
+    return shift(ratios, source, options.delta), source

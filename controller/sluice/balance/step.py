@@ -28,24 +28,15 @@ def _same(a: float, b: float) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and math.isclose(a, b, rel_tol=1e-12))
 
 
-def shift(
-    ratios: Mapping[int, float],
-    source: int,
-    delta: float,
-    receivers: Mapping[int, float] | None = None,
-) -> Ratios:
-    """Move ``delta`` times the source's ratio away from it.
+def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
+    """Move ``delta`` times the source's ratio away from it: delta * r_j / (n - 1) to each other server.
 
-    By default delta * r_j / (n - 1) goes to each other server, as in the paper; with ``receivers`` the amount is
-    shared in proportion to their values. With nobody to receive, nothing moves.
+    With nobody to receive, nothing moves.
     """
-    others = {server: 1.0 for server in ratios if server != source} if receivers is None else dict(receivers)
-    others = {server: part for server, part in others.items() if part > 0 and server != source}
-    if not others:
+    if len(ratios) == 1:
         return dict(ratios)
     moved = delta * ratios[source]
-    scale = sum(others.values())
-    result = {server: ratio + moved * others.get(server, 0.0) / scale for server, ratio in ratios.items()}
+    result = {server: ratio + moved / (len(ratios) - 1) for server, ratio in ratios.items()}
     result[source] = ratios[source] - moved
     return normalised(result)
 
