@@ -21,17 +21,12 @@ def standing_out(
     rest = total(list(windows.values()))
     evident = (server for server, counts in windows.items() if counts.syn >= min_syn)
     for server in sorted(evident, key=lambda server: (-smoothed(windows[server], alpha, beta), server)):
-        rest = without(rest, windows[server])
+        rest -= windows[server]
         z = deviation(windows[server], rest)
         if z <= least_z:
             break
         found[server] = z
     return found
-
-
-def without(whole: Counts, part: Counts) -> Counts:
-    """The SYNs and SYN-ACKs of a pool but for those of one of it."""
-    return Counts(syn=whole.syn - part.syn, synack=whole.synack - part.synack)
 
 
 def deviation(mine: Counts, rest: Counts) -> float:

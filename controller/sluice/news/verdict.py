@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluice.balance.confidence import deviation, without
+from sluice.balance.confidence import deviation
 from sluice.balance.counts import Counts, total
 from sluice.balance.diagnosis import Condition, diagnose
 from sluice.balance.metric import ratio_of_unanswered
@@ -83,4 +83,4 @@ def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, 
     """Servers that leave more unanswered than the rest of the pool beyond chance. A lone server has no rest."""
     evident = {i: counts for i, counts in ledger.items() if counts.syn >= options.min_syn}
     whole, z = total(list(evident.values())), options.production.confidence_z
-    return tuple(i for i in _unanswering(evident, options) if deviation(evident[i], without(whole, evident[i])) >= z)
+    return tuple(i for i in _unanswering(evident, options) if deviation(evident[i], whole - evident[i]) >= z)
