@@ -15,7 +15,7 @@ from .production import Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .silence import SilenceTracker, is_panic
 from .slowness import Meetings, Work, together
-from .weights import largest_remainder, weight_sum
+from .weights import largest_remainder
 from .window import Window
 
 
@@ -99,7 +99,7 @@ class Balancer:
     def weights(self) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable."""
         present = self._active if self._options.mode is Mode.PRODUCTION else ()
-        return largest_remainder(self._ratios, weight_sum(len(self._members)), present=present)
+        return largest_remainder(self._ratios, present=present)
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
         """Go on from ratios found in the switch, unless they are what the present ones round to."""

@@ -17,7 +17,7 @@ def weight_sum(servers: int) -> int:
 def largest_remainder(
     ratios: Mapping[int, float], total: int | None = None, *, present: Collection[int] = ()
 ) -> dict[int, int]:
-    """Weights that sum to ``total`` exactly, each within one of its ratio's share.
+    """Weights that sum to ``total`` (``weight_sum`` of a group of these) exactly, each within one of its ratio's share.
 
     Equal remainders go to the larger ratio, then to the lower id. Servers in ``present`` keep at least a weight
     of 1, taken from the largest. A weight of 0 is left out of the result. Raises ValueError when there is

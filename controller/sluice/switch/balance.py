@@ -41,7 +41,7 @@ def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str,
 def capacities(service: Service) -> dict[int, int]:
     """Weights of the second choice: by configured capacity, whatever is measured or drained."""
     shares = {server.id: server.capacity for server in service.servers}
-    return largest_remainder(shares, weight_sum(len(shares)), present=shares)
+    return largest_remainder(shares, present=shares)
 
 
 def shares(state: State, service: Service) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from finsy import P4CounterEntry, P4PacketIn
 
-from sluice.balance import Counts, fair_shares, largest_remainder, weight_sum
+from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
 from sluice.config import Config
 from sluice.names import SERVERS, SERVICES, Counter, DropReason, Register
@@ -43,7 +43,7 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
     weights: dict[int, dict[int, int]] = {}
     for service in plan.services:
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
-        weights[service.id] = largest_remainder(fair_shares(members), weight_sum(len(members)))
+        weights[service.id] = largest_remainder(fair_shares(members))
     known = {IPv4Address(address): Neighbour(*place) for address, place in (neighbours or {}).items()}
     looking = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
     return State(plan=plan, weights=weights, second_look=looking, neighbours=known)
