@@ -9,9 +9,9 @@ from ipaddress import IPv4Address
 
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_ratios
 from sluice.config import Config
-from sluice.names import NEIGHBOURS, SERVERS, SERVICES
+from sluice.names import NEIGHBOURS
 from sluice.switch.errors import SwitchError
-from sluice.switch.plan import Numbers, OutOfNumbers, Plan, Retired, Service, make_plan
+from sluice.switch.plan import Numbers, OutOfNumbers, Plan, Service, make_plan
 from sluice.switch.reconcile import Found
 from sluice.switch.state import Crowd, Neighbour, State
 
@@ -69,7 +69,7 @@ class World:
     def of(cls, config: Config) -> World:
         """The beginning: nothing known of the switch."""
         times = config.neighbours
-        plan = make_plan(config, services=SERVICES, servers=SERVERS)
+        plan = make_plan(config)
         world = cls(
             config=config,
             plan=plan,
@@ -155,7 +155,7 @@ class World:
     def _plan_found(self, found: Found) -> Plan:
         """The configuration, numbered by what the switch holds."""
         try:
-            return _numbered(self.config, found.numbers, found.origins.values())
+            return make_plan(self.config, found.numbers, found.origins.values())
         except OutOfNumbers as error:
             raise SwitchError(
                 f"switch {self.config.switch.address}: {error}: start with the configuration that it was left with and "
@@ -196,7 +196,7 @@ class World:
             server.endpoint: server.retired(service.id) for service in self.plan.services for server in service.servers
         }
         try:
-            return _numbered(config, present, retired.values())
+            return make_plan(config, present, retired.values())
         except OutOfNumbers as error:
             raise Refused(f"{error}: change fewer at a time, the next when those connections have ended") from error
 
@@ -291,10 +291,6 @@ class World:
     def names(self, service: Service) -> Mapping[int, str]:
         """Server names by number."""
         return {server.id: server.name for server in service.servers}
-
-
-def _numbered(config: Config, numbers: Numbers, retired: Iterable[Retired]) -> Plan:
-    return make_plan(config, numbers, retired, services=SERVICES, servers=SERVERS)
 
 
 def _ids(plan: Plan) -> tuple[list[int], list[int]]:

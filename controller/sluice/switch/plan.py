@@ -9,7 +9,7 @@ from itertools import count
 
 from sluice.balance import Mode
 from sluice.config import Config, InterfaceConfig, ServiceConfig
-from sluice.names import PROTOCOL_TCP
+from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
 Endpoint = tuple[IPv4Address, int, int]
 """Address, protocol, port."""
@@ -133,18 +133,11 @@ class OutOfNumbers(Exception):
     """More services or servers than the program has room for, retired ones included. The text says how many."""
 
 
-def make_plan(
-    config: Config,
-    known: Numbers | None = None,
-    retired: Iterable[Retired] = (),
-    *,
-    services: int,
-    servers: int,
-) -> Plan:
+def make_plan(config: Config, known: Numbers | None = None, retired: Collection[Retired] = ()) -> Plan:
     """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
 
-    ``services`` and ``servers`` are the sizes of the switch's tables; number 0 stands for none. Servers in
-    ``retired`` that are configured again, or whose service is gone, are left out of the result's. Raises OutOfNumbers.
+    Number 0 stands for none. Servers in ``retired`` that are configured again, or whose service is gone, are left out
+    of the result's. Raises OutOfNumbers for more than the switch's tables hold.
     """
     known = known or Numbers()
     taken = {*known.servers.values(), *(server.id for server in retired)}
@@ -173,8 +166,8 @@ def make_plan(
         numbered.append(Service(next(free_services) if number is None else number, item, tuple(members)))
     configured = {server.endpoint: server.id for service in numbered for server in service.servers}
     alive = {service.id for service in numbered}
-    _check("services", alive, known.services.values(), services)
-    _check("servers", configured.values(), taken, servers)
+    _check("services", alive, known.services.values(), SERVICES)
+    _check("servers", configured.values(), taken, SERVERS)
     kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in alive)
     return Plan(config, tuple(numbered), kept)
 

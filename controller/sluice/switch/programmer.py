@@ -21,7 +21,7 @@ from finsy import P4CounterEntry, P4PacketIn
 from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
 from sluice.config import Config
-from sluice.names import SERVERS, SERVICES, Counter, DropReason, Register
+from sluice.names import Counter, DropReason, Register
 
 from .choice import program_for
 from .errors import SwitchError
@@ -39,7 +39,7 @@ _PATIENCE_S = 30.0
 
 def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | None = None) -> State:
     """The state of a fresh switch: ratios at the capacities, and the neighbours given as address: (port, MAC)."""
-    plan = make_plan(config, services=SERVICES, servers=SERVERS)
+    plan = make_plan(config)
     weights: dict[int, dict[int, int]] = {}
     for service in plan.services:
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
