@@ -7,7 +7,7 @@ Heidemann, Flash Crowd Mitigation via Adaptive Admission Control.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -154,22 +154,3 @@ class NewsOptions:
     def remember_s(self) -> float:
         """How long an admitted client is remembered; only production mode does."""
         return self.production.remember_s if self.mode is NewsMode.PRODUCTION else 0.0
-
-    def compressed(self, factor: float) -> NewsOptions:
-        """These options for time compressed by ``factor``: times divided, rates multiplied. Raises OptionsError."""
-        if not (math.isfinite(factor) and factor > 0):
-            raise OptionsError(f"time is compressed by a positive factor, not {factor}")
-        extra = self.production
-        return replace(
-            self,
-            period_s=self.period_s / factor,
-            bucket_s=self.bucket_s / factor,
-            limit_min=self.limit_min * factor,
-            limit_max=self.limit_max * factor,
-            production=replace(
-                extra,
-                detection_s=extra.detection_s / factor,
-                window_s=extra.window_s / factor,
-                baseline_s=extra.baseline_s / factor,
-            ),
-        )

@@ -1,6 +1,4 @@
-"""Defaults, bounds and time compression of the parameters."""
-
-import math
+"""Defaults and bounds of the parameters."""
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -25,21 +23,6 @@ def test_production_has_its_own_period_and_window() -> None:
     options = NewsOptions()
     assert options.interval_s == 1
     assert options.window_intervals == 4
-
-
-def test_compression_divides_times_and_multiplies_rates() -> None:
-    options = NewsOptions().compressed(8)
-    assert options.period_s == 8
-    assert options.bucket_s == 0.25 / 8
-    assert options.limit_min == 8
-    assert options.window_intervals == NewsOptions().window_intervals
-    assert math.isclose(options.production.gain, NewsOptions().production.gain)
-
-
-@pytest.mark.parametrize("factor", [0, -1, math.nan, math.inf])
-def test_compression_by_nonsense_is_refused(factor: float) -> None:
-    with pytest.raises(OptionsError, match="positive factor"):
-        NewsOptions().compressed(factor)
 
 
 def test_contradictions_are_named() -> None:
