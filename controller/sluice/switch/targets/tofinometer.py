@@ -22,41 +22,41 @@ MOST_BURST = 255 << 14
 """Above this the driver takes bits from the rate: a burst is cut to it."""
 
 
-def held(bucket: Bucket, clock_hz: int = CLOCK_HZ) -> Bucket:
+def held(bucket: Bucket) -> Bucket:
     """What the driver makes of a bucket; a rate of 0 lets nothing through. Needs a rate and a burst of at least 1."""
     burst = _cut(bucket.burst)
     exponent = max(0, burst.bit_length() - _BURST_BITS)
     adjusted = max(0, exponent - 14)
-    mantissa, shift = _rate(bucket.rate, burst, adjusted, clock_hz)
-    return Bucket(mantissa * clock_hz >> shift, burst)
+    mantissa, shift = _rate(bucket.rate, burst, adjusted)
+    return Bucket(mantissa * CLOCK_HZ >> shift, burst)
 
 
-def nearest(bucket: Bucket, clock_hz: int = CLOCK_HZ) -> Bucket:
+def nearest(bucket: Bucket) -> Bucket:
     """The bucket to ask for so that the rate held is nearest to the one wanted.
 
     Its burst is not below the one wanted, up to MOST_BURST.
     """
-    ideal, _ = _rate(bucket.rate, 1 << 62, 0, clock_hz)
+    ideal, _ = _rate(bucket.rate, 1 << 62, 0)
     burst = min(_raised(max(bucket.burst, min(ideal + 2, _LEAST_MANTISSA))), MOST_BURST)
-    mantissa, shift = _rate(bucket.rate, burst, 0, clock_hz)
-    rates = (-(-step * clock_hz >> shift) for step in (max(1, mantissa), mantissa + 1))
-    return min((Bucket(rate, burst) for rate in rates), key=lambda asked: _error(asked, bucket.rate, clock_hz))
+    mantissa, shift = _rate(bucket.rate, burst, 0)
+    rates = (-(-step * CLOCK_HZ >> shift) for step in (max(1, mantissa), mantissa + 1))
+    return min((Bucket(rate, burst) for rate in rates), key=lambda asked: _error(asked, bucket.rate))
 
 
-def _error(asked: Bucket, rate: int, clock_hz: int) -> tuple[bool, int]:
-    got = held(asked, clock_hz).rate
+def _error(asked: Bucket, rate: int) -> tuple[bool, int]:
+    got = held(asked).rate
     return (got == 0, abs(got - rate))
 
 
-def _rate(rate: int, burst: int, adjusted: int, clock_hz: int) -> tuple[int, int]:
+def _rate(rate: int, burst: int, adjusted: int) -> tuple[int, int]:
     """Mantissa and shift: as many bits as fit into the mantissa, into the burst, and into the shift."""
     shift = 0
     while shift + 1 + adjusted <= _RATE_SHIFT:
         doubled = rate << (shift + 1)
-        if doubled > ((1 << _RATE_BITS) - 1) * clock_hz or doubled > burst * clock_hz:
+        if doubled > ((1 << _RATE_BITS) - 1) * CLOCK_HZ or doubled > burst * CLOCK_HZ:
             break
         shift += 1
-    return (rate << shift) // clock_hz, shift
+    return (rate << shift) // CLOCK_HZ, shift
 
 
 def _cut(burst: int) -> int:
