@@ -18,7 +18,6 @@ from sluice.replay.memory import Memory
 from sluice.replay.ratecells import SLOTS, RateCells
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
-from sluice.switch.rates import step_time
 from sluice.switch.state import Crowd
 
 from .admission import Admission, TokenBucket
@@ -60,7 +59,7 @@ class CrowdSwitch:
         news = self._world.news
         assert news is not None, "a simulated flash crowd needs news: in its configuration"
         options = news.config
-        self._rates = RateCells(self._memory, step_time(options.rate_window_s))
+        self._rates = RateCells(self._memory, self._memory.units.step(options.rate_window_s))
         self._remember_s = options.remember_s
         self._admission: dict[int, Admission] = {}
         self._service_buckets = {

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address
 from sluice.loops.world import World
 from sluice.names import PROTOCOL_TCP, SAMPLES, Register
 from sluice.switch.plan import Server, Service
-from sluice.switch.rates import flow_mask, step_time
+from sluice.switch.rates import flow_mask
 
 from .capture import ACK, FIN, RST, SYN, Segment
 from .memory import Memory
@@ -51,7 +51,7 @@ class MeasuredSwitch:
         self._client_side = False
         self._sampling = 0.0
         options = plan.config.news
-        step = step_time(options.rate_window_s) if options else 0
+        step = self.memory.units.step(options.rate_window_s) if options else 0
         self._rates = RateCells(self.memory, step) if step else None
         self._mask = flow_mask(options.flow_share) if options else 0
         self.segments = 0

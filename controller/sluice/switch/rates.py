@@ -21,11 +21,6 @@ _LAST = np.uint64((1 << 32) - 1)
 _Cells = NDArray[np.uint64]
 
 
-def step_time(window_s: float, units: Units = MICROSECONDS) -> int:
-    """The step whose window is nearest to ``window_s``: a power of two, in ticks of the response rates."""
-    return units.step(window_s)
-
-
 def flow_mask(share: float) -> int:
     """The mask that leaves the part of the flows nearest to ``share``: 1/2^n."""
     return round(1 / measured_share(share)) - 1
@@ -34,7 +29,7 @@ def flow_mask(share: float) -> int:
 def settings(state: State) -> Iterator[P4TableEntry]:
     """The default action of the keyless table; off without flash-crowd control."""
     options = state.plan.config.news
-    step, mask = (step_time(options.rate_window_s, state.units), flow_mask(options.flow_share)) if options else (0, 0)
+    step, mask = (state.units.step(options.rate_window_s), flow_mask(options.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
     yield P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
 
@@ -65,5 +60,5 @@ class FlowReader:
         slots = np.flatnonzero(((flow != before[0]) | (octets != before[1])) & (flow != 0))
         fingerprints = flow[slots] >> np.uint64(32)
         keys = slots.astype(np.uint64) << np.uint64(32) | fingerprints
-        step = step_time(options.rate_window_s, registers.units)
+        step = registers.units.step(options.rate_window_s)
         return keys, decode(flow[slots], octets[slots], step, registers.units)

@@ -27,11 +27,10 @@ from sluice.names import RATE_TICK_US, SAMPLES, Meter, PinState, Register, Table
 from sluice.news import Decision
 from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
-from sluice.switch.rates import step_time
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
-from sluice.switch.targets.units import STEPS
+from sluice.switch.targets.units import MICROSECONDS, STEPS
 
 TICK_S = 0.1
 FLOWS = 200
@@ -237,7 +236,7 @@ class Run:
 
     async def _run(self, end_s: float) -> None:
         loop = asyncio.get_running_loop()
-        self.switch.step = step_time(self.view.config.rate_window_s)
+        self.switch.step = MICROSECONDS.step(self.view.config.rate_window_s)
         await self.switch.apply(self.world.state())
         self.switch.updates.written.clear()
         self.established = self.switch.established()

@@ -12,13 +12,14 @@ from sluice.config import NewsConfig
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
 from sluice.switch.destinations import TOGETHER, limit_noted, read_requests
-from sluice.switch.rates import FlowReader, decode, flow_mask, step_time
+from sluice.switch.rates import FlowReader, decode, flow_mask
 from sluice.switch.sampling import SampleReader
+from sluice.switch.targets.units import MICROSECONDS
 
 
 @pytest.mark.parametrize(("window_s", "step"), [(1.0, 128), (0.9175, 128), (0.125, 16), (0.001, 1), (60, 8192)])
 def test_window_becomes_the_nearest_step(window_s: float, step: int) -> None:
-    assert step_time(window_s) == step
+    assert MICROSECONDS.step(window_s) == step
 
 
 @pytest.mark.parametrize(("share", "mask"), [(1.0, 0), (0.5, 1), (0.3, 3), (1e-9, (1 << 20) - 1)])

@@ -19,7 +19,7 @@ from sluice.switch import pipeline
 from sluice.switch.connections import Pins, read_pins
 from sluice.switch.ledger import read_ledger
 from sluice.switch.pipeline import Pipeline
-from sluice.switch.rates import FlowReader, step_time
+from sluice.switch.rates import FlowReader
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
@@ -114,7 +114,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
     """
     memory, reader, options = Memory(units), FlowReader(), NewsConfig()
     await reader.read(memory, options)
-    step = step_time(options.rate_window_s, units)
+    step = units.step(options.rate_window_s)
     for packet in PACKETS:
         stamp = (1 << 24) + units.ticks(packet.at_s)
         await memory.write(Register.PIN_KEY_1, packet.slot, cell(99, stamp))
@@ -134,6 +134,6 @@ async def test_same_connections_and_nearly_the_same_rates() -> None:
     pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
     others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
     assert pins == others
-    windows = [step_time(1.0, units) * units.rate_tick_us for units in (MICROSECONDS, NANOSECONDS)]
+    windows = [units.step(1.0) * units.rate_tick_us for units in (MICROSECONDS, NANOSECONDS)]
     assert [rate * windows[0] for rate in rates] == approx([rate * windows[1] for rate in other_rates])
     assert windows[1] == approx(windows[0], rel=0.05)
