@@ -58,12 +58,10 @@ class Programmer:
         neighbours: Mapping[str, tuple[int, str]] | None = None,
         *,
         fresh: bool = True,
-        election_id: int | None = None,
     ) -> None:
         """``fresh`` loads the program even when the switch already runs it, so that its registers are empty."""
         self._config = config
         self._fresh = fresh
-        self._election_id = election_id
         self.state = initial_state(config, neighbours)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sluice-programmer", daemon=True)
@@ -96,9 +94,8 @@ class Programmer:
 
     async def _open(self) -> None:
         at = self._config.switch
-        election = self._election_id if self._election_id is not None else at.election_id
         code = await program_for(at)
-        session = await self._stack.enter_async_context(Session(at.address, at.device_id, code, election))
+        session = await self._stack.enter_async_context(Session(at.address, at.device_id, code, at.election_id))
         if not session.is_primary:
             raise SwitchError(f"switch {at.address}: another controller leads it; stop it first")
         if self._fresh or not await session.runs_pipeline():
@@ -111,14 +108,10 @@ class Programmer:
 
     @property
     def session(self) -> Session:
-        """The open session, for what this class has no method for (run its coroutines with ``run``)."""
+        """The open session."""
         if self._session is None:
             raise SwitchError("the programmer is not open; use it in a `with` statement")
         return self._session
-
-    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine of the session and wait for it."""
-        return self._do(coroutine)
 
     # -- names to numbers
 
@@ -180,7 +173,7 @@ class Programmer:
 
     @property
     def registers(self) -> Registers:
-        """Register access, as a coroutine interface."""
+        """Register access."""
         if self._registers is None:
             raise SwitchError("the programmer is not open; use it in a `with` statement")
         return self._registers

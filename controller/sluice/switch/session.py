@@ -106,11 +106,6 @@ class Session:
     # -- arbitration
 
     @property
-    def election_id(self) -> int:
-        """The id this session bids with at present."""
-        return self._election_id
-
-    @property
     def is_primary(self) -> bool:
         """True while the switch takes writes from this session."""
         return self._current is Role.PRIMARY

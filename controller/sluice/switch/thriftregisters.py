@@ -76,7 +76,7 @@ class ThriftRegisters:
         with self._lock:
             try:
                 if self._client is None:
-                    self._client = self._connect()
+                    self._client = bmv2thrift.connect(self._address, "Standard", _TIMEOUT_S)
                 return getattr(self._client, method)(0, *arguments)
             except bmv2thrift.interface().InvalidRegisterOperation as error:
                 text = f"switch {self._address} (Thrift): {method}{arguments}: refused with code {error.code}"
@@ -85,9 +85,6 @@ class ThriftRegisters:
                 self._drop()
                 text = f"switch {self._address} (Thrift): {method}: {error}; is switch.thrift right?"
                 raise SwitchLost(text) from error
-
-    def _connect(self) -> Any:
-        return bmv2thrift.connect(self._address, "Standard", _TIMEOUT_S)
 
     def _drop(self) -> None:
         if self._client is not None:
