@@ -27,7 +27,6 @@ from .status import render
 from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
-EXIT_USAGE, EXIT_FAILED = 2, 1
 _DEFAULT_CONFIG = "sluice.yaml"
 
 
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return EXIT_FAILED
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -33,11 +33,10 @@ class Complaint:
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; ``complaints`` has one entry per problem."""
+    """A configuration that cannot be used; the text has a line per problem."""
 
     def __init__(self, complaints: list[Complaint]) -> None:
         super().__init__("\n".join(map(str, complaints)))
-        self.complaints = complaints
 
 
 def load(path: str | Path) -> Config:
