@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from sluice.news import Requests
-
 
 class TokenBucket:
     """Filled with ``rate`` tokens a second up to ``burst``; full when it is set."""
@@ -62,11 +60,6 @@ class Admission:
 
     def _knows(self, now_s: float, client: int) -> bool:
         return self._clients.get(client, -math.inf) >= now_s - self._remember_s
-
-    @property
-    def requests(self) -> Requests:
-        """Cumulative counts."""
-        return Requests(self.offered, self.admitted, self.refused, self.returning)
 
 
 def _changed(bucket: TokenBucket | None, now_s: float, to: tuple[float, float] | None) -> TokenBucket | None:

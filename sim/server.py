@@ -36,7 +36,6 @@ class ServerCounts:
 
     syn: int = 0
     syn_dropped: int = 0
-    ack_unheard: int = 0
     accepted: int = 0
     served: int = 0
 
@@ -62,7 +61,6 @@ class WebServer:
         backlog: int,
         cpus: float,
         others: int = 0,
-        alive: bool = True,
         seed: int = 1,
     ) -> None:
         """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of turns and closing, and of
@@ -70,7 +68,7 @@ class WebServer:
         """
         self._lots = random.Random(seed)
         self.cpu = Cpu(clock, cpus, others, lots=self._lots, granted_s=-PERIOD_S * self._lots.random())
-        self.alive = alive
+        self.alive = True
         """One that is not answers nothing, and what it had is gone."""
         self.counts = ServerCounts()
         self._clock, self._free, self._backlog = clock, workers, backlog
@@ -108,10 +106,7 @@ class WebServer:
             self._clock.after(wait, self._again, handshake, synack_again if repeated else None, wanted)
 
     def _establish(self, handshake: Handshake) -> bool:
-        if not self.alive:
-            return False
-        if self.full:
-            self.counts.ack_unheard += 1
+        if not self.alive or self.full:
             return False
         handshake.established = True
         self.counts.accepted += 1

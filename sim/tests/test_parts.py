@@ -230,8 +230,7 @@ def test_admission_counts_every_request_once_and_knows_whom_it_admitted() -> Non
     assert admission.request(0.0, client=1)  # by the second bucket
     assert not admission.request(0.0, client=1)
     assert admission.request(0.0, client=3, pinned=True)
-    counts = admission.requests
-    assert (counts.offered, counts.admitted, counts.refused, counts.returning) == (5, 3, 2, 1)
+    assert (admission.offered, admission.admitted, admission.refused, admission.returning) == (5, 3, 2, 1)
 
 
 def test_a_known_client_is_remembered_from_its_last_syn_on() -> None:
@@ -248,8 +247,7 @@ def test_a_pinned_connections_syn_of_a_known_client_counts_as_returning_whatever
     admission = Admission(remember_s=30.0)
     admission.set(0.0, (1e-3, 1.0), (1e-3, 1.0))
     assert [admission.request(float(moment), client=1, pinned=True) for moment in range(3)] == [True] * 3
-    counts = admission.requests
-    assert (counts.offered, counts.admitted, counts.refused, counts.returning) == (3, 3, 0, 2)
+    assert (admission.offered, admission.admitted, admission.refused, admission.returning) == (3, 3, 0, 2)
 
 
 class Pipe:
