@@ -19,8 +19,9 @@ from sluice.replay.ratecells import SLOTS, RateCells
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
 from sluice.switch.state import Crowd
+from sluice.tokenbucket import TokenBucket
 
-from .admission import Admission, TokenBucket
+from .admission import Admission
 from .clock import Clock
 
 _FINGERPRINT = 32

@@ -7,9 +7,10 @@ import random
 from collections.abc import Callable
 
 import pytest
+from sluice.tokenbucket import TokenBucket
 
 from sim import syn
-from sim.admission import Admission, TokenBucket
+from sim.admission import Admission
 from sim.choice import Choice
 from sim.clock import Clock
 from sim.cpu import PERIOD_S, TURN_S, Cpu

@@ -12,6 +12,7 @@ from sluice.frames import Arp, arp_request, mac_text, time_exceeded
 from sluice.log import logger
 from sluice.names import PuntReason, Table
 from sluice.switch.state import Neighbour
+from sluice.tokenbucket import TokenBucket
 
 from .link import Link
 from .world import World
@@ -19,25 +20,6 @@ from .world import World
 _log = logger("neighbours")
 
 TABLES = frozenset({Table.NEIGHBOURS})
-
-
-class TokenBucket:
-    """So many events a second, up to so many at once."""
-
-    def __init__(self, rate_per_s: float, burst: float, now: float) -> None:
-        self._rate = rate_per_s
-        self._burst = burst
-        self._tokens = burst
-        self._last = now
-
-    def take(self, now: float) -> bool:
-        """True when an event may happen now."""
-        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
-        self._last = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
 
 
 class Neighbours:
@@ -49,7 +31,7 @@ class Neighbours:
         self._wake = asyncio.Event()
         self._interfaces = {i.port: i for i in world.config.interfaces}
         limit = world.config.punts.time_exceeded_per_s
-        self._time_exceeded = TokenBucket(limit, max(1.0, limit), asyncio.get_running_loop().time())
+        self._time_exceeded = TokenBucket(asyncio.get_running_loop().time(), limit, max(1.0, limit))
 
     async def ask(self) -> None:
         """Send the questions that are due. Never returns; raises SwitchError."""
