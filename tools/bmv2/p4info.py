@@ -1,4 +1,4 @@
-"""P4Info of a program of which there is only BMv2's JSON, as far as the commands of `tools.bmv2.cli` need it."""
+"""P4Info of a program of which there is only BMv2's JSON, as far as the commands of `tools.bmv2.session` need it."""
 
 from __future__ import annotations
 

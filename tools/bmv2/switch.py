@@ -53,7 +53,7 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
     info.write_text(text_format.MessageToString(p4info))
     with_info = ["--p4info", str(info)] if program else []
     process = subprocess.Popen([*WITH_PARENT, str(binary), *words, *with_info, "--grpc-server-addr", address])
-    switch = Switch(folder, False, process, address, None, Path(os.devnull))
+    switch = Switch(folder, process, address, None, Path(os.devnull))
 
     def end(_number: int, _frame: FrameType | None) -> None:
         process.terminate()

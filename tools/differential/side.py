@@ -36,7 +36,6 @@ class Side:
 
     def __init__(self, name: str, binary: Path, folder: Path, ports: Sequence[int], cpu_port: int) -> None:
         self.name = name
-        self.folder = folder
         self._ports = ports
         folder.mkdir()
         self._pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in ports}, pcap.HEADER)

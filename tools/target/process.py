@@ -57,12 +57,10 @@ class Switch:
     """A running switch in a folder of its own: port N reads `folder/pN_in.pcap` and writes `folder/pN_out.pcap`."""
 
     folder: Path
-    bmv2: bool
     process: subprocess.Popen[bytes]
     address: str
     thrift: str | None
     log: Path
-    inputs: dict[int, Path] = field(default_factory=dict[int, Path])
     outputs: dict[int, Path] = field(default_factory=dict[int, Path])
 
     def tail(self, lines: int = 15) -> str:
@@ -93,14 +91,13 @@ def start(
     those of the target. Returns when the process has begun; `await_ready` waits until it serves. BMv2 is known by
     the name of its binary. Raises SwitchError.
     """
-    bmv2 = binary.name.startswith("simple_switch")
     # gRPC takes a Unix socket on both, which collides with nobody; a path is bounded to 107 bytes.
     address = f"unix:{folder / 'grpc'}"
     words = [str(binary), *program, "--use-files", "0", "--device-id", "0"]
     for port in ports:
         words += ["-i", f"{port}@p{port}"]
     thrift: int | None = None
-    if bmv2:
+    if binary.name.startswith("simple_switch"):
         thrift = _free_port()
         words += ["--thrift-port", str(thrift), "--log-console", "-L", "debug", "--log-flush"]
         words += ["--notifications-addr", f"ipc://{folder}/notifications.ipc"]
@@ -116,11 +113,8 @@ def start(
             cwd=folder,
             start_new_session=True,
         )
-    switch = Switch(folder, bmv2, process, address, f"127.0.0.1:{thrift}" if thrift else None, log)
-    for port in ports:
-        switch.inputs[port] = folder / f"p{port}_in.pcap"
-        switch.outputs[port] = folder / f"p{port}_out.pcap"
-    return switch
+    outputs = {port: folder / f"p{port}_out.pcap" for port in ports}
+    return Switch(folder, process, address, f"127.0.0.1:{thrift}" if thrift else None, log, outputs)
 
 
 def await_ready(switch: Switch) -> None:
