@@ -45,17 +45,22 @@ fn main() -> ExitCode {
         Ok(Command::Print(text)) => return print(text.as_bytes()),
         Ok(Command::Protoset) => return print(DESCRIPTORS),
         Err(error) => {
-            eprintln!("sluice-switch: {error}");
+            say(&format!("sluice-switch: {error}"));
             return ExitCode::from(2);
         }
     };
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sluice-switch: {error}");
+            say(&format!("sluice-switch: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says a line on standard error, if anybody still reads it.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn print(bytes: &[u8]) -> ExitCode {
@@ -328,7 +333,7 @@ fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
     match &args.stats_file {
         Some(path) => write_last(statistics, path),
         None => {
-            eprintln!("{}", statistics.to_json());
+            say(&statistics.to_json().to_string());
             Ok(())
         }
     }

@@ -330,6 +330,14 @@ fn a_program_for_whose_arrays_there_is_no_memory_is_refused() {
 }
 
 #[test]
+fn it_ends_well_when_nobody_reads_its_last_words() {
+    let mut switch = Switch::start("--no-p4 --grpc-server-addr 127.0.0.1:0");
+    switch.hang_up();
+    let (code, ..) = switch.stop(libc::SIGTERM);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let broken: PathBuf = directory.path().join("broken.json");
