@@ -20,7 +20,8 @@ const AHEAD: usize = 256;
 /// The output of a port.
 pub struct Output {
     interface: String,
-    file: PcapWriter<BufWriter<File>>,
+    /// None: it could not be written any more.
+    file: Option<PcapWriter<BufWriter<File>>>,
     counters: Arc<Counters>,
 }
 
@@ -34,7 +35,7 @@ impl Output {
         // Readers may look at a file to which nothing was sent.
         let file = PcapWriter::create(&path).and_then(|mut file| file.flush().map(|()| file));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        Ok(Self { interface: interface.to_owned(), file, counters: Arc::default() })
+        Ok(Self { interface: interface.to_owned(), file: Some(file), counters: Arc::default() })
     }
 
     /// The interface the files are named for.
@@ -47,24 +48,26 @@ impl Output {
         &self.counters
     }
 
-    /// Writes and forgets the frames of `batch`; readers can see them afterwards. `lost` hears of each that could not be
-    /// written.
+    /// Writes and forgets the frames of `batch`; readers can see them afterwards. Where they cannot be written the file ends: `lost`
+    /// hears of each of them, and of those to come.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
-        for frame in batch.frames() {
-            match self.file.write(now, frame) {
-                Ok(()) => {
-                    self.counters.tx_packets.add(1);
-                    self.counters.tx_bytes.add(frame.len() as u64);
-                }
-                Err(error) => {
-                    self.counters.tx_refused.add(1);
-                    lost(Loss::Refused(error));
-                }
+        let written = match &mut self.file {
+            Some(file) => batch.frames().try_for_each(|frame| file.write(now, frame)).and_then(|()| file.flush()),
+            None => Err(io::Error::other("the output file has ended")),
+        };
+        match written {
+            Ok(()) => {
+                self.counters.tx_packets.add(batch.len() as u64);
+                self.counters.tx_bytes.add(batch.frames().map(|frame| frame.len() as u64).sum());
             }
-        }
-        if let Err(error) = self.file.flush() {
-            tracing::error!(interface = self.interface, %error, "cannot write the output file");
+            Err(error) => {
+                if self.file.take().is_some() {
+                    tracing::error!(interface = self.interface, %error, "the output file ends here: it cannot be written");
+                }
+                self.counters.tx_refused.add(batch.len() as u64);
+                (0..batch.len()).for_each(|_| lost(Loss::Refused(io::Error::new(error.kind(), error.to_string()))));
+            }
         }
         batch.clear();
     }

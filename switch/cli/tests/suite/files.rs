@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, capture, controller, frame};
 use sluice_ports::pcap::PcapWriter;
+use sluice_ports::pcap_reader::PcapReader;
 
 fn flags(wait: i32) -> String {
     format!(
@@ -119,4 +120,35 @@ fn broken_files_end_the_switch_with_their_name() {
     let (code, err) = start();
     assert_eq!(code, Some(1));
     assert!(err.contains("pcap2_in.pcap: the file ends within a frame"), "{err}");
+}
+
+#[test]
+fn frames_that_cannot_be_written_are_counted_as_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    mkfifo(&path("pcap1_in.pcap"));
+    PcapWriter::create(&path("pcap2_in.pcap")).unwrap().flush().unwrap();
+    mkfifo(&path("pcap2_out.pcap"));
+    let mut switch = Switch::spawn(directory.path(), &format!("--stats-file stats {}", flags(0)));
+    let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
+    first.flush().unwrap();
+    // Reads the header, and goes.
+    drop(PcapReader::new(File::open(path("pcap2_out.pcap")).unwrap()).unwrap());
+    switch.await_ready();
+    controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
+    let statistics = || -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(path("stats")).unwrap_or_default()).unwrap_or_default()
+    };
+    for count in 1..3 {
+        write(&mut first, 10, &frame(1, 0x0800, 60));
+        let started = Instant::now();
+        while statistics()["engine"]["received"] != count && started.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let (code, _, err) = switch.stop(libc::SIGTERM);
+    assert_eq!(code, Some(0));
+    let port = &statistics()["ports"]["2"];
+    assert_eq!((&port["tx_packets"], &port["tx_refused"]), (&0.into(), &2.into()), "{port}");
+    assert_eq!(err.matches("the output file ends here").count(), 1, "{err}");
 }
