@@ -48,8 +48,8 @@ impl Output {
         &self.counters
     }
 
-    /// Writes and forgets the frames of `batch`; readers can see them afterwards. Where they cannot be written the file ends: `lost`
-    /// hears of each of them, and of those to come.
+    /// Writes and forgets the frames of `batch`; readers can see them afterwards. Where they cannot be written the file
+    /// ends: `lost` hears of each of them, and of those to come.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         let written = match &mut self.file {
@@ -63,7 +63,7 @@ impl Output {
             }
             Err(error) => {
                 if self.file.take().is_some() {
-                    tracing::error!(interface = self.interface, %error, "the output file ends here: it cannot be written");
+                    tracing::error!(interface = self.interface, %error, "the output file ends here");
                 }
                 self.counters.tx_refused.add(batch.len() as u64);
                 (0..batch.len()).for_each(|_| lost(Loss::Refused(io::Error::new(error.kind(), error.to_string()))));

@@ -50,8 +50,8 @@ pub enum OpenError {
 pub enum Received {
     /// The batch holds what was waiting.
     Frames,
-    /// The interface went down; the batch may hold frames that came before. They come again by themselves once it is up. The
-    /// kernel says nothing more if it goes away while down: ask [`Interface::check`] now and then.
+    /// The interface went down; the batch may hold frames that came before. They come again by themselves once it is
+    /// up. The kernel says nothing more if it goes away while down: ask [`Interface::check`] now and then.
     Down,
     /// The interface is gone, or its name belongs to another one now; the socket is closed.
     Lost,

@@ -92,8 +92,8 @@ impl RxBatch {
             let time_ns = slot.time_ns();
             if slot.is_at_socket() {
                 let calls = self.calls.get_or_insert_default();
-                // Buffer by slot, so that long frames of one batch do not meet. An error that waits comes first, and once: the
-                // frame must not stay, it would be taken for the next long one.
+                // Buffer by slot, so that long frames of one batch do not meet. An error that waits comes first, and once:
+                // the frame must not stay, it would be taken for the next long one.
                 let fetched = calls.fetch(socket, count - 1, count).or_else(|_| {
                     oddities.went_down = true;
                     calls.fetch(socket, count - 1, count)

@@ -31,7 +31,8 @@ use table::Action;
 /// The JSON format that this reads: major 2, minor up to 24.
 const MAX_MINOR: u64 = 24;
 
-/// Stack that the deepest nesting of a program leaves room on, in a build for tests too. That of other threads may be a sixteenth.
+/// Stack that the deepest nesting of a program leaves room on, in a build for tests too. Other threads may have a
+/// sixteenth of it.
 const STACK: usize = 32 << 20;
 
 /// Reads, checks and compiles.
