@@ -209,14 +209,19 @@ class FlowSample(Measured):
                 self.assertNotMeasured(key)
 
 
+def two_of_one_slot() -> tuple[Flow, Flow]:
+    """Two responses that share a slot."""
+    first = Flow(WEB, S3)
+    slot = place(first.key)[0]
+    return first, next(Flow.of(key, WEB, S3) for key in bulk.keys(WEB, 60_000, seed=4) if place(key)[0] == slot)
+
+
 class Collision(Measured):
     """Of two responses with one slot the first is measured and the second is not, until the first has ended."""
 
     def runTest(self) -> None:
         self.measure(LONG)
-        first = Flow(WEB, S3)
-        slot = place(first.key)[0]
-        second = next(Flow.of(key, WEB, S3) for key in bulk.keys(WEB, 60_000, seed=4) if place(key)[0] == slot)
+        first, second = two_of_one_slot()
         self.answers_with(first, 10)
         self.sends(second, bytes(20))
         self.assertStays(first.key)
@@ -227,6 +232,21 @@ class Collision(Measured):
         self.switch.modify([entries.rate_settings(LONG, 0)])
         self.sends(first, bytes(10))
         self.assertStays(second.key)
+
+
+class SilentForWeeks(Measured):
+    """A slot whose response ended weeks ago is free."""
+
+    def runTest(self) -> None:
+        self.measure(LONG)
+        first, second = two_of_one_slot()
+        slot, fingerprint = place(first.key)
+        self.answers_with(first, 10)
+        for days in (5, 20, 26, 48):
+            last = (self.cells(first.key)[1] - int(days * 86400e6 / RATE_TICK_US)) % (1 << 32)
+            self.switch.registers.write(Register.RATE_FLOW, slot, fingerprint << 32 | last)
+            self.twins.clear()
+            self.answers_with(second, 20)
 
 
 class Saturates(Measured):

@@ -14,7 +14,6 @@ FREE_STEPS = 32
 SLOTS = REGISTER_SIZES[Register.RATE_FLOW]
 _FINGERPRINT, _TIME = 32, (1 << 32) - 1
 _LARGEST = (1 << 32) - 1
-_HALF = 1 << 31
 
 
 class RateCells:
@@ -30,19 +29,14 @@ class RateCells:
         now = (TICK_BASE + int(now_s * 1e6) // RATE_TICK_US) & _TIME
         cell = self._flow[slot]
         last = cell & _TIME
-        if not cell or _serial(now - last) > FREE_STEPS * self._step:
+        if (now - last) & _TIME > FREE_STEPS * self._step:
             self._bytes[slot] = size
         elif cell >> _FINGERPRINT != fingerprint:
             return
         else:
-            steps = _serial((now & -self._step) - (last & -self._step)) >> self._shift
+            steps = (((now & -self._step) - (last & -self._step)) & _TIME) >> self._shift
             self._bytes[slot] = moved(self._bytes[slot], steps, size)
         self._flow[slot] = fingerprint << _FINGERPRINT | now
-
-
-def _serial(difference: int) -> int:
-    """Of two times that wrap (RFC 1982): below 0 where the first is the earlier one."""
-    return (difference + _HALF) % (2 * _HALF) - _HALF
 
 
 def moved(content: int, steps: int, size: int) -> int:

@@ -36,8 +36,9 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is 32 steps before `now`. `whole`: the
-// bits of a time that count whole steps.
+// Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is more than 32 steps before `now`, or
+// was never: no time is after `now` here, so that its 32 bits tell times of 50 days apart. `whole`: the bits of a time that count whole
+// steps.
 control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
     @id(0x16000028)
     register<bit<52>>(RATE_FLOWS) rate_flow;
@@ -49,7 +50,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
         // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
         rate_time_t passed = (now & whole) - (last & whole);
         left = RateOp.none;
-        if (later(now - (eight_steps << 2), last)) {
+        if (now - last > (eight_steps << 2)) {
             left = RateOp.start;
         } else if (cell[51:32] == flow_key[31:12]) {
             if (passed & (whole << 4) != 0) {
