@@ -240,6 +240,7 @@ class Counting:
     def __init__(self, world: World, now: Callable[[], float], stalls: Mapping[str, tuple[float, float]]) -> None:
         self.switch, self.units, self._now = MeasuredSwitch(world), MICROSECONDS, now
         self.registers, self._stalls = self, dict(stalls)
+        self.since_s, self.clock = asyncio.get_running_loop().time(), SwitchClock(MICROSECONDS)
 
     async def apply(self, *_: object) -> int:
         return 1
