@@ -154,13 +154,17 @@ async def test_a_full_disk_and_a_reader_that_has_gone_do_not_end_it(tmp_path: Pa
                     await asyncio.sleep(0.05)
             asked = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
             assert asked["role"] == "primary" and asked["news"]["sentence"]
+            events: list[dict[str, str]] = []
+            async with asyncio.timeout(60):
+                while sum(event["event"] == "trace cannot be written" for event in events) < 2:
+                    events.append(json.loads(await process.stderr.readline()))
         finally:
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(60):
                 _, log = await process.communicate()
         assert process.returncode == 0
-        events = [json.loads(entry) for entry in log.decode().splitlines()]
+        events += [json.loads(entry) for entry in log.decode().splitlines()]
         failed = [(e["file"], e["error"]) for e in events if e["event"] == "trace cannot be written"]
         assert failed == [(full, "[Errno 28] No space left on device")] * 2, "each trace says so, once"
 
