@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -127,6 +126,6 @@ def write_document(
     sections: dict[str, str] = {}
     for name, (experiment, form, report, store) in reports.items():
         sections[name] = section(experiment, form, report, store)
-        shutil.copyfile(store.directory / f"{name}.svg", beside / f"{name}.svg")
-        (beside / f"{name}.json.gz").write_bytes(gzip.compress(store.text(store.note).encode(), mtime=0))
-    put(file, merged(sections_of(file), sections, order))
+        put(beside / f"{name}.svg", (store.directory / f"{name}.svg").read_bytes())
+        put(beside / f"{name}.json.gz", gzip.compress(store.text(store.note).encode(), mtime=0))
+    put(file, merged(sections_of(file), sections, order).encode())

@@ -31,15 +31,15 @@ def without_nan(value: Any) -> Any:
     return value
 
 
-def put(file: Path, text: str) -> None:
-    """Give a file a text in place of what it has: all of it or, where it cannot be written, none.
+def put(file: Path, content: bytes) -> None:
+    """Give a file a content in place of what it has: all of it or, where it cannot be written, none.
 
     Raises StoreError where it cannot be written.
     """
     unfinished = file.with_suffix(".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(text)
+        unfinished.write_bytes(content)
         unfinished.replace(file)
     except OSError as error:
         raise StoreError(
@@ -99,7 +99,7 @@ class Store:
         """
         self._records[record.key] = Record(**without_nan(_content(record)))
         self._machines[record.key] = this_machine()
-        put(self.file, self.text(self._note))
+        put(self.file, self.text(self._note).encode())
 
     def text(self, note: str) -> str:
         """Return all that is known, as the file has it; a store with that file goes on from there, and has the note

@@ -15,6 +15,8 @@ def whole(directory: Path) -> Generator[Path]:
     Raises OSError where it cannot be written.
     """
     partial, replaced = (directory.with_name(directory.name + what) for what in (".partial", ".replaced"))
+    if replaced.exists() and not directory.exists():  # ended between the two renames below
+        replaced.rename(directory)
     for left in (partial, replaced):
         shutil.rmtree(left, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -119,7 +119,8 @@ class ServerConfig(_Model):
     name: Name
     address: IPv4Address
     port: TransportPort
-    capacity: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
+    """Relative to the other servers'.  Shares further apart than the bounds are lost in a float's rounding."""
     drain: bool = False
 
 

@@ -125,13 +125,18 @@ def test_what_a_switch_would_refuse_is_a_complaint(text: str, says: str) -> None
             r":3: interfaces\[0\]\.mac: .* \(got 41135085296\); put it in quotes$",
         ),
         ("name: s1", "name: no", r"name: must be a valid string \(got False\); put it in quotes$"),
+        (
+            "name: s1,",
+            "name: s1, capacity: 1.0e-13,",
+            r"capacity: must be greater than or equal to 0\.001 \(got 1e-13\)$",
+        ),
         ("vlan: 7", "vlan: 0", r"^[^\n]*\.vlan: [^\n]*\n[^\n]*\.vlan: must be greater than or equal to 1 \(got 0\)$"),
         ("control: ", 'control: "" # ', "control: not a path; name a socket, such as /run/sluice.sock"),
         ("control: ", f"control: /{'x' * 107} # ", "control: longer than the 107 bytes that the path of a Unix socket"),
         ("control: ", "news:\ncontrol: ", ":16: news: nothing is below it; write {} behind it"),
         ("control: ", "metrics:\ncontrol: ", ":16: metrics: nothing is below it; write {} behind it"),
     ],
-    ids=["mac", "name", "vlan", "no control", "long control", "news", "metrics"],
+    ids=["mac", "name", "capacity", "vlan", "no control", "long control", "news", "metrics"],
 )
 def test_complaints_say_what_to_do(old: str, new: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):

@@ -340,6 +340,25 @@ def test_sections_of_others_survive_a_disk_that_fills_while_the_document_is_writ
     assert (docs / "results.md").read_text() == others
 
 
+def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_path: Path) -> None:
+    experiment, docs = doubling([]), tmp_path / "docs"
+    run(experiment, tmp_path, quick=True)
+    store = Store(tmp_path, "doubling")
+    written = write(experiment, store)
+    assert written is not None
+    reports = {"doubling": (experiment, *written, store)}
+    write_document(docs, reports, ["doubling"])
+    before = {one: one.read_bytes() for one in (docs / "results").iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
+            write_document(docs, reports, ["doubling"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {one: one.read_bytes() for one in before} == before
+
+
 def test_a_section_whose_end_is_not_there_is_not_lost(tmp_path: Path) -> None:
     experiment = doubling([])
     run(experiment, tmp_path, quick=True)

@@ -271,6 +271,26 @@ def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
     assert [one.name for one in tmp_path.iterdir()] == ["run"], "what was left is put away by the next one"
 
 
+def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "run"
+    with whole(place) as partial:
+        (partial / "outcomes").write_text("old")
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if target == place:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "rename", interrupted)
+        with whole(place):
+            pass
+    with pytest.raises(LabError), whole(place):
+        raise LabError("the next run fails, too")
+    assert (place / "outcomes").read_text() == "old"
+
+
 def test_a_run_knows_when_and_with_what_it_was_made(tmp_path: Path) -> None:
     one = Run(NETWORK, NONE, NETWORK.settle(Settings()))
     older = one.identity(KERNEL) | {"start": 1.8e9}
