@@ -35,7 +35,7 @@ TOO_MUCH = (
 )
 OTHER_LINK = "The link is that of the paper's testbed, which lost 60 % itself; that of its simulation is not given."
 SECOND_LIMIT = (
-    "This slow server carries some 43 requests/s, nine tenths of what the link does, and is short of CPU; the paper's "
+    "This slow server carries some nine tenths of what the link does and is short of CPU; the paper's "
     "swapped, and served four fifths of its crowd, slowly, with the link at 60 %."
 )
 MEMORY_HELD = (
