@@ -321,6 +321,17 @@ def test_a_document_is_begun_where_there_is_none(tmp_path: Path) -> None:
     assert (docs / "results.md").read_text().startswith("# Results") and (docs / "results/doubling.svg").exists()
 
 
+@contextmanager
+def files_of_at_most(size: int) -> Generator[None]:
+    """As where a disk fills: a file takes no more bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def test_sections_of_others_survive_a_disk_that_fills_while_the_document_is_written(tmp_path: Path) -> None:
     experiment, docs = doubling([]), tmp_path / "docs"
     run(experiment, tmp_path, quick=True)
@@ -330,13 +341,8 @@ def test_sections_of_others_survive_a_disk_that_fills_while_the_document_is_writ
     store = Store(tmp_path, "doubling")
     written = write(experiment, store)
     assert written is not None
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(others) // 2, limits[1]))
-    try:
-        with pytest.raises(StoreError, match=r"results\.part: File too large: make room"):
-            write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling", "other"])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_of_at_most(len(others) // 2), pytest.raises(StoreError, match=r"results\.part: File too large"):
+        write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling", "other"])
     assert (docs / "results.md").read_text() == others
 
 
@@ -349,13 +355,8 @@ def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_pat
     reports = {"doubling": (experiment, *written, store)}
     write_document(docs, reports, ["doubling"])
     before = {one: one.read_bytes() for one in (docs / "results").iterdir()}
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
-            write_document(docs, reports, ["doubling"])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_of_at_most(100), pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
+        write_document(docs, reports, ["doubling"])
     assert {one: one.read_bytes() for one in before} == before
 
 
