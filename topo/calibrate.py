@@ -37,7 +37,7 @@ class Burst:
         return self.mean_ms >= EQUAL_MEAN_MS and self.loaded_r >= LOADED_R and self.healthy_r <= HEALTHY_R
 
 
-MARGIN = 1.3
+MARGIN = 1.5
 """The rate chosen is so many times the first one that hurts: an overload at the threshold comes and goes."""
 
 SPARED_MEAN_MS = 10.0

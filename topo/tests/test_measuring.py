@@ -225,7 +225,7 @@ def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() ->
     }
     asked: list[float] = []
     chosen = calibrate(lambda rate: (asked.append(rate), bursts[rate])[1], lambda _: 0.4, bursts)
-    assert (chosen, asked) == (169, [60.0, 90.0, 130.0])
+    assert (chosen, asked) == (195, [60.0, 90.0, 130.0])
 
 
 def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
@@ -234,7 +234,7 @@ def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
 
 
 def test_calibration_refuses_a_load_that_the_other_servers_cannot_take() -> None:
-    with pytest.raises(LabError, match=r"at 78/s .* alone are at 400 ms"):
+    with pytest.raises(LabError, match=r"at 90/s .* alone are at 400 ms"):
         calibrate(lambda rate: Burst(rate, 900, 2.0, 0.0), lambda _: 400.0, (60.0,))
 
 
