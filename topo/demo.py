@@ -45,7 +45,7 @@ class Settings:
     equal_s: float = 45.0
     r_s: float = 70.0
     burst_s: float = 20.0
-    """An overload near the threshold may end itself within some 15 s; what its second half shows lasts."""
+    """The second half is judged: an overload near the threshold may end itself within some 15 s, or come and go."""
     period_s: float = 1.0
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)

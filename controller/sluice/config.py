@@ -120,7 +120,7 @@ class ServerConfig(_Model):
     address: IPv4Address
     port: TransportPort
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Relative to the other servers'.  Shares further apart than the bounds are lost in a float's rounding."""
+    """Relative to the other servers'."""
     drain: bool = False
 
 
