@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::{Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{BATCH, Event, Loss, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Received, RxBatch, TxBatch, Waker};
 
 use crate::args::TraceFormat;
 use crate::captures::Captures;
@@ -32,12 +32,37 @@ struct Port {
     present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
+    /// What, other than that there is none, kept it from opening the interface again when it tried last.
+    complaint: Option<String>,
 }
 
 impl Port {
     fn is_gone(&self) {
         tracing::warn!(interface = self.link.name(), "interface is gone; waiting for it to come back");
         self.present.store(false, Relaxed);
+    }
+
+    /// Says once what, other than that there is none, keeps it from opening the interface again.
+    fn try_to_reopen(&mut self, poller: &Poller, place: usize) {
+        let complaint = match self.link.reopen(poller, place) {
+            Ok(()) => {
+                tracing::warn!(interface = self.link.name(), "interface is back");
+                self.present.store(true, Relaxed);
+                None
+            }
+            Err(OpenError::Missing { .. }) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = &complaint
+            && self.complaint != complaint
+        {
+            tracing::error!(
+                interface = self.link.name(),
+                error,
+                "interface cannot be opened yet; trying again and again"
+            );
+        }
+        self.complaint = complaint;
     }
 }
 
@@ -125,7 +150,7 @@ impl DataPlane {
                 *slot = Some(place);
             }
             let present = Arc::new(AtomicBool::new(true));
-            running.push(Port { number, link, present, out: TxBatch::default(), captures });
+            running.push(Port { number, link, present, out: TxBatch::default(), captures, complaint: None });
         }
         let waker = poller.waker();
         device.on_packet_out(move || waker.wake());
@@ -338,13 +363,8 @@ impl DataPlane {
             if port.link.was_down() && !port.link.is_still_there() {
                 port.is_gone();
             }
-            if port.link.is_open() || port.link.reopen().is_err() {
-                continue;
-            }
-            let added = port.link.raw_fd().map(|socket| self.poller.add(socket, place));
-            if let Some(Ok(())) = added {
-                tracing::warn!(interface = port.link.name(), "interface is back");
-                port.present.store(true, Relaxed);
+            if !port.link.is_open() {
+                port.try_to_reopen(&self.poller, place);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use sluice_ports::{Counters, Interface, Loss, OpenError, Received, TxBatch};
+use sluice_ports::{Counters, Interface, Loss, OpenError, Poller, Received, TxBatch};
 
 use crate::files::Output;
 
@@ -72,15 +72,18 @@ impl Link {
         }
     }
 
-    /// Tries to open a lost interface again.
+    /// Tries to open a lost interface again, for `poller` to wait on under the name of `place`.
     ///
     /// # Errors
-    /// While it is not there.
-    pub fn reopen(&mut self) -> Result<(), OpenError> {
-        match self {
-            Self::Interface(interface) => interface.reopen(),
-            Self::Files(_) => Ok(()),
-        }
+    /// While it is not there, or the kernel refuses what it takes; it stays lost then.
+    pub fn reopen(&mut self, poller: &Poller, place: usize) -> Result<(), OpenError> {
+        let Self::Interface(interface) = self else { return Ok(()) };
+        interface.reopen()?;
+        let Some(socket) = interface.raw_fd() else { return Ok(()) };
+        poller.add(socket, place).map_err(|error| {
+            interface.close();
+            OpenError::Kernel { name: interface.name().to_owned(), action: "wait for frames", error }
+        })
     }
 
     /// Sends and forgets the frames of `batch`; `lost` hears of each that could not be sent.

@@ -266,14 +266,19 @@ impl Interface {
     /// Finds out whether an interface that was down is gone, or up again, by now.
     pub fn check(&mut self) -> Received {
         let Some(socket) = &mut self.socket else { return Received::Lost };
-        if sys::interface_index(&self.name) == Some(socket.index) {
+        if matches!(sys::interface_index(&socket.fd, &self.name), Ok(Some(index)) if index == socket.index) {
             let is_up = matches!(sys::frame_limit(&socket.fd, &self.name), Ok(Some(_)));
             socket.was_down = !is_up;
             return Received::Down;
         }
+        self.close();
+        Received::Lost
+    }
+
+    /// Gives the socket back, as if the interface were gone, until it is opened again.
+    pub fn close(&mut self) {
         self.update_kernel_drops();
         self.socket = None;
-        Received::Lost
     }
 }
 
@@ -282,11 +287,13 @@ fn open_socket(name: &str, options: Options) -> Result<Socket, OpenError> {
         let name = name.to_owned();
         move |error| OpenError::Kernel { name, action, error }
     };
-    let index = sys::interface_index(name).ok_or_else(|| OpenError::Missing { name: name.to_owned() })?;
     let fd = sys::packet_socket().map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => OpenError::Forbidden { name: name.to_owned(), error },
         _ => kernel("open a packet socket")(error),
     })?;
+    let index = sys::interface_index(&fd, name)
+        .map_err(kernel("ask for the number"))?
+        .ok_or_else(|| OpenError::Missing { name: name.to_owned() })?;
     let one: libc::c_int = 1;
     sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one).map_err(kernel("ask for VLAN tags"))?;
     sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)

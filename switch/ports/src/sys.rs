@@ -1,20 +1,11 @@
 //! The few system calls of packet sockets, with errors instead of return codes.
 
-use std::ffi::CString;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Bytes of an Ethernet header, which an interface's MTU leaves out.
 const ETHERNET_HEADER: usize = 14;
-
-/// The number of the interface called `name`, or `None` when there is none.
-pub fn interface_index(name: &str) -> Option<libc::c_int> {
-    let name = CString::new(name).ok()?;
-    // SAFETY: `name` is a valid C string for the length of the call.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    libc::c_int::try_from(index).ok().filter(|index| *index != 0)
-}
 
 /// Opens a packet socket that is not yet attached to anything.
 pub fn packet_socket() -> io::Result<OwnedFd> {
@@ -95,15 +86,24 @@ pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     Ok(queued >= room)
 }
 
+/// The number of the interface called `name`, or `None` when there is none.
+pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_int>> {
+    let Some(mut request) = interface_request(name) else { return Ok(None) };
+    // SAFETY: the pointer is to a whole request with a name that ends, and the request fills the field that is read.
+    unsafe {
+        match check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut request)) {
+            Ok(()) => Ok(Some(request.ifr_ifru.ifru_ifindex)),
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// The longest frame that the interface called `name` takes, Ethernet's header included; `None` while it is down.
 pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
-    // SAFETY: all-zero is a valid value of this plain structure.
-    let mut request: libc::ifreq = unsafe { zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: the pointer is to a whole request with a name that ends (names are shorter than the array), and both
-    // requests fill the field that is read after them.
+    let Some(mut request) = interface_request(name) else { return Ok(None) };
+    // SAFETY: the pointer is to a whole request with a name that ends, and both requests fill the field that is read
+    // after them.
     unsafe {
         check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request))?;
         if i32::from(request.ifr_ifru.ifru_flags) & libc::IFF_UP == 0 {
@@ -112,6 +112,19 @@ pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
         check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request))?;
         Ok(Some(request.ifr_ifru.ifru_mtu as usize + ETHERNET_HEADER))
     }
+}
+
+/// A request about the interface called `name`; `None` where no interface can be called so.
+fn interface_request(name: &str) -> Option<libc::ifreq> {
+    // SAFETY: all-zero is a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Some(request)
 }
 
 /// The error that waits at the socket, if any; it is taken away.

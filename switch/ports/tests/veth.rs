@@ -280,3 +280,13 @@ fn the_error_names_the_interface() {
     let Err(error) = Interface::open("nosuch0") else { panic!("opened nosuch0") };
     assert!(error.to_string().contains("nosuch0"), "{error}");
 }
+
+#[test]
+fn a_name_that_no_interface_can_have_is_none_and_none_is_taken_for_its_beginning() {
+    with_veth(|| {
+        for name in ["left\0", "left-and-more-of-it", "a-name-of-16-byt"] {
+            let Err(error) = Interface::open(name) else { panic!("opened {name:?}") };
+            assert!(matches!(error, OpenError::Missing { .. }), "{name:?}: {error}");
+        }
+    });
+}

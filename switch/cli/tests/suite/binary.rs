@@ -209,6 +209,45 @@ fn vanishing(habits: &str, before: &str) {
 }
 
 #[test]
+fn an_interface_that_comes_back_and_cannot_be_opened_is_complained_of_once_and_opened_later() {
+    in_namespace(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let switch = Switch::start(&flags(&format!("--log-file {}", path.display())));
+        controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
+        let before = switch.limit_files(3);
+        run("ip link del s1");
+        until_logged(&path, "interface is gone");
+        add_pair(1);
+        let text = "interface cannot be opened yet";
+        until_logged(&path, text);
+        // The switch tries four times a second.
+        std::thread::sleep(Duration::from_secs(1));
+        let log = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(log.matches(text).count(), 1, "{log}");
+        assert!(log.contains("interface s1: Too many open files") && !log.contains("interface is back"), "{log}");
+        switch.limit_files(before);
+        until_logged(&path, "interface is back");
+        let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
+        left.send(&[frame(1, 0x0800, 60)]);
+        assert_eq!(right.receive(1).len(), 1);
+    });
+}
+
+/// What the log holds as soon as it holds `text`.
+fn until_logged(path: &Path, text: &str) -> String {
+    let started = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(path).unwrap_or_default();
+        if log.contains(text) {
+            return log;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "no «{text}» in {log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn an_idle_switch_uses_no_processor_time() {
     in_namespace(|| {
         let switch = Switch::start(&flags(""));
@@ -232,17 +271,7 @@ fn the_trace_tells_what_happens_to_a_packet() {
         let switch = Switch::start(&flags(&format!("--log-file {} --trace", path.display())));
         let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
         controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
-        let until_logged = |text: &str| {
-            let started = Instant::now();
-            loop {
-                let log = std::fs::read_to_string(&path).unwrap_or_default();
-                if log.contains(text) {
-                    return log;
-                }
-                assert!(started.elapsed() < Duration::from_secs(60), "no «{text}» in {log}");
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        };
+        let until_logged = |text: &str| until_logged(&path, text);
         left.send(&[frame(9, 0x0800, 70)]);
         assert_eq!(right.receive(1).len(), 1);
         let log = until_logged("packet 1: out by port 2, 70 bytes\n");

@@ -82,6 +82,19 @@ impl Switch {
         drop(self.child.stderr.take());
     }
 
+    /// Lets it have file descriptors below `count` only, besides those that it has; the limit before.
+    pub fn limit_files(&self, count: libc::rlim_t) -> libc::rlim_t {
+        let process = self.child.id() as i32;
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: both limits are valid for the length of the calls, and the child has not been waited for.
+        unsafe {
+            assert_eq!(libc::prlimit(process, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit), 0);
+            let before = std::mem::replace(&mut limit.rlim_cur, count);
+            assert_eq!(libc::prlimit(process, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()), 0);
+            before
+        }
+    }
+
     /// Processor time it has used, in clock ticks of 10 ms.
     pub fn ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
