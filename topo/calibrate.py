@@ -13,8 +13,9 @@ RATES_PER_S = (60.0, 90.0, 130.0, 180.0, 250.0)
 EQUAL_MEAN_MS = 250.0
 """Mean connect time under an equal split that is enough: well above the 100 ms that the demo promises."""
 
-LOADED_R = 1.5
-"""R of the loaded server that is enough: it is then sent far more than it can answer, and halving its ratio pays."""
+LOADED_R = 1.0
+"""R of the loaded server that is enough: it is sent twice what it answers. Where it answers as many a second at MARGIN
+times the rate, it is sent three times that (R = MARGIN (1 + R) - 1), and halving its ratio pays."""
 
 HEALTHY_R = 0.02
 """A server with R at most this is healthy."""

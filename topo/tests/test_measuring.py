@@ -228,6 +228,13 @@ def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() ->
     assert (chosen, asked) == (195, [60.0, 90.0, 130.0])
 
 
+def test_calibration_takes_a_server_for_overloaded_that_is_sent_twice_what_it_answers() -> None:
+    """As once seen, where R stayed near 1 at every rate above 90/s."""
+    seen = [Burst(90, 167, 0.44, 0.0), Burst(130, 305, 1.08, 0.0), Burst(180, 270, 1.07, 0.0)]
+    bursts = {burst.rate_per_s: burst for burst in seen}
+    assert calibrate(bursts.__getitem__, lambda _: 0.1, bursts) == 195
+
+
 def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
     with pytest.raises(LabError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
         calibrate(lambda rate: Burst(rate, 5, 0.0, 0.0), lambda _: 0.4, (60.0, 90.0))
