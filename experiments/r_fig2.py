@@ -191,9 +191,9 @@ def report(records: Sequence[Record]) -> Report:
             f"{how_often(runs for _, runs in by_rate)}. The client's timers: {known.sentence()}. The "
             "prediction: each SYN is lost with the same probability. Runs with an R under "
             f"{PREDICTED_ABOVE_R:g} are not held against it: there a few SYNs decide.",
-            _bursts(low, errors),
             _paper(slope),
             _every(records),
+            _bursts(low, errors),
             f"{switch_sentence(records)} {load_sentence(records)}".strip(),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},
