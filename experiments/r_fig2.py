@@ -134,18 +134,14 @@ def _every(records: Sequence[Record]) -> str:
     )
 
 
-def _bursts(low: Sequence[Record], off: Sequence[float]) -> str:
-    """Say of the runs that the timers do not predict how long their slowest connections waited."""
-    missed = [(one, error) for one, error in zip(low, off, strict=True) if abs(error) > AGREEMENT]
-    if not missed:
-        return ""
-    waits = ", ".join(
-        f"{one.result['connect']['p99_ms'] / 1000:.1f} s (R {r_of(one):.2f}, {error:+.1%})" for one, error in missed
-    )
+def _missed(record: Record, error: float) -> str:
+    """Say how long a run's slowest connections waited, and how many would have by the prediction."""
+    waited_s = record.result["connect"]["p99_ms"] / 1000
+    share = SynTimers(**record.result["timers"]).waiting_share(r_of(record), waited_s)
     return (
-        "The prediction takes the loss of one SYN to say nothing of the next, and the server loses them in bursts. In "
-        f"the runs that it misses by more than {AGREEMENT:.0%} a hundredth of the connections waited for at least "
-        f"{waits}."
+        f"At R {r_of(record):.2f} the prediction is missed by {error:+.1%}: the slowest hundredth of the connections "
+        f"waited for at least {waited_s:.1f} s, and {share:.2%} would have if the loss of one SYN said nothing of the "
+        "next."
     )
 
 
@@ -193,7 +189,7 @@ def report(records: Sequence[Record]) -> Report:
             f"{PREDICTED_ABOVE_R:g} are not held against it: there a few SYNs decide.",
             _paper(slope),
             _every(records),
-            _bursts(low, errors),
+            " ".join(_missed(one, error) for one, error in zip(low, errors, strict=True) if abs(error) > AGREEMENT),
             f"{switch_sentence(records)} {load_sentence(records)}".strip(),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},

@@ -27,6 +27,12 @@ def test_the_prediction_is_r_times_the_timeout_while_timers_are_linear() -> None
     assert SynTimers(6, 4).connect_s(0.0, 20.0) == 0.0
 
 
+def test_who_waits_has_lost_every_syn_until_then() -> None:
+    timers = SynTimers(retries=6, linear=4)
+    assert timers.waiting_share(1.0, 0.1) == 1 and timers.waiting_share(1.0, 1.1) == 0.5
+    assert timers.waiting_share(1.0, 6.9) == 0.5**5 and timers.waiting_share(1.0, 7.1) == 0.5**6
+
+
 def test_a_connection_that_was_given_up_is_no_answer() -> None:
     timers = SynTimers(retries=6, linear=4)
     # R = 1: half of all SYNs are lost; SYNs at 0 and 1 s only.
