@@ -261,6 +261,21 @@ def _usual(name: str) -> str:
     return WITH_OTHERS if "others" in SENSITIVE[name] and name != WITH_OTHERS else AS_PUBLISHED
 
 
+def _alike(rows: Rows) -> list[str]:
+    """Say with which values every run is the one with the usual value."""
+    usual = {name: rows[_usual(name)] for name in rows if name != _usual(name) and _usual(name) in rows}
+    same = [name for name, runs in usual.items() if [r.result for r in rows[name]] == [r.result for r in runs]]
+    said = [f"Run by run nothing differs, to the last digit, with {'; '.join(same)}."] if same else []
+    sizes = [f"N {size}, {OTHERS} others" for size in TABLE_SIZES[1:]]
+    spots = [one.result["hot_spot"] for name in sizes for one in rows.get(name, [])]
+    if set(sizes) <= set(same) and all(0 < spot["named"] == spot["right"] for spot in spots):
+        said.append(
+            "N has a part in nothing but who is named as the hot spot, and a table of "
+            f"{min(TABLE_SIZES)} names it right."
+        )
+    return said
+
+
 def _sensitivity(rows: Rows) -> str:
     """Say what other values change, parameter by parameter."""
     known = _sensitive(rows)
@@ -280,6 +295,7 @@ def _sensitivity(rows: Rows) -> str:
         if same
         else "",
     ]
+    said += _alike(known)
     used = {name: simulated.mean(runs, "bottleneck_used") for name, runs in known.items()}
     low, high = min(used, key=lambda name: used[name]), max(used, key=lambda name: used[name])
     said.append(f"The link is used to {used[low]:.0%} ({low}) at least and to {used[high]:.0%} ({high}) at most.")

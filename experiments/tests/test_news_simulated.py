@@ -320,8 +320,24 @@ def test_fig16_reports_its_full_form() -> None:
     same = sensitivity.partition("to a tenth, with ")[2].partition(" The link")[0]
     assert "N 8, 100 others" in same, "it is held against N 64 with as many others"
     assert "p 50 %" not in same
+    assert "nothing differs, to the last digit, with" in sensitivity and "N 8, 100 others. The link" in sensitivity
+    assert "N has a part" not in sensitivity, "AR is another with N 16"
     bulk = [[0.0, 2_500_000], [60.0, 2_500_000]]
     news_fig16.EXPERIMENT.draw([replace(one, result={**one.result, "bulk": bulk}) for one in full_fig16()], Figure())
+
+
+def test_fig16_says_what_n_has_a_part_in_where_all_runs_are_the_same() -> None:
+    names = [name for name in news_fig16.SENSITIVE if name.startswith("N ")]
+    runs = [bystanders(name) for name in names]
+    assert "N has a part" not in news_fig16.report(runs).text[-1], "nobody was named"
+    named = [replace(one, result={**one.result, "hot_spot": {"named": 2, "right": 2}}) for one in runs]
+    text = news_fig16.report(named).text[-1]
+    assert (
+        "nothing differs, to the last digit, with N 8, 100 others; N 16, 100 others; N 256, 100 others. N has" in text
+    )
+    assert "a table of 8 names it right." in text
+    other = replace(named[1], result={**named[1].result, "ending": 1})
+    assert "with N 16, 100 others; N 256" in news_fig16.report([named[0], other, *named[2:]]).text[-1]
 
 
 def test_fig16_says_that_its_quick_runs_are_shorter_than_the_papers() -> None:
