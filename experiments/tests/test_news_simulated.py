@@ -317,7 +317,7 @@ def test_fig16_reports_its_full_form() -> None:
         "What differs: p 50 %: no alarm; N 64, 100 others: AR keeps 60% rather than 90%; N 16, 100 others"
         in sensitivity
     )
-    same = sensitivity.partition("to a tenth, with ")[2].partition(" The link")[0]
+    same = sensitivity.partition("to a tenth, with ")[2].partition(" Run by run")[0]
     assert "N 8, 100 others" in same, "it is held against N 64 with as many others"
     assert "p 50 %" not in same
     assert "nothing differs, to the last digit, with" in sensitivity and "N 8, 100 others. The link" in sensitivity
