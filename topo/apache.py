@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from topo.errors import LabError
@@ -94,6 +94,8 @@ def start_apache(
     *,
     namespace_pid: int,
     cgroup_procs: Sequence[Path],
+    cores: Collection[int],
+    backlog: int,
     directory: Path,
     files: Path,
 ) -> Process:
@@ -106,7 +108,7 @@ def start_apache(
             name=name,
             address=address,
             port=WEB_PORT,
-            backlog=BACKLOG,
+            backlog=backlog,
             send_buffer=SEND_BUFFER_BYTES,
             timeout_s=TIMEOUT_S,
             workers=WORKERS,
@@ -120,6 +122,7 @@ def start_apache(
         log=directory / "apache.out",
         namespace_pid=namespace_pid,
         cgroup_procs=cgroup_procs,
+        cores=cores,
     )
 
     def ready() -> bool:

@@ -112,9 +112,13 @@ class Group:
         """The files a process joins the group by."""
         return tuple(place / "cgroup.procs" for place in self._places.values())
 
+    def pids(self) -> list[int]:
+        """Return the processes now in the group."""
+        return [int(pid) for pid in self.procs[0].read_text().split()]
+
     def used_s(self) -> float:
         """Return the seconds of CPU that the processes now in the group have used since each was started."""
-        return sum(processor_s(int(pid)) for pid in self.procs[0].read_text().split())
+        return sum(processor_s(pid) for pid in self.pids())
 
     def memory_bytes(self) -> int:
         """Return what the kernel charges the group, which the limit is of; only of a group with a memory limit."""

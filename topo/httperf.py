@@ -22,8 +22,8 @@ NICENESS = 5
 niceness is, for against the servers' control groups a process counts by its own."""
 
 PROCESSES = 2
-"""At least: one alone is on one of few cores. A loaded server whose workers are on the same one answers some ten pages
-a second, on another one eighty, and the kernel moves them only every few seconds."""
+"""At least, where so many processors are the load's: one that spins alone is on one of them, and the kernel moves it
+only every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Load:
         """How many connections are offered."""
         return max(1, round(self.rate_per_s * self.seconds))
 
-    @property
-    def processes(self) -> int:
-        """How many httperf processes are used: enough if every connection should last until its timeout."""
+    def processes(self, cores: int) -> int:
+        """Return how many httperf processes are used on so many processors: enough if every connection should last
+        until its timeout."""
         needed = math.ceil(self.rate_per_s * self.timeout_s / USABLE_DESCRIPTORS)
-        return min(self.connections, max(PROCESSES, needed))
+        return min(self.connections, max(min(PROCESSES, cores), needed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Httperf:
         name: str,
     ) -> None:
         """Start them.  More than one path: they are dealt out to the processes, each asks for its own over and over."""
-        count = load.processes
+        count = load.processes(len(os.sched_getaffinity(0)))
         self._limit_s = load.seconds + load.timeout_s + 20.0
         self._processes: list[Process] = []
         try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from topo import cgroups
+from topo import cgroups, cores
 from topo.apache import BACKLOG, WORKERS, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
@@ -49,9 +49,11 @@ class Lab(Ground):
         *,
         say: Callable[[str], None] = print,
         pool: PoolPlan = THREE,
+        backlog: int = BACKLOG,
     ) -> None:
         super().__init__(kind)
         self.pool = pool
+        self.backlog = backlog
         self.balance = balance
         self._say = say
         self._stressed: dict[str, Process] = {}
@@ -71,6 +73,7 @@ class Lab(Ground):
                 name,
                 namespace_pid=self.pid(name),
                 cgroup_procs=self._groups[name].procs,
+                cores=self._cores.servers,
                 directory=self.directory,
             )
             self._stack.callback(process.stop)
@@ -128,6 +131,10 @@ class Lab(Ground):
                 continue
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S)
 
+    def server_pids(self, name: str) -> list[int]:
+        """Return the processes of a server, what loads it included."""
+        return self._groups[name].pids()
+
     def request_cost_s(self, name: str, path: str, times: int) -> float:
         """Return the seconds of CPU that a server takes for a request without any other load: a mean of `times`."""
         address = next(str(server.address) for server in self.pool.servers if server.name == name)
@@ -148,6 +155,8 @@ class Lab(Ground):
     def build(self) -> None:
         """Network, servers, controller; the hosts know each other at the end."""
         self._prepare()
+        parted = self.switch_class().parted_from_servers
+        self._cores = self._stack.enter_context(cores.parted() if parted else cores.together())
         self.directory.chmod(0o755)  # Apache's workers are not root
         write_files(self.files)
         self._build_network(self.pool.hosts, self._before_start)
@@ -168,6 +177,8 @@ class Lab(Ground):
                 str(server.address),
                 namespace_pid=self.pid(server.name),
                 cgroup_procs=group.procs,
+                cores=self._cores.servers,
+                backlog=self.backlog,
                 directory=self.directory / server.name,
                 files=self.files,
             )
@@ -176,7 +187,7 @@ class Lab(Ground):
             self._stack.callback(process.stop)
         self._say(
             f"Apache on {', '.join(self.pool.names)}: {WORKERS} workers, "
-            f"listen backlog {BACKLOG}, {_parts(cpus)} of a CPU each"
+            f"listen backlog {self.backlog}, {_parts(cpus)} of a CPU each{_alone(self._cores)}"
         )
 
     def _start_balancer(self) -> None:
@@ -201,3 +212,9 @@ class Lab(Ground):
 
 def _parts(cpus: Sequence[float]) -> str:
     return " or ".join(f"{one:g}" for one in sorted(set(cpus)))
+
+
+def _alone(parts: cores.Cores) -> str:
+    if parts.servers & parts.others:
+        return ""
+    return f", on processor {', '.join(map(str, parts.servers))}, which all else of the lab keeps off"

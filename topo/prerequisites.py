@@ -22,6 +22,7 @@ PACKAGE_OF = {
     "sysctl": "procps",
     "setpriv": "util-linux",
     "chrt": "util-linux",
+    "taskset": "util-linux",
 }
 """Program -> Debian package."""
 

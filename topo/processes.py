@@ -11,10 +11,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from topo.cores import kept_to
 from topo.errors import LabError
 
 POLL_S = 0.02
@@ -31,16 +32,21 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
 
 
 def command_in(
-    argv: Sequence[str], *, namespace_pid: int | None = None, cgroup_procs: Sequence[Path] = ()
+    argv: Sequence[str],
+    *,
+    namespace_pid: int | None = None,
+    cgroup_procs: Sequence[Path] = (),
+    cores: Collection[int] = (),
 ) -> list[str]:
-    """Return the command line that runs `argv` in the namespaces of a process and in a cgroup.
+    """Return the command line that runs `argv` in the namespaces of a process, in a cgroup, and on certain processors.
 
-    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.
+    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.  No `cores`:
+    those of whoever starts it.
     """
     command = ["setpriv", "--pdeathsig", "TERM"]
     if namespace_pid is not None:
         command += ["mnexec", "-a", str(namespace_pid)]
-    command += argv
+    command += kept_to(cores, argv) if cores else argv
     for procs in cgroup_procs:
         command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(procs), *command]
     return command
@@ -57,11 +63,12 @@ class Process:
         log: Path,
         namespace_pid: int | None = None,
         cgroup_procs: Sequence[Path] = (),
+        cores: Collection[int] = (),
         directory: Path | None = None,
     ) -> None:
         self.name = name
         self.log = log
-        command = command_in(argv, namespace_pid=namespace_pid, cgroup_procs=cgroup_procs)
+        command = command_in(argv, namespace_pid=namespace_pid, cgroup_procs=cgroup_procs, cores=cores)
         with log.open("wb") as output:
             try:
                 self._popen = subprocess.Popen(

@@ -6,7 +6,7 @@ the cgroup, so only its CPU workers are used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from topo.processes import Process
@@ -15,7 +15,9 @@ HOGS = 24
 """Busy processes that share the server's CPU with Apache's workers."""
 
 
-def start_stress(name: str, *, namespace_pid: int, cgroup_procs: Sequence[Path], directory: Path) -> Process:
+def start_stress(
+    name: str, *, namespace_pid: int, cgroup_procs: Sequence[Path], cores: Collection[int], directory: Path
+) -> Process:
     """Load server `name` until the process is stopped."""
     return Process(
         f"stress on {name}",
@@ -23,4 +25,5 @@ def start_stress(name: str, *, namespace_pid: int, cgroup_procs: Sequence[Path],
         log=directory / f"stress-{name}.out",
         namespace_pid=namespace_pid,
         cgroup_procs=cgroup_procs,
+        cores=cores,
     )

@@ -31,6 +31,8 @@ class ProcessSwitch(Switch):
     """Whether the controller reaches registers over Thrift."""
     load_share = 1.0
     """How much of the lab's usual load, and of its servers' CPU, this switch is given."""
+    parted_from_servers = True
+    """Whether it can do with the processors that the servers leave it (`topo/cores.py`)."""
 
     def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
         """Keep logs in `directory`; the namespace is the switch's own.  With `realtime` it runs before all else."""
@@ -120,6 +122,7 @@ class Bmv2Switch(ProcessSwitch):
     thrift = True
     load_share = 0.5
     """It takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and two cores are all there is."""
+    parted_from_servers = False
 
     def start(self, controllers: list[Node]) -> None:
         """Start the process and deepen its queues."""

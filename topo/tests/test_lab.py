@@ -34,6 +34,7 @@ from topo.switches import switch_kind
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 
 URL = f"http://{VIP}/{PAGE}"
+EVERYONE = os.sched_getaffinity(0)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,21 @@ def test_the_switch_runs_before_all_else(lab: Lab) -> None:
     threads = [int(thread.name) for thread in Path(f"/proc/{lab.switch.process.pid}/task").iterdir()]
     assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_RR}
     assert os.sched_getscheduler(lab.controller.process.pid) == os.SCHED_OTHER
+
+
+def test_the_servers_have_a_processor_to_themselves(lab: Lab) -> None:
+    if len(EVERYONE) == 1:
+        pytest.skip("there is one processor only")
+    if not lab.switch.parted_from_servers:
+        pytest.skip("this switch needs all processors")
+    assert lab.switch.process is not None and lab.controller.process is not None
+    servers = [pid for name in SERVER_NAMES for pid in lab.server_pids(name)]
+    assert len(servers) > len(SERVER_NAMES)
+    switch = [int(thread.name) for thread in Path(f"/proc/{lab.switch.process.pid}/task").iterdir()]
+    others = [*switch, lab.controller.process.pid, lab.pid(LOAD_CLIENT.name), 0]
+    last = {max(EVERYONE)}
+    assert {frozenset(os.sched_getaffinity(pid)) for pid in servers} == {frozenset(last)}
+    assert {frozenset(os.sched_getaffinity(pid)) for pid in others} == {frozenset(EVERYONE - last)}
 
 
 def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:

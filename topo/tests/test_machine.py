@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topo import cgroups, hosts, prerequisites
+from topo import cgroups, cores, hosts, prerequisites
 from topo.errors import LabError
 from topo.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
 from topo.lab import parse_load
@@ -79,6 +79,30 @@ def test_a_group_takes_its_processes_with_it() -> None:
     finally:
         process.stop()
         group.remove()
+
+
+def test_servers_have_the_last_processor_and_all_else_the_others() -> None:
+    assert cores.shared_out({0, 1}) == cores.Cores(frozenset({1}), frozenset({0}))
+    assert cores.shared_out({2, 5, 7}) == cores.Cores(frozenset({7}), frozenset({2, 5}))
+    assert cores.shared_out({3}) == cores.Cores(frozenset({3}), frozenset({3}))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor only")
+def test_processors_are_everybodys_again_at_the_end(tmp_path: Path) -> None:
+    def of_a_process(*there: int) -> str:
+        process = Process("nproc", ["nproc"], log=tmp_path / "log", cores=there)
+        assert process.wait(5) == 0
+        return process.output().strip()
+
+    before = os.sched_getaffinity(0)
+    with pytest.raises(LabError, match="in between"), cores.parted() as parts:
+        assert os.sched_getaffinity(0) == parts.others == before - parts.servers
+        assert of_a_process() == str(len(before) - 1)
+        assert of_a_process(*before) == str(len(before))
+        raise LabError("in between")
+    assert os.sched_getaffinity(0) == before
+    with cores.together() as parts:
+        assert parts.servers == parts.others == os.sched_getaffinity(0) == before
 
 
 def test_a_process_is_awaited_by_its_output_and_stopped_with_its_children(tmp_path: Path) -> None:

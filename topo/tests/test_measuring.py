@@ -143,12 +143,14 @@ def test_reports_of_two_processes_are_combined_by_connections() -> None:
     assert both.connect_ms == pytest.approx(2870.5 * 0.8)
 
 
-@pytest.mark.parametrize(("rate", "processes"), [(0.1, 1), (100.0, 2), (401.0, 3), (1000.0, 5)])
+@pytest.mark.parametrize(
+    ("rate", "cores", "processes"), [(0.1, 2, 1), (100.0, 1, 1), (100.0, 2, 2), (100.0, 7, 2), (401.0, 1, 3)]
+)
 def test_load_is_split_for_two_cores_and_where_one_process_would_run_out_of_descriptors(
-    rate: float, processes: int
+    rate: float, cores: int, processes: int
 ) -> None:
     load = Load(rate, 10.0)
-    assert load.processes == processes
+    assert load.processes(cores) == processes
     command = httperf_command(load, "10.0.0.100", 80, "page", 0, processes=processes)
     assert f"--period=e{processes / rate:.6f}" in command
     assert f"--num-conns={math.ceil(load.connections / processes)}" in command
