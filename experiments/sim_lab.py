@@ -292,9 +292,9 @@ def report(records: Sequence[Record]) -> Report:
         goals=[goal for one in parts for goal in one.goals],
         text=[
             f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times at its rate. Nothing is fitted to what is "
-            "compared: the server's quota of CPU time, the length of a turn, what a page costs and how long a worker "
-            "waits for its client to close were traced in the lab ([simulation.md](simulation.md)). The crowds are "
-            "computed from the lab's own settings.",
+            "compared: the server's CPU time is shared out by the kernel's algorithm, what a page costs and how long a "
+            "client takes to close were traced in the lab ([simulation.md](simulation.md)). The crowds are computed "
+            "from the lab's own settings.",
             _relief(of["demo"]),
             crowds.text(of["crowd"]),
             side_by_side(parts),

@@ -9,6 +9,7 @@ from sluice.balance import BalanceOptions, Mode
 from topo.stress import HOGS
 
 from .balancing import Pin
+from .cpu import Task
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 
 EQUAL_S, PAUSE_S, R_S = 45.0, 5.5, 70.0
@@ -79,7 +80,7 @@ class _Reader:
             self._run.servers[server].hold(-1)
             self._begin()
             return
-        self._run.servers[server].cpu.add(self._run.plan.servers[server].work_s, _nothing)
+        self._run.servers[server].cpu.add(Task(), self._run.plan.servers[server].work_s, _nothing)
         self._run.clock.after(1 / PAGES_PER_S, self._page, server, left - 1)
 
 

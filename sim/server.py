@@ -1,7 +1,7 @@
 """A web server as its clients meet it: an accept queue, workers, and a CPU.
 
 A worker that has written waits until its client has closed (Apache's lingering close), and needs another turn of the
-CPU then; unless the client has closed before the worker looks. It then has the next connection in the same turn.
+CPU then, in which it goes on with the next connection if there is one.
 
 Linux drops a SYN while the accept queue is full, and leaves a handshake's last ACK unheard when it is: the server's
 SYN-ACK is then repeated, and so is the client's request, which completes the handshake once there is room.
@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from .clock import Clock
-from .cpu import PERIOD_S, Cpu
+from .cpu import PERIOD_S, TICK_S, Cpu, Task
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 """After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
 """After these the server's kernel sends a SYN-ACK again."""
-SENT = 0.92
-"""The share of a request's CPU time after which the first packet of the answer leaves."""
-CLOSED_AT_ONCE, CLOSE_S = 0.4, 5.5e-3
-"""The share of clients that have closed before the worker looks; how long the others take."""
+CLOSE_S = 2.5e-3
+"""How long a client takes to close."""
 CLOSE_WORK_S = 0.03e-3
-"""CPU time of a connection's end, for a worker that waited for it."""
+"""CPU time of a connection's end."""
 
 
 @dataclass(slots=True)
@@ -63,15 +61,19 @@ class WebServer:
         others: int = 0,
         seed: int = 1,
     ) -> None:
-        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of turns and closing, and of
-        when quotas are granted: every server has its own time, which keeps step with whoever reads its switch.
+        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of when quotas are granted
+        and the timer ticks: every server has times of its own, which keep step with whoever reads its switch.
         """
-        self._lots = random.Random(seed)
-        self.cpu = Cpu(clock, cpus, others, lots=self._lots, granted_s=-PERIOD_S * self._lots.random())
+        lots = random.Random(seed)
+        self.cpu = Cpu(clock, cpus, others, granted_s=-PERIOD_S * lots.random(), ticked_s=-TICK_S * lots.random())
         self.alive = True
         """One that is not answers nothing, and what it had is gone."""
         self.counts = ServerCounts()
-        self._clock, self._free, self._backlog = clock, workers, backlog
+        self._clock, self._backlog = clock, backlog
+        self._free = deque(Task() for _ in range(workers))
+        """Workers without a connection; who has waited longest has the next one."""
+        self._wanted = 0
+        """So many workers more are kept by others as soon as they are free."""
         self._queue: deque[Handshake] = deque()
 
     @property
@@ -86,7 +88,10 @@ class WebServer:
 
     def hold(self, workers: int) -> None:
         """So many workers more are kept by others (long downloads by slow readers); below 0: they are free again."""
-        self._free -= workers
+        self._wanted += workers
+        while self._wanted < 0:
+            self._wanted += 1
+            self._free.append(Task())
         self._serve()
 
     def syn(self) -> bool:
@@ -124,28 +129,29 @@ class WebServer:
     def _serve(self) -> None:
         if not self.alive:
             self._queue.clear()
-        while self._free > 0 and self._queue:
-            self._free -= 1
-            handshake = self._queue.popleft()
-            self.cpu.add(SENT * handshake.work_s, lambda one=handshake: self._sent(one))
+        while self._wanted > 0 and self._free:
+            self._wanted -= 1
+            self._free.pop()
+        while self._free and self._queue:
+            self._work(self._free.popleft())
 
-    def _sent(self, handshake: Handshake) -> None:
-        self.cpu.add((1 - SENT) * handshake.work_s, lambda: self._served(handshake))
+    def _work(self, worker: Task) -> None:
+        handshake = self._queue.popleft()
+        self.cpu.add(worker, handshake.work_s, lambda: self._served(worker, handshake))
 
-    def _served(self, handshake: Handshake) -> None:
+    def _served(self, worker: Task, handshake: Handshake) -> None:
         if not self.alive:
-            self._closed()
+            self._closed(worker)
             return
         self.counts.served += 1
         handshake.done()
-        if self._lots.random() < CLOSED_AT_ONCE:
-            self._closed()
-        else:
-            self._clock.after(CLOSE_S, self.cpu.add, CLOSE_WORK_S, self._closed)
+        self._clock.after(CLOSE_S, self.cpu.add, worker, CLOSE_WORK_S, lambda: self._closed(worker))
 
-    def _closed(self) -> None:
-        self._free += 1
+    def _closed(self, worker: Task) -> None:
+        self._free.appendleft(worker)
         self._serve()
+        if self._free and self._free[0] is worker:
+            self._free.rotate(-1)
 
 
 def _attempts() -> Iterator[tuple[float, bool]]:
