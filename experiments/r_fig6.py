@@ -30,8 +30,9 @@ RATE_PER_S = 120.0
 """Of the run that is made both in the lab and by simulation."""
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
-REPETITIONS = 3
-CPU = "quota, turns, clients that close"
+REPETITIONS, SIMULATIONS = 6, 30
+"""Of that run, in the full form: its connect time hangs on the few seconds in which a queue is full."""
+CPU = "quota, EEVDF, clients that close"
 """How the simulation grants CPU time: a run made otherwise is another run."""
 
 MAP_PERIOD_S = 10.0
@@ -85,7 +86,8 @@ def points(quick: bool) -> Sequence[Point]:
     ]
     seeds = QUICK_SEEDS if quick else SEEDS
     made += [
-        Point(f"sim {seconds:g} s #{seed}", {**both, "where": "sim", "cpu": CPU, "seed": seed}, 1) for seed in seeds
+        Point(f"sim {seconds:g} s #{seed}", {**both, "where": "sim", "cpu": CPU, "seed": seed}, 1)
+        for seed in (seeds if quick else range(1, SIMULATIONS + 1))
     ]
     deltas, windows = (QUICK_DELTAS, QUICK_WINDOWS_S) if quick else (DELTAS, WINDOWS_S)
     made += [
