@@ -49,8 +49,10 @@ test: ## set-up, then every check and every test
 	@$(MAKE) --no-print-directory test-switch test-python ptf ptf-twin test-lab
 	@echo "sluice: every check and every test passed"
 
+# What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
 test-switch: | check-cargo ## tests of the embedded switch
-	cd switch && cargo test --quiet --workspace
+	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
+	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
 test-python: setup ## tests of the controller, the tools, the experiments and the simulation
 	$(BIN)/pytest -q --numprocesses auto --dist loadfile controller tools experiments sim
