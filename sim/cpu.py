@@ -26,7 +26,7 @@ TICK_S = 4e-3
 SLICE_S = 1.4e-3
 """``base_slice_ns`` of a machine with two processors: 0.7 ms times 1 + log2(2)."""
 LAG_S = max(TICK_S, 2 * SLICE_S)
-"""Nobody is further behind or ahead than that when it goes to sleep (``update_entity_lag``)."""
+"""Nobody is further behind than that when it goes to sleep (``update_entity_lag``)."""
 _EPSILON_S = 1e-9
 """What the kernel's clocks can tell apart."""
 
@@ -200,7 +200,7 @@ class Cpu:
             return
         mean_s = self._mean_s()
         self._running, self._time_s = None, mean_s
-        task.lag_s = max(-LAG_S, min(LAG_S, mean_s - task.virtual_s))
+        task.lag_s = min(LAG_S, mean_s - task.virtual_s)
         self._next()
 
     def _throttle(self) -> None:
