@@ -44,6 +44,9 @@ PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1
 CORRELATION = 0.98
 PAPER_SLOPE_S = 3.0
+INDEPENDENT = (
+    "It takes lost SYNs for independent; a server that has fallen behind loses a connection's SYNs one after the other."
+)
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -170,22 +173,16 @@ def _low(records: Sequence[Record]) -> list[Record]:
     return [one for one in records if PREDICTED_ABOVE_R <= r_of(one) <= PREDICTED_BELOW_R]
 
 
-def _longer(records: Sequence[Record]) -> str:
-    """Say how far the prediction holds with the longer accept queue."""
-    if not records:
-        return ""
-    low = _low(records)
-    high = [one for one in records if r_of(one) > PREDICTED_BELOW_R]
+def _reach(records: Sequence[Record]) -> str:
+    """Say how far the prediction holds with one accept queue."""
+    low, high = _low(records), [one for one in records if r_of(one) > PREDICTED_BELOW_R]
     parts = [
-        f"{where} it is missed by at most {max(map(abs, map(error_of, runs))):.1%} ({len(runs)} of {len(records)} runs)"
-        for where, runs in ((f"with an R up to {PREDICTED_BELOW_R:g}", low), ("above", high))
+        f"at most {max(map(abs, map(error_of, runs))):.1%} off {where} ({len(runs)} of {len(records)} runs)"
+        for where, runs in ((f"up to R = {PREDICTED_BELOW_R:g}", low), ("above", high))
         if runs
     ]
-    return (
-        f"With the accept queue of {records[0].parameters['backlog']} that the other experiments have a server loses "
-        "SYNs when it has fallen behind for seconds, and the same connection loses one after the other. The "
-        f"prediction takes them for independent: {', '.join(parts) or 'no run has an R to hold against it'}."
-    )
+    known = ", ".join(parts) or "held against no run"
+    return f"With an accept queue of {records[0].parameters['backlog']} the prediction is {known}."
 
 
 def _missed(record: Record) -> str:
@@ -231,7 +228,7 @@ def report(records: Sequence[Record]) -> Report:
             _paper(slope),
             _every(records),
             " ".join(_missed(one) for one in low if abs(error_of(one)) > AGREEMENT),
-            _longer(longer),
+            " ".join([*(_reach(runs) for runs in (held, longer) if runs), INDEPENDENT]),
             f"{switch_sentence(records)} {load_sentence(records)}".strip(),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},
