@@ -17,7 +17,7 @@ HEADING = """\
 # Results
 
 What `make experiments` measured, made by it from the runs in `results/experiments` (those on another switch,
-`SWITCH=bmv2`, are kept apart in `results/experiments-bmv2`, with a report of their own): some 12 hours on two cores if
+`SWITCH=bmv2`, are kept apart in `results/experiments-bmv2`, with a report of their own): some 11 hours on two cores if
 nothing is there yet. Each run is kept as soon as it is made, and only what is missing is made. `make experiments
 FIG=r-fig5` completes one section, `.venv/bin/python -m experiments --again r-fig5` makes its runs anew, each in place
 of the one that is there. `QUICK=1` is the short form: fewer rates, sizes and ways to balance, most of them once; as a

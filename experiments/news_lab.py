@@ -42,10 +42,10 @@ def points(quick: bool) -> Sequence[Point]:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
         runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, NEWS)]
         return [_point(one, kind, below_results(f"news-lab-quick/{one.name}", kind)) for one in runs]
-    return [point for number in range(REPETITIONS) for point in _series(kind, number)]
+    return [point for number in range(REPETITIONS) for point in series(kind, number)]
 
 
-def _series(kind: str, number: int) -> Sequence[Point]:
+def series(kind: str, number: int) -> Sequence[Point]:
     """Every run once, with requests and patience of its own."""
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
     crowds = [compressed(one, kind) for one in programme(settings, quick=False) if not one.scenario.false_alarm]
@@ -90,7 +90,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
     """Read a run's records; without them, build a lab and make it."""
     del say
     kind, directory = point.parameters["switch"], labs.at(point.lab_run)
-    run = _run(point.parameters, directory)
+    run = run_of(point.parameters, directory)
     if not is_done(run, kind, directory, labs.since):
         make_run(run, kind, directory, lambda left: None)
     return {
@@ -105,12 +105,13 @@ def is_there(point: Point, labs: LabRuns) -> bool:
     """Whether a run's records are there."""
     directory = labs.at(point.lab_run)
     try:
-        return is_done(_run(point.parameters, directory), point.parameters["switch"], directory, labs.since)
+        return is_done(run_of(point.parameters, directory), point.parameters["switch"], directory, labs.since)
     except (FileNotFoundError, LabError):  # the run that it takes its limit from is not there, or limited nothing
         return False
 
 
-def _run(parameters: Mapping[str, Any], directory: Path) -> Run:
+def run_of(parameters: Mapping[str, Any], directory: Path) -> Run:
+    """Return what is run in a directory; a static limit may come from the run beside it."""
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
     varied = {name: parameters[name] for name in VARIED}
     settings = scenario.settle(replace(Settings(), **varied))

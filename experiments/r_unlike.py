@@ -58,7 +58,7 @@ def points(quick: bool) -> Sequence[Point]:
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
-            key=f"{case}, {name}, {seconds:g} s #{number}",
+            key=key_of(case, name, seconds, number),
             parameters={
                 "case": case,
                 "variant": name,
@@ -69,11 +69,17 @@ def points(quick: bool) -> Sequence[Point]:
             },
             seconds=seconds + 18,
             group=f"{case}/{name}/{number}",
+            lab_run=f"r-unlike/{key_of(case, name, seconds, number)}",
         )
         for number in range(1 if quick else REPETITIONS)
         for case in CASES
         for name in (QUICK if quick else COMPARED)
     ]
+
+
+def key_of(case: str, name: str, seconds: float, number: int) -> str:
+    """Return the key of a run."""
+    return f"{case}, {name}, {seconds:g} s #{number}"
 
 
 def asked_for(count: int, heavy_share: float) -> list[str]:

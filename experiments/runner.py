@@ -83,14 +83,15 @@ def measure(
             assert experiment.compute is not None
             compute(experiment.compute, list(members), keep_and_say)
             continue
-        with _place(experiment, group, labs, say) as measure_point:
+        with place(experiment, group, labs, say) as measure_point:
             for point in members:
                 say(progress.heading(experiment.name, point))
                 keep(point, recorded(measure_point, point, program()))
 
 
 @contextmanager
-def _place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Generator[Measure]:
+def place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Generator[Measure]:
+    """Open the place of a group, if it needs one, and give what measures a point in it."""
     if (take := experiment.take) is not None:
         yield lambda point: take(point, labs, say)
         return

@@ -49,7 +49,7 @@ def points(quick: bool) -> Sequence[Point]:
                 parameters,
                 DEMO_LAB_S + DEMO_SIMULATED_S,
                 "lab",
-                lab_run=below_results(f"{crowds.RUNS}/demo-{number}", switch_kind()),
+                lab_run=below_results(f"experiments/sim-lab/demo-{number}", switch_kind()),
                 read_s=DEMO_SIMULATED_S,
             )
         )
@@ -76,6 +76,8 @@ def is_there(point: Point, labs: LabRuns) -> bool:
             return crowds.is_there(point, labs)
         case "fig5":
             return fig5.is_there(point, labs)
+        case "unlike":
+            return unlike.is_there(point, labs)
         case "demo":
             return demoruns.is_there(labs.at(point.lab_run), labs.since)
         case _:
@@ -86,13 +88,13 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
     """Run the lab (unless this very run is there), then the simulation."""
     match _kind(point.parameters):
         case "crowd":
-            return crowds.measure(point, labs)
+            return crowds.measure(point, labs, say)
         case "fig5":
             return fig5.measure(point, labs, say)
         case "pool":
             return production.measure(point.parameters, say)
         case "unlike":
-            return unlike.measure(point, say)
+            return unlike.measure(point, labs, say)
         case _:
             return demo(point, labs, say)
 
@@ -293,8 +295,8 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times at its rate. Nothing is fitted to what is "
             "compared: the server's CPU time is shared out by the kernel's algorithm, what a page costs and how long a "
-            "client takes to close were traced in the lab ([simulation.md](simulation.md)). The crowds are computed "
-            "from the lab's own settings.",
+            "client takes to close were traced in the lab ([simulation.md](simulation.md)). The crowds have "
+            "the lab's own settings and requests.",
             _relief(of["demo"]),
             crowds.text(of["crowd"]),
             side_by_side(parts),
@@ -341,9 +343,9 @@ EXPERIMENT = Experiment(
     title="The simulation against the lab",
     source="Asked for by this project: a simulation first reproduces what was measured",
     about="The demo (three Apache servers, one of them loaded; equal split, then R as published), in the full form "
-    "also the runs of `r-fig5` through the switch, production mode with its second look, with servers or requests that "
-    "are not alike, too, and flash crowds that the link or the server limits: each in the lab and simulated with the "
-    "same settings and the same figures' definitions.",
+    "also the runs of `r-fig5` through the switch, production mode with its second look, its runs of `r-unlike`, and "
+    "crowds of `news-lab` that the link or the server limits: each in the lab and simulated with the same settings and "
+    "the same figures' definitions.",
     points=points,
     take=take,
     is_there=is_there,

@@ -1,37 +1,31 @@
-"""Flash crowds for `sim-lab`: each in the lab, and simulated with the lab's own settings."""
+"""Flash crowds for `sim-lab`: in the lab (the runs of `news-lab`), and simulated with its settings and requests."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict
 
+from experiments import news_lab
 from experiments.agreement import PART, percent
-from experiments.experiment import Goal, Point, Record, Table, Values
+from experiments.borrowed import kept, kept_or_made, simulated_beside_it
+from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, by_chance, mean_of
-from experiments.labruns import LabRuns, below_results, simulated_beside
+from experiments.labruns import LabRuns
+from experiments.news_lab_runs import CROWD
 from sim.lab import simulate_lab
-from topo.news.measures import Records, figures
-from topo.news.programme import Planned, compressed, planned
-from topo.news.records import made, read_records
-from topo.news.run import Run, is_done, make_run
-from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SCENARIOS, SERVER, STATIC, VARIANTS
-from topo.news.settings import Settings
+from topo.news.measures import figures
+from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC
 from topo.switches import switch_kind
 
-RUNS = "experiments/sim-lab"
-"""Of the lab, a directory each."""
-FIRST_RUNS = "news/runs"
-"""Those of `news-lab`: the first run of each is the same."""
 STATIC_40 = next(one for one in STATIC if one.static_per_s == 40)
 """Just below what the slow server answers."""
 CROWDS = (
     *((NETWORK, variant) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
     *((SERVER, variant) for variant in (NONE, STATIC_40, NEWS)),
 )
-ENDS_S, SIMULATED_S = 30.0, 25.0
-"""Seconds, about: what a crowd's lab takes beside its load, and its simulation."""
+SIMULATED_S = 25.0
+"""Seconds, about, of a simulation."""
 FIGURES = {
     "detected_after_intervals": ("alarm after (intervals)", 2, 1.0),
     "response_loss": ("loss (%)", 1, 100.0),
@@ -51,76 +45,60 @@ LOSS_POINTS, INTERVALS = 8.0, 0.25
 
 
 def points(number: int) -> list[Point]:
-    """Every crowd once."""
-    made: list[Point] = []
-    for scenario, variant in CROWDS:
-        one = _planned(scenario.name, variant.name)
-        settings = one.settings
-        parameters = {"scenario": scenario.name, "variant": variant.name, "run": number, **asdict(settings)}
-        own = f"{RUNS}/crowd-{one.name.replace('/', '-')}-{number}"
-        made.append(
-            Point(
-                f"crowd {scenario.name} {variant.name} #{number}",
-                parameters,
-                settings.seconds / settings.k + ENDS_S + SIMULATED_S,
-                "lab",
-                lab_run=below_results(own if number else f"{FIRST_RUNS}/{one.name}", switch_kind()),
-                read_s=SIMULATED_S,
-            )
+    """Every crowd once: those of a series of `news-lab`."""
+    runs = {name_of(one): one for one in _series(number)}
+    return [
+        Point(
+            f"crowd {scenario.name} {variant.name} #{number}",
+            {**own.parameters, "series": number},
+            own.seconds + SIMULATED_S,
+            "lab",
+            lab_run=own.lab_run,
+            read_s=SIMULATED_S,
         )
-    return made
+        for scenario, variant in CROWDS
+        if (own := runs[scenario.name, variant.name])
+    ]
+
+
+def _series(number: int) -> Sequence[Point]:
+    """Return the crowds of a series of `news-lab` that are there once: not those without the switch, or of other T."""
+    kind = switch_kind()
+    return [
+        one for one in news_lab.series(kind, number) if one.parameters["switch"] == kind and not one.parameters["sweep"]
+    ]
+
+
+def _own(point: Point) -> Point:
+    """Return the point of `news-lab`."""
+    return next(one for one in _series(point.parameters["series"]) if name_of(one) == name_of(point))
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether the lab's run is there."""
-    return is_done(_run(_of(point.parameters)), switch_kind(), labs.at(point.lab_run), labs.since)
+    """Whether `news-lab` has the lab's run."""
+    own = _own(point)
+    return kept(news_lab.EXPERIMENT, own, labs) is not None or news_lab.is_there(own, labs)
 
 
-def measure(point: Point, labs: LabRuns) -> Values:
-    """Run a crowd in the lab, or take the run that is there, and simulate it with requests drawn anew in each repeat.
-
-    The lab's repeats all have the first one's requests: they differ by what the machine did.
-    """
-    one, directory = _of(point.parameters), labs.at(point.lab_run)
-    run = _run(one)
-    if not is_there(point, labs):
-        make_run(run, switch_kind(), directory, lambda _: None)
-    again = reseeded(run.settings, point.parameters["run"])
-    simulated = simulate_lab(one.scenario, one.variant, again, run.static_per_s)
+def measure(point: Point, labs: LabRuns, say: Say) -> Values:
+    """Take the lab's run of `news-lab`, or make it, and simulate the same requests."""
+    own = _own(point)
+    lab = kept_or_made(news_lab.EXPERIMENT, own, labs, say)
+    run = news_lab.run_of(own.parameters, labs.at(own.lab_run))
+    records = simulate_lab(run.scenario, run.variant, run.settings, run.static_per_s)
     return {
-        "lab": _figures(read_records(directory)),
-        "simulated": _figures(simulated),
-        **simulated_beside(made(directory)),
+        "lab": {name: lab.result[CROWD][name] for name in FIGURES},
+        "simulated": asdict(figures(records, records.window())),
+        **simulated_beside_it(lab),
     }
-
-
-def reseeded(settings: Settings, number: int) -> Settings:
-    """Return the settings of a simulated repeat; the first has the lab's own requests."""
-    return replace(settings, seed=settings.seed + number)
-
-
-def _planned(scenario: str, variant: str) -> Planned:
-    return compressed(planned(SCENARIOS[scenario], VARIANTS[variant], Settings()), switch_kind())
-
-
-def _of(parameters: Mapping[str, Any]) -> Planned:
-    return _planned(parameters["scenario"], parameters["variant"])
-
-
-def _run(one: Planned) -> Run:
-    return Run(one.scenario, one.variant, one.settings, one.variant.static_per_s)
-
-
-def _figures(records: Records) -> dict[str, Any]:
-    return asdict(figures(records, records.window()))
 
 
 # -- the report
 
 
-def name_of(record: Record) -> tuple[str, str]:
-    """Return which crowd a record is of: scenario and variant."""
-    return record.parameters["scenario"], record.parameters["variant"]
+def name_of(run: Point | Record) -> tuple[str, str]:
+    """Return which crowd a run is of: scenario and variant."""
+    return run.parameters["scenario"], run.parameters["variant"]
 
 
 def by_crowd(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
@@ -194,8 +172,8 @@ def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
 
 
 def text(records: Sequence[Record]) -> str:
-    """Say in what crowds differ, what the simulation leaves out, and what repeated runs have in common."""
-    return " ".join(one for one in (_uncontrolled(records), _slow_server(records), _repeats(records)) if one)
+    """Say in what crowds differ, and what the simulation leaves out."""
+    return " ".join(one for one in (_uncontrolled(records), _slow_server(records)) if one)
 
 
 def _uncontrolled(records: Sequence[Record]) -> str:
@@ -222,16 +200,6 @@ def _beside(runs: Sequence[Record], name: str) -> str:
 def _differs(runs: Sequence[Record], name: str) -> bool:
     simulated, lab = (seen(runs, side, name) for side in SIDES)
     return simulated.value != lab.value and not by_chance(simulated, lab)
-
-
-def _repeats(records: Sequence[Record]) -> str:
-    """Say what the intervals of repeated crowds are of."""
-    if not any(len(runs) > 1 for runs in by_crowd(records).values()):
-        return ""
-    return (
-        "A crowd's runs in the lab all have the same requests, so that their intervals are of what the machine did; "
-        "the simulated ones have requests of their own each, and their intervals are of that."
-    )
 
 
 def _slow_server(records: Sequence[Record]) -> str:

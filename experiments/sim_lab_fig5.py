@@ -8,14 +8,12 @@ from sluice.balance import Mode
 
 from experiments import r_fig5
 from experiments.agreement import PART, percent
+from experiments.borrowed import kept, kept_or_made, simulated_beside_it
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
-from experiments.labruns import LabRuns, simulated_beside
-from experiments.runner import recorded
+from experiments.labruns import LabRuns
 from experiments.simpool import simulated
-from experiments.store import Store
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
-from topo.program import program
 
 MODES = {
     EQUAL.name: Mode.FIXED,
@@ -53,7 +51,7 @@ def points(number: int) -> list[Point]:
 
 def is_there(point: Point, labs: LabRuns) -> bool:
     """Whether `r-fig5` has the lab's run."""
-    return _record(point, labs) is not None
+    return kept(r_fig5.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
@@ -61,19 +59,9 @@ def _own(point: Point) -> Point:
     return next(one for one in r_fig5.EXPERIMENT.points(False) if one.key == point.parameters["fig5"])
 
 
-def _record(point: Point, labs: LabRuns) -> Record | None:
-    known = Store(labs.experiments, r_fig5.EXPERIMENT.name).of([_own(point)])
-    return known[0] if known and known[0].began >= labs.since else None
-
-
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     """Take the lab's run of `r-fig5`, or make it, and simulate the same."""
-    known = _record(point, labs)
-    if known is None:
-        own = _own(point)
-        with r_fig5.place(own.group, say) as run:
-            known = recorded(run, own, program())
-    lab = known.result
+    run = kept_or_made(r_fig5.EXPERIMENT, _own(point), labs, say)
     asked = {
         **point.parameters,
         "mode": MODES[point.parameters["variant"]],
@@ -83,9 +71,9 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     }
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
     return {
-        "lab": figures(lab),
+        "lab": figures(run.result),
         "simulated": [figures(one) for one in runs],
-        **simulated_beside({"began": known.began, "load": known.load, "program": known.program}),
+        **simulated_beside_it(run),
     }
 
 

@@ -1,4 +1,4 @@
-"""Servers and requests that are not alike for `sim-lab`: production mode in the pools of `r-unlike`, and simulated."""
+"""Servers and requests that are not alike for `sim-lab`: production mode in the runs of `r-unlike`, and simulated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments import r_unlike
 from experiments.agreement import PART, percent
+from experiments.borrowed import kept, kept_or_made, simulated_beside_it
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
+from experiments.labruns import LabRuns
 from experiments.sim_lab_pool import SEEDS_A_RUN, SIMULATED_S
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.pool import PoolPlan, ServerPlan
 from sim.secondlook import SecondLook
 
-LAB_ENDS_S = 18.0
 FIGURES = {
     "connect_ms": ("connect, mean (ms)", 1),
     "transfer_ms": ("whole transfer, mean (ms)", 1),
@@ -28,37 +29,42 @@ FIGURES = {
 
 def points(number: int) -> list[Point]:
     """Both pools once, and their simulations."""
+    runs = {one.key: one for one in r_unlike.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
         Point(
             f"{case}, {PRODUCTION.name} #{number}",
-            {
-                "unlike": case,
-                "rate_per_s": r_unlike.RATES_PER_S[case],
-                "seconds": r_unlike.LOAD_S,
-                "cpus": list(r_unlike.CPUS[case]),
-                "heavy_share": r_unlike.HEAVY_SHARE if case == r_unlike.COST else 0.0,
-                "seeds": seeds,
-                "run": number,
-            },
-            r_unlike.LOAD_S + LAB_ENDS_S + SIMULATED_S,
+            {**runs[key].parameters, "unlike": key, "seeds": seeds},
+            runs[key].seconds + SIMULATED_S,
             "lab",
+            lab_run=runs[key].lab_run,
+            read_s=SIMULATED_S,
         )
         for case in r_unlike.CASES
+        if (key := r_unlike.key_of(case, PRODUCTION.name, r_unlike.LOAD_S, number)) in runs
     ]
 
 
-def measure(point: Point, say: Say) -> Values:
-    """Open a lab and load it, then simulate the same, with what a request costs there without load."""
+def is_there(point: Point, labs: LabRuns) -> bool:
+    """Whether `r-unlike` has the lab's run."""
+    return kept(r_unlike.EXPERIMENT, _own(point), labs) is not None
+
+
+def _own(point: Point) -> Point:
+    """Return the point of `r-unlike`."""
+    return next(one for one in r_unlike.EXPERIMENT.points(False) if one.key == point.parameters["unlike"])
+
+
+def measure(point: Point, labs: LabRuns, say: Say) -> Values:
+    """Take the lab's run of `r-unlike`, or make it, and simulate the same, with what a request cost there."""
     asked = point.parameters
-    with r_unlike.place(f"{asked['unlike']}/{PRODUCTION.name}/{asked['run']}", say) as run:
-        lab = run(point)
-    work_s = lab["cost_ms"] / 1000
+    run = kept_or_made(r_unlike.EXPERIMENT, _own(point), labs, say)
+    work_s = run.result["cost_ms"] / 1000
     return {
-        "lab": figures(lab),
+        "lab": figures(run.result),
         "simulated": [figures(simulated(asked, work_s, seed)) for seed in asked["seeds"]],
-        "cost_ms": lab["cost_ms"],
-        "switch": lab["switch"],
+        "cost_ms": run.result["cost_ms"],
+        **simulated_beside_it(run),
     }
 
 
@@ -92,12 +98,12 @@ def figures(run: Values) -> dict[str, float]:
 
 def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
     """Return a figure of a case, in the lab and simulated."""
-    runs = [one for one in records if one.parameters["unlike"] == case]
+    runs = [one for one in records if one.parameters["case"] == case]
     return [one.result["lab"][name] for one in runs], [one[name] for run in runs for one in run.result["simulated"]]
 
 
 def _cases(records: Sequence[Record]) -> list[str]:
-    return [case for case in r_unlike.CASES if any(one.parameters["unlike"] == case for one in records)]
+    return [case for case in r_unlike.CASES if any(one.parameters["case"] == case for one in records)]
 
 
 def table(records: Sequence[Record]) -> Table:

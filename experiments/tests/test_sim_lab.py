@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from experiments import (
     demoruns,
+    news_lab,
     news_table1,
     sim_lab,
     sim_lab_crowds,
@@ -27,14 +28,16 @@ from experiments import (
     simpool,
 )
 from experiments.agreement import percent
-from experiments.experiment import Experiment, Goal, Measure, Record, Say
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Say
 from experiments.labruns import LabRuns
 from experiments.runner import recorded, write
 from experiments.store import Store, without_nan
 from experiments.tests.small import said
 from sim.demo import READERS, simulate_demo
-from sim.lab import lab_plan
-from topo.news.scenarios import NETWORK, NONE, Scenario
+from sim.lab import simulate_lab
+from topo.errors import LabError
+from topo.news.measures import Records
+from topo.news.scenarios import Scenario, Variant
 from topo.news.settings import Settings
 from topo.plan import SERVER_NAMES
 from topo.program import program
@@ -42,24 +45,15 @@ from topo.program import program
 
 def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     labs = LabRuns(tmp_path, tmp_path)
-    points = sim_lab.points(False)
-    demo = points[0]
-    pool, flash = (next(one for one in points if kind in one.parameters) for kind in ("pool", "scenario"))
-    again = next(one for one in points if one.key.startswith("crowd") and one.key.endswith("#1"))
+    demo = sim_lab.points(False)[0]
     made_with = {"version": "now"}
 
     def version(kind: str) -> str:
         assert kind == "embedded"
         return made_with["version"]
 
-    def only_news_labs(run: object, kind: str, directory: Path, since: float) -> bool:
-        del run, kind, since
-        return "news" in directory.parts
-
     monkeypatch.setattr(demoruns, "version", version)
-    monkeypatch.setattr(sim_lab_crowds, "is_done", only_news_labs)
-    assert [sim_lab.is_there(one, labs) for one in (demo, pool, flash, again)] == [False, False, True, False]
-    assert (flash.read_s, pool.read_s) == (sim_lab_crowds.SIMULATED_S, 0.0), "only the first crowd is news-lab's"
+    assert not sim_lab.is_there(demo, labs)
 
     def killed(settings: object, output: Path, say: Say) -> None:
         del settings, say
@@ -93,7 +87,9 @@ def test_runs_on_another_switch_are_not_the_embedded_ones(monkeypatch: pytest.Mo
     names: dict[str, set[str]] = {}
     for kind in ("embedded", "bmv2"):
         monkeypatch.setenv("SWITCH", kind)
-        names[kind] = {one.lab_run for one in sim_lab.points(False) if "fig5" not in one.parameters} - {""}
+        names[kind] = {one.lab_run for one in sim_lab.points(False) if not {"fig5", "unlike"} & set(one.parameters)} - {
+            ""
+        }
     assert not names["embedded"] & names["bmv2"]
     assert "news/runs/network-limited/none" in names["embedded"]
     assert {"news-bmv2/runs/network-limited/none", "experiments-bmv2/sim-lab/demo-0"} < names["bmv2"]
@@ -267,13 +263,13 @@ def test_crowds_without_control_are_told_one_by_one() -> None:
         "0.0 and 50.0 ± 0.0, bulk (kbit/s) 0 ± 0 and 0 ± 0, link used (%) 50 ± 0 and 50 ± 0; server-limited AR "
         "(kbit/s) 80 ± 6 and 100 ± 0, loss (%) 54.0 ± 0.0 and 50.0 ± 0.0, "
     )
-    assert "in the lab all have the same requests" in text
-    by_chance = sim_lab.report(repeated("network-limited", 700.0, 920.0)).text[2]
-    assert by_chance.startswith("A crowd's runs in the lab all have the same requests, so that")
-    assert "requests" not in sim_lab.report(network[:1]).text[2]
+    by_chance = repeated("network-limited", 700.0, 920.0)
+    assert sim_lab.report(by_chance).text[2] == ""
 
 
-def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def lab(transfer_ms: float) -> dict[str, Any]:
         times = {"begun": 100, "given_up": 0, "mean_ms": 0.4, "p99_ms": 2.0}
         return {"connect": times, "transfer": times | {"mean_ms": transfer_ms}, "cost_ms": 2.0, "switch": {}}
@@ -286,11 +282,15 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: 
         opened.append(group)
         yield lambda point: lab(100.0 if point.parameters["heavy_share"] else 7.0)
 
-    monkeypatch.setattr(sim_lab_unlike.r_unlike, "place", place)
+    made = replace(sim_lab_unlike.r_unlike.EXPERIMENT, place=place)
+    monkeypatch.setattr(sim_lab_unlike.r_unlike, "EXPERIMENT", made)
+    labs = LabRuns(tmp_path, tmp_path)
     records: list[Record] = []
-    for point in [one for one in sim_lab.points(False) if "unlike" in one.parameters][:2]:
+    first, second, *_ = [one for one in sim_lab.points(False) if "unlike" in one.parameters]
+    for point in (first, second):
         short = replace(point, parameters={**point.parameters, "seconds": 20.0, "seeds": [1, 2]})
-        measured = sim_lab.take(short, LabRuns(), lambda _: None)
+        assert not sim_lab.is_there(point, labs)
+        measured = sim_lab.take(short, labs, lambda _: None)
         assert [set(one) for one in measured["simulated"]] == [set(measured["lab"])] * 2
         records.append(Record(point.key, point.parameters, json.loads(json.dumps(measured)), 0.0, 1.0, 0.0))
     assert opened == [f"{case}/{sim_lab_unlike.PRODUCTION.name}/0" for case in sim_lab_unlike.r_unlike.CASES]
@@ -298,6 +298,13 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(monkeypatch: 
     capacity, cost = sim_lab.report(records).goals
     assert capacity.text.startswith("ten servers of unlike capacity: mean of the whole transfer within 15%")
     assert cost.text.startswith("requests of unlike cost: mean") and cost.seen.endswith("%")
+    own = next(one for one in made.points(False) if one.lab_run == first.lab_run)
+    Store(tmp_path, "r-unlike").add(Record(own.key, own.parameters, lab(50.0), 5.0, 1.0, 0.7, "then"))
+    assert sim_lab.is_there(first, labs) and not sim_lab.is_there(first, replace(labs, since=6.0))
+    short = replace(first, parameters={**first.parameters, "seconds": 20.0, "seeds": [1]})
+    taken = recorded(lambda one: sim_lab.take(one, labs, print), short, "now")
+    assert (taken.began, taken.result["lab"]["transfer_ms"], taken.result["lab_program"]) == (5.0, 50.0, "then")
+    assert len(opened) == 2, "what is there is not made"
     dearer = sim_lab_unlike.simulated({**records[0].parameters, "seconds": 20.0}, 4e-3, 1)["transfer"]["mean_ms"]
     assert dearer > 1.5 * records[0].result["simulated"][0]["transfer_ms"]
 
@@ -315,7 +322,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
         made.append(group)
         yield lambda point: lab(10 * point.parameters["rate_per_s"], 100.0)
 
-    monkeypatch.setattr(sim_lab_fig5.r_fig5, "place", place)
+    monkeypatch.setattr(sim_lab_fig5.r_fig5, "EXPERIMENT", replace(sim_lab_fig5.r_fig5.EXPERIMENT, place=place))
     points = [one for one in sim_lab_fig5.points(0) if one.parameters["rate_per_s"] in (30.0, 60.0)]
     assert [one.parameters["variant"] for one in points[::2]] == list(sim_lab_fig5.MODES)
     store = Store(tmp_path, "r-fig5")
@@ -383,45 +390,58 @@ def test_each_run_of_the_labs_demo_has_simulations_of_its_own() -> None:
     assert [list(sim_lab.demo_seeds(number)) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
 
 
-def test_repeated_simulations_of_the_labs_crowds_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_crowds_of_the_lab_are_those_of_news_lab_and_simulated_with_its_requests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    labs = LabRuns(tmp_path, tmp_path)
     asked: list[tuple[str, int, float | None]] = []
 
-    def there(run: object, kind: str, directory: object, since: float) -> bool:
-        del run, kind, directory, since
-        return True
-
-    def made(directory: object) -> dict[str, Any]:
-        del directory
-        return {"began": 1.0, "load": None, "program": "abc"}
-
-    def read(records: object) -> dict[str, float]:
-        del records
-        return {}
-
-    def simulate(scenario: Scenario, variant: object, settings: Settings, static_per_s: float | None) -> None:
-        del variant
+    def simulate(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None) -> Records:
         asked.append((scenario.name, settings.seed, static_per_s))
+        return simulate_lab(scenario, variant, replace(settings, before=1, after=1, k=64.0), static_per_s)
 
-    monkeypatch.setattr(sim_lab_crowds, "is_done", there)
-    monkeypatch.setattr(sim_lab_crowds, "made", made)
-    monkeypatch.setattr(sim_lab_crowds, "read_records", read)
-    monkeypatch.setattr(sim_lab_crowds, "_figures", read)
     monkeypatch.setattr(sim_lab_crowds, "simulate_lab", simulate)
-    points = sim_lab_crowds.points(0)
-    for point in (points[0], replace(points[0], parameters={**points[0].parameters, "run": 1}), points[5]):
-        assert sim_lab_crowds.measure(point, LabRuns())["made"] == {"began": 1.0, "load": None}
-    lab = NETWORK.settle(Settings())
+    points = {
+        (one.parameters["variant"], one.key[-2:]): one
+        for one in sim_lab.points(False)
+        if "scenario" in one.parameters and one.parameters["variant"] in ("none", "static-40")
+    }
+    flash, again, slow = points["none", "#0"], points["none", "#1"], points["static-40", "#2"]
+    own = {one.lab_run: one for one in news_lab.points(False)}
+    assert {flash.lab_run, again.lab_run, slow.lab_run} < set(own)
+    assert not sim_lab.is_there(flash, labs)
+    lab = {**dict.fromkeys(sim_lab_crowds.FIGURES, 0.5), "late_p99_ms": 1.0}
+    for point in (flash, again, slow):
+        known = own[point.lab_run]
+        made = Record(known.key, known.parameters, {"crowd": lab}, 5.0, 1.0, 0.7, "then")
+        Store(tmp_path, "news-lab").add(made)
+        assert sim_lab.is_there(point, labs)
+        assert not sim_lab.is_there(point, replace(labs, since=6.0)), "asked for again"
+        record = recorded(lambda one: sim_lab.take(one, labs, print), point, "now")
+        assert (record.began, record.load, record.program) == (5.0, 0.7, "now")
+        assert record.result["lab_program"] == "then"
+        assert record.result["lab"] == dict.fromkeys(sim_lab_crowds.FIGURES, 0.5)
+        assert set(record.result["simulated"]) > set(sim_lab_crowds.FIGURES)
+    seeds = [own[one.lab_run].parameters["seed"] for one in (flash, again, slow)]
+    assert len(set(seeds)) == 3
     assert asked == [
-        ("network-limited", lab.seed, None),
-        ("network-limited", lab.seed + 1, None),
-        ("server-limited", lab.seed, 40.0),
+        ("server-limited", seeds[0], None),
+        ("server-limited", seeds[1], None),
+        ("server-limited", seeds[2], 40.0),
     ]
-    drawn = [
-        [(one.time_s, one.size) for one in lab_plan(NETWORK, NONE, sim_lab_crowds.reseeded(lab, number)).requests]
-        for number in (0, 1)
-    ]
-    assert drawn[0] == [(one.time_s, one.size) for one in lab_plan(NETWORK, NONE, lab).requests]
-    assert drawn[0] != drawn[1]
+
+
+def test_a_crowd_that_news_lab_does_not_have_is_made_in_the_lab(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def take(point: Point, labs: LabRuns, say: Say) -> dict[str, Any]:
+        del labs, say
+        raise LabError(point.key)
+
+    monkeypatch.setattr(sim_lab_crowds.news_lab, "EXPERIMENT", replace(news_lab.EXPERIMENT, take=take))
+    flash = next(one for one in sim_lab.points(False) if "scenario" in one.parameters)
+    with pytest.raises(LabError, match=r"^network-limited/none, 8 \+ 11 intervals, embedded #0$"):
+        sim_lab.take(flash, LabRuns(tmp_path, tmp_path), print)
 
 
 def test_the_demo_is_simulated_with_its_downloads() -> None:
