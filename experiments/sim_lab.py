@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from experiments import demoruns
 from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_fig5 as fig5
-from experiments import sim_lab_pool as production
 from experiments import sim_lab_unlike as unlike
 from experiments.agreement import PART, percent
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 SEEDS_A_RUN = 5
 """Of the demo's simulations; every run of the lab has its own."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
-"""Of a crowd or a pool, and of the demo: what it has under R hangs on the few seconds in which a queue is full."""
-KINDS = {"crowd": "scenario", "fig5": "fig5", "pool": "pool", "unlike": "unlike"}
+"""Of what is borrowed, and of the demo: what it has under R hangs on the few seconds in which a queue is full."""
+KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
 """Of points beside the demo's, and what only they have among their parameters."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
 """Seconds, about: a demo and its simulations."""
@@ -57,7 +56,6 @@ def points(quick: bool) -> Sequence[Point]:
         for number in range(REPETITIONS):
             made += [
                 *fig5.points(number),
-                *production.points(number),
                 *unlike.points(number),
                 *crowds.points(number),
             ]
@@ -91,8 +89,6 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
             return crowds.measure(point, labs, say)
         case "fig5":
             return fig5.measure(point, labs, say)
-        case "pool":
-            return production.measure(point.parameters, say)
         case "unlike":
             return unlike.measure(point, labs, say)
         case _:
@@ -226,7 +222,7 @@ def _relief(demos: Sequence[Record]) -> str:
 
 def _parts(of: Mapping[str, Sequence[Record]]) -> list[Part]:
     """Return what is held against the lab, and what rests on it."""
-    demos, pools, flash, figure = of["demo"], of["pool"], of["crowd"], of["fig5"]
+    demos, flash, figure = of["demo"], of["crowd"], of["fig5"]
     fixed = [_near(demos, "equal_ms", "equal split")] if demos else []
     by_r = [_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []
     return [
@@ -251,8 +247,8 @@ def _parts(of: Mapping[str, Sequence[Record]]) -> list[Part]:
         Part(
             "production mode with its second look",
             "production mode's rows in `sim-scale`",
-            [*production.goals(pools), *fig5.goals(figure, PRODUCTION.name)],
-            [*pools, *figure],
+            fig5.goals(figure, PRODUCTION.name),
+            figure,
         ),
         Part(
             "servers and requests that are not alike",
@@ -287,7 +283,6 @@ def report(records: Sequence[Record]) -> Report:
         tables=[
             *([_demo_table(of["demo"])] if of["demo"] else []),
             *(fig5.tables(of["fig5"]) if of["fig5"] else []),
-            *([production.table(of["pool"])] if of["pool"] else []),
             *([unlike.table(of["unlike"])] if of["unlike"] else []),
             *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
@@ -343,9 +338,8 @@ EXPERIMENT = Experiment(
     title="The simulation against the lab",
     source="Asked for by this project: a simulation first reproduces what was measured",
     about="The demo (three Apache servers, one of them loaded; equal split, then R as published), in the full form "
-    "also the runs of `r-fig5` through the switch, production mode with its second look, its runs of `r-unlike`, and "
-    "crowds of `news-lab` that the link or the server limits: each in the lab and simulated with the same settings and "
-    "the same figures' definitions.",
+    "also the runs of `r-fig5` through the switch, production mode's of `r-unlike`, and crowds of `news-lab` that the "
+    "link or the server limits: each in the lab and simulated with the same settings, the figures defined the same.",
     points=points,
     take=take,
     is_there=is_there,

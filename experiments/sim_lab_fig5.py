@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from sluice.balance import Mode
@@ -14,6 +15,7 @@ from experiments.intervals import Mean, chance, mean_of
 from experiments.labruns import LabRuns
 from experiments.simpool import simulated
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
+from experiments.webpool import total
 
 MODES = {
     EQUAL.name: Mode.FIXED,
@@ -25,7 +27,19 @@ DELTA = 0.1
 SEEDS_A_RUN = 3
 SIMULATED_S = 3.0
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
+SIDES = ("lab", "simulated")
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
+CLOSER_PER_S = 120.0
+"""The rate at which production mode with its second look is looked at more closely."""
+CLOSER = {
+    CONNECT: ("connect, mean (ms)", 1),
+    "connect_p99_ms": ("connect, p99", 0),
+    TRANSFER: ("whole transfer, mean (ms)", 1),
+    "transfer_p99_ms": ("whole transfer, p99", 0),
+    "given_up": ("given up (share)", 3),
+    "loaded_syns": ("SYNs to the loaded server (share)", 3),
+    "loaded_ratio": ("its ratio, mean of the last third", 3),
+}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
 """What of each is held to a goal: with a second look no SYN is lost, and connecting takes no time."""
 
@@ -70,8 +84,10 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
         "window_s": WINDOW_S,
     }
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
+    counts = run.result["servers"]
+    syns = counts[r_fig5.LOADED]["syn"] / total(counts, "syn")
     return {
-        "lab": figures(run.result),
+        "lab": figures({**run.result, "loaded_syns": syns}),
         "simulated": [figures(one) for one in runs],
         **simulated_beside_it(run),
     }
@@ -79,7 +95,17 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 def figures(run: Values) -> dict[str, float]:
     """Return a run's figures, of the lab or simulated."""
-    return {CONNECT: run["connect"]["mean_ms"], TRANSFER: run["transfer"]["mean_ms"]}
+    last = [row[-1] for row in run["ratios"][len(run["ratios"]) * 2 // 3 :]]
+    return {
+        **{
+            f"{kind}_{name}": run[kind][figure]
+            for kind in ("connect", "transfer")
+            for name, figure in (("ms", "mean_ms"), ("p99_ms", "p99_ms"))
+        },
+        "given_up": run["connect"]["given_up"] / run["connect"]["begun"],
+        "loaded_syns": run["loaded_syns"],
+        "loaded_ratio": statistics.fmean(last),
+    }
 
 
 def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
@@ -102,9 +128,9 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """Lab and simulation of each way to balance, one below the other."""
+    """Lab and simulation of each way to balance, one below the other, and production mode more closely at one rate."""
     rates = [rate for rate in r_fig5.RATES_PER_S if any(one.parameters["rate_per_s"] == rate for one in records)]
-    return [
+    over_rates = [
         Table(
             [title, *(f"{rate:g}/s" for rate in rates)],
             [
@@ -114,11 +140,21 @@ def tables(records: Sequence[Record]) -> list[Table]:
                 ]
                 for name in MODES
                 if (of := _of(records, name))
-                for side in ("lab", "simulated")
+                for side in SIDES
             ],
         )
         for figure, title in TITLES.items()
     ]
+    runs = _of(records, PRODUCTION.name).get(CLOSER_PER_S, [])
+    return [*over_rates, *([_closer(runs)] if runs else [])]
+
+
+def _closer(runs: Sequence[Record]) -> Table:
+    rows = [
+        [label, *(mean_of(_each(runs, side, name)).text(digits) for side in SIDES)]
+        for name, (label, digits) in CLOSER.items()
+    ]
+    return Table([f"{VARIANTS[PRODUCTION.name].title}, {CLOSER_PER_S:g}/s", *SIDES], rows)
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
@@ -143,7 +179,7 @@ def goals(records: Sequence[Record], name: str) -> list[Goal]:
     if not of:
         return []
     figure = HELD[name]
-    lab, other = (_over_rates(of, side, figure) for side in ("lab", "simulated"))
+    lab, other = (_over_rates(of, side, figure) for side in SIDES)
     off = other.value / lab.value - 1
     what = TITLES[figure].partition(",")[0]
     text = f"{VARIANTS[name].title}: {what}, mean over the rates of Fig. 5, within {PART:.0%} of the lab's"

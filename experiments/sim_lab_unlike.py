@@ -13,12 +13,13 @@ from experiments.borrowed import kept, kept_or_made, simulated_beside_it
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns
-from experiments.sim_lab_pool import SEEDS_A_RUN, SIMULATED_S
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.pool import PoolPlan, ServerPlan
 from sim.secondlook import SecondLook
 
+SEEDS_A_RUN = 5
+SIMULATED_S = 5.0
 FIGURES = {
     "connect_ms": ("connect, mean (ms)", 1),
     "transfer_ms": ("whole transfer, mean (ms)", 1),
