@@ -44,6 +44,8 @@ QUICK_LOAD_S = 15.0
 GIVEN_UP_S = 5.0
 HURTS_MS = 100.0
 SHARE_OF_EQUAL = 0.25
+SOONER = 0.5
+"""Of an equal split's connect time: from here on another one's is said to be shorter."""
 HUNDREDTH = 0.01
 NO_LOSS_MS = 1.0
 """A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
@@ -149,7 +151,8 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
             if math.isnan(ours.value) or math.isnan(theirs.value):
                 continue
             told = True
-            versus = f"{rate:g}/s: {ours.text()} ms against {theirs.text()} ms of {other.title}"
+            digits = 2 if max(ours.value, theirs.value) < NO_LOSS_MS else 1
+            versus = f"{rate:g}/s: {ours.text(digits)} ms against {theirs.text(digits)} ms of {other.title}"
             if ours.value > theirs.value:
                 misses.append(versus + chance(ours, theirs))
             elif by_chance(ours, theirs):
@@ -182,6 +185,27 @@ def _paper(records: Sequence[Record]) -> str:
         if share > SHARE_OF_EQUAL and (settling := _settling(records, rate)):
             said.append(settling)
     return " ".join(said)
+
+
+def _same_split(records: Sequence[Record]) -> str:
+    """Say so where the kernel, which splits equally too, connects much sooner than an equal split by this switch."""
+    said: list[str] = []
+    for rate in _shares(records, HURTS_MS):
+        ours, paper, kernels = (
+            figure_of(records, one.name, rate, "connect", "mean_ms") for one in (EQUAL, PAPER, IPTABLES)
+        )
+        if kernels.value < SOONER * ours.value:
+            said.append(
+                f"at {rate:g}/s in {kernels.text(0)} ms and not in {ours.text(0)} (of the kernel's, paper mode has "
+                f"{paper.value / kernels.value:.0%})"
+            )
+    if not said:
+        return ""
+    return (
+        f"The kernel's DNAT splits as equally, and connects {', '.join(said)}. A loaded server answers more pages the "
+        "sooner its clients close: the kernel brings it their FIN at once, and a switch in user space or a proxy has "
+        "to be woken for it ([lab.md](lab.md#the-servers) has the times). All of sluice's modes are behind that switch."
+    )
 
 
 def _settled(records: Sequence[Record], name: str, rate: float) -> tuple[Mean, float] | None:
@@ -321,6 +345,7 @@ def report(records: Sequence[Record]) -> Report:
             _production(records),
             _behind(records),
             _ways(records),
+            _same_split(records),
             f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={

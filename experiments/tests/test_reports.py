@@ -103,6 +103,19 @@ def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
 
     assert said(0.05, 0.02).startswith("At 120/s neither production mode nor the kernel has SYNs lost")
     assert said(0.02, 0.05) == "" and said(3.0, 2.0) == ""
+    seen = r_fig5.report(five({"production": 0.054, "iptables": 0.021})).goals[3].seen
+    assert seen == "120/s: 0.05 ms against 0.02 ms of kernel DNAT, equal probability"
+
+
+def test_fig5_says_where_the_kernels_equal_split_is_another_one() -> None:
+    def said(kernels: float) -> str:
+        return r_fig5.report(five({"equal": 400.0, "paper": 20.0, "iptables": kernels})).text[5]
+
+    assert said(80.0).startswith(
+        "The kernel's DNAT splits as equally, and connects at 120/s in 80 ms and not in 400 (of the kernel's, paper "
+        "mode has 25%). A loaded server answers more pages the sooner"
+    )
+    assert said(210.0) == ""
 
 
 def test_fig5_says_what_settling_cost_where_the_quarter_is_missed() -> None:
