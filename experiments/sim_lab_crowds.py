@@ -18,11 +18,11 @@ from topo.news.measures import figures
 from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC
 from topo.switches import switch_kind
 
-STATIC_40 = next(one for one in STATIC if one.static_per_s == 40)
-"""Just below what the slow server answers."""
+BELOW, NEAR = (next(one for one in STATIC if one.static_per_s == rate_per_s) for rate_per_s in (30, 40))
+"""Limits well below what the slow server answers, and near it."""
 CROWDS = (
     *((NETWORK, variant) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
-    *((SERVER, variant) for variant in (NONE, STATIC_40, NEWS)),
+    *((SERVER, variant) for variant in (NONE, BELOW, NEAR, NEWS)),
 )
 SIMULATED_S = 25.0
 """Seconds, about, of a simulation."""
@@ -173,7 +173,7 @@ def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
 
 def text(records: Sequence[Record]) -> str:
     """Say in what crowds differ, and what the simulation leaves out."""
-    return " ".join(one for one in (_uncontrolled(records), _slow_server(records)) if one)
+    return " ".join(one for one in (_uncontrolled(records), _slow_server(records), _edge(records)) if one)
 
 
 def _uncontrolled(records: Sequence[Record]) -> str:
@@ -212,6 +212,25 @@ def _slow_server(records: Sequence[Record]) -> str:
     if not more:
         return ""
     return (
-        f"The simulated slow server lets more connect than the lab's ({', '.join(more)}). It has CPU time for the "
-        "answers' turns alone, and no memory to run out of; which of the two matters is not known."
+        f"The simulated slow server lets more connect than the lab's ({', '.join(more)}). It takes CPU time for "
+        "requests and turns as measured without control, and has no memory to run out of."
+    )
+
+
+def _edge(records: Sequence[Record]) -> str:
+    """Say so where a static limit is so near what the slow server carries that AR is not the lab's."""
+    crowds = by_crowd(records)
+    runs, without = (crowds.get((SERVER.name, one.name)) for one in (NEAR, NONE))
+    if not runs or not without:
+        return ""
+    ar = [seen(runs, side, "ar_kbps").value for side in ("lab", "simulated")]
+    if abs(ar[1] - ar[0]) <= PART * ar[0]:
+        return ""
+    carried = [seen(without, side, "admitted_per_s").value for side in ("lab", "simulated")]
+    limit_per_s = NEAR.static_per_s or math.nan
+    return (
+        f"A static limit of {limit_per_s:g}/s is {limit_per_s / carried[0]:.0%} of what connects to the lab's slow "
+        f"server without control ({carried[0]:.1f}/s) and {limit_per_s / carried[1]:.0%} of what does to the simulated "
+        f"one ({carried[1]:.1f}/s). So near what it carries, how many answers it has at once, and with that AR, hangs "
+        "on those few percent."
     )

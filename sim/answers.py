@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from .clock import Clock
@@ -36,15 +37,28 @@ class FastServer:
         offer(size)
 
 
+@dataclass(slots=True)
+class _Answer:
+    """What is left of a request."""
+
+    left: int
+    """Bytes."""
+    offer: Callable[[int], None]
+    wanted: Callable[[], bool]
+    begun: bool = False
+
+
 class SlowServer:
     """Workers take turns on a CPU, a block of an answer each; who finds none free waits, and SYNs are dropped when
     too many wait (topo/load/server.py, cost and workers as there)."""
 
-    def __init__(self, clock: Clock, *, workers: int, backlog: int, turn_s: float) -> None:
-        """``turn_s``: time on the wall for one turn, the CPU limit considered."""
-        self._clock, self._workers, self._backlog, self._turn_s = clock, workers, backlog, turn_s
-        self._turns: deque[tuple[int, Callable[[int], None], Callable[[], bool]]] = deque()
-        self._waiting: deque[tuple[int, Callable[[int], None], Callable[[], bool]]] = deque()
+    def __init__(self, clock: Clock, *, workers: int, backlog: int, turn_s: float, request_s: float = 0.0) -> None:
+        """``turn_s``: time on the wall for one turn, the CPU limit considered; ``request_s``: for what a request takes
+        beside its turns, before the first one."""
+        self._clock, self._workers, self._backlog = clock, workers, backlog
+        self._turn_s, self._request_s = turn_s, request_s
+        self._turns: deque[_Answer] = deque()
+        self._waiting: deque[_Answer] = deque()
         self._busy = 0
         self._running = False
 
@@ -54,27 +68,29 @@ class SlowServer:
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
         """To a worker, or into the queue."""
+        answer = _Answer(size, offer, wanted)
         if self._busy >= self._workers:
-            self._waiting.append((size, offer, wanted))
+            self._waiting.append(answer)
             return
         self._busy += 1
-        self._turns.append((size, offer, wanted))
+        self._turns.append(answer)
         self._go_on()
 
     def _go_on(self) -> None:
         if self._turns and not self._running:
             self._running = True
-            self._clock.after(self._turn_s, self._turn)
+            self._clock.after(self._turn_s if self._turns[0].begun else self._request_s + self._turn_s, self._turn)
 
     def _turn(self) -> None:
         self._running = False
-        size, offer, wanted = self._turns.popleft()
-        left = 0
-        if wanted():
-            offer(min(size, BLOCK_BYTES))
-            left = size - BLOCK_BYTES
-        if left > 0:
-            self._turns.append((left, offer, wanted))
+        answer = self._turns.popleft()
+        answer.begun = True
+        block = min(answer.left, BLOCK_BYTES) if answer.wanted() else 0
+        answer.left -= block
+        if block:
+            answer.offer(block)
+        if block and answer.left:
+            self._turns.append(answer)
         elif self._waiting:
             self._turns.append(self._waiting.popleft())
         else:

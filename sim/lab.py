@@ -32,6 +32,10 @@ from .tcp import TcpPlan
 _OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0/16")
 """Where they are, and their servers."""
 
+SLOW_REQUEST_US, SLOW_TURN_US = 277.0, 24.0
+"""CPU time of the lab's slow server beside the cost of its turns, for a request and for a turn: measured there, and not
+compressed (experiments/servercost.py; docs/simulation.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Other:
@@ -98,7 +102,8 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
             clock,
             workers=settings.slow_workers,
             backlog=settings.slow_backlog,
-            turn_s=settings.slow_turn_us / 1e6 / settings.slow_cpus,
+            turn_s=(settings.slow_turn_us + SLOW_TURN_US) / 1e6 / settings.slow_cpus,
+            request_s=SLOW_REQUEST_US / 1e6 / settings.slow_cpus,
         )
         return {TARGET: slow if scenario is SERVER else FastServer(), BYSTANDER: FastServer()}
 

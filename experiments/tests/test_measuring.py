@@ -9,6 +9,7 @@ import pytest
 from experiments import syntimers
 from experiments.experiment import Record
 from experiments.intervals import chance, mean_of, repeated
+from experiments.servercost import Beside, beside
 from experiments.switchload import load_sentence
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
@@ -117,3 +118,7 @@ def test_a_transfer_ends_with_the_services_fin() -> None:
     transfers = seen.transfers_between(0, 10)
     assert transfers.seconds == [1.5] and transfers.begun == 2
     assert seen.between(0, 10).seconds == [pytest.approx(1.1)]
+
+
+def test_what_a_request_and_a_turn_take_beside_the_turns_cost_comes_from_two_sizes() -> None:
+    assert beside([(1, 380 + 40 + 250.0), (8, 8 * (380 + 40) + 250.0)], 380.0) == Beside(250.0, 40.0)

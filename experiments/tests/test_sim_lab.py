@@ -227,7 +227,7 @@ def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> N
         "server-limited static-40, lab",
         "server-limited static-40, simulated",
     ]
-    assert "more connect than the lab's (+25% (static-40)). It has CPU time for the answers' turns" in report.text[2]
+    assert "more connect than the lab's (+25% (static-40)). It takes CPU time for requests" in report.text[2]
     assert "Side by side in these runs: crowds that a link limits; crowds that a server limits. Not" in report.text[3]
     assert (
         "Not side by side: an equal split with a loaded server; R as published; production mode without"
@@ -246,6 +246,19 @@ def test_a_figure_of_the_lab_may_be_0() -> None:
 def test_crowds_that_agree_are_not_explained() -> None:
     report = sim_lab.report([flash_record("network-limited", "none"), flash_record("server-limited", "none")])
     assert [one.reached for one in report.goals] == [True] * 8 and report.text[2] == ""
+
+
+def test_a_limit_near_what_the_slow_server_carries_is_said_to_be() -> None:
+    without = flash_record("server-limited", "none", lab={"admitted_per_s": 328.0}, admitted_per_s=336.0)
+
+    def said(ar_kbps: float) -> str:
+        return sim_lab.report([without, flash_record("server-limited", "static-40", ar_kbps=ar_kbps)]).text[2]
+
+    assert said(1600.0).startswith(
+        "A static limit of 40/s is 98% of what connects to the lab's slow server without control (41.0/s) and 95% of "
+        "what does to the simulated one (42.0/s)."
+    )
+    assert said(900.0) == ""
 
 
 def test_crowds_without_control_are_told_one_by_one() -> None:

@@ -10,6 +10,7 @@ from sluice.tokenbucket import TokenBucket
 
 from sim import syn
 from sim.admission import Admission
+from sim.answers import BLOCK_BYTES, SlowServer
 from sim.choice import Choice
 from sim.clock import Clock
 from sim.cpu import PERIOD_S, SLICE_S, TICK_S, Cpu, Task
@@ -278,6 +279,30 @@ class Pipe:
     def _arrived(self, count: int) -> None:
         self.got += count
         self.last_s = self._clock.now
+
+
+def test_a_slow_server_takes_turns_and_has_work_with_a_request_before_its_first_one() -> None:
+    clock, sent = Clock(), list[tuple[str, int, float]]()
+    server = SlowServer(clock, workers=2, backlog=1, turn_s=1.0, request_s=0.5)
+
+    def ask(name: str, size: int, wanted: Callable[[], bool] = lambda: True) -> None:
+        server.request(size, lambda block: sent.append((name, block, clock.now)), wanted)
+
+    ask("long", 2 * BLOCK_BYTES + 1)
+    ask("short", 10)
+    assert server.syn()
+    ask("left", 3 * BLOCK_BYTES, lambda: False)
+    assert server.syn()
+    ask("last", 10)
+    assert not server.syn(), "both workers are busy, and two wait"
+    clock.run(20.0)
+    assert sent == [
+        ("long", BLOCK_BYTES, 1.5),
+        ("short", 10, 3.0),
+        ("long", BLOCK_BYTES, 4.0),
+        ("long", 1, 6.5),  # who has left had a turn in between
+        ("last", 10, 8.0),
+    ]
 
 
 def test_slow_start_doubles_the_window_each_round_trip() -> None:

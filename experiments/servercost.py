@@ -1,0 +1,116 @@
+"""What the slow server's CPU takes beside the cost of its turns: for a request, and for a turn.
+
+`python -m experiments.servercost` as root.  Requests of one size at a time come at a rate that the server can answer,
+through the lab and its switch without any control; its CPU time beyond the cost of the turns is solved for both from a
+short and a long answer.  The simulation has the result (`sim.lab`).
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from topo.errors import LabError
+from topo.interrupts import Interrupted, interruptible
+from topo.load.outcomes import Ending, read_outcomes
+from topo.load.requestlog import Request, write_log
+from topo.load.server import BLOCK_BYTES
+from topo.news.configuration import controller_config
+from topo.news.network import NewsLab
+from topo.news.plan import CROWD, PORT, TARGET, TARGET_ADDRESS
+from topo.news.scenarios import NONE, SERVER
+from topo.news.settings import Settings
+from topo.switches import switch_kind
+
+LOADS = ((1, 200.0), (8, 60.0))
+"""Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""
+SECONDS = 10.0
+LEAD_S, END_S = 2.0, 1.0
+REPETITIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """CPU time beside the cost of the turns, in microseconds."""
+
+    request_us: float
+    turn_us: float
+
+
+def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
+    """Solve for both from two pairs of turns and microseconds of CPU time of a request."""
+    (few, short_us), (many, long_us) = loads
+    each_us = (long_us - short_us) / (many - few)
+    return Beside(short_us - few * each_us, each_us - turn_cost_us)
+
+
+def request_us(lab: NewsLab, turns: int, rate_per_s: float, number: int) -> float:
+    """Load the slow server and return the CPU time of a request; raise LabError unless it answered all of them."""
+    host = CROWD[0]
+    count = round(rate_per_s * SECONDS)
+    log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
+    write_log(log, [Request(one / rate_per_s, one, TARGET, turns * BLOCK_BYTES) for one in range(count)])
+    before_s = lab.slow.used_s()
+    client = lab.start_program(
+        host.name,
+        "replay",
+        str(log),
+        f"--pool={host.pool}",
+        f"--server={TARGET}={TARGET_ADDRESS}:{PORT}",
+        f"--start={time.time() + LEAD_S}",
+        f"--seconds={SECONDS + END_S}",
+        f"--output={output}",
+    )
+    if client.wait(LEAD_S + SECONDS + END_S + LEAD_S):
+        client.require_running()
+    answered = sum(one.ending is Ending.FINISHED for one in read_outcomes(output))
+    if answered < count:
+        raise LabError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
+    return 1e6 * (lab.slow.used_s() - before_s) / count
+
+
+def measure(kind: str) -> list[Beside]:
+    """Measure both, repeatedly, in one lab."""
+    settings = SERVER.settle(Settings())
+
+    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
+        return controller_config(
+            SERVER.server,
+            control_socket=control_socket,
+            thrift=thrift,
+            settings=settings,
+            news=NONE.news(settings, str(place / "trace.csv")),
+        )
+
+    found: list[Beside] = []
+    with NewsLab(kind, settings, configure) as lab:
+        for number in range(REPETITIONS):
+            loads = [(turns, request_us(lab, turns, rate_per_s, number)) for turns, rate_per_s in LOADS]
+            found.append(one := beside(loads, settings.slow_turn_us))
+            seen = ", ".join(f"{us:.0f} us with {turns}" for turns, us in loads)
+            print(f"{seen}: {one.request_us:.0f} us a request and {one.turn_us:.0f} us a turn beside the turns' cost")
+    return found
+
+
+def main() -> int:
+    """Run from the command line; return the exit code."""
+    with interruptible():
+        try:
+            found = measure(switch_kind())
+        except LabError as error:
+            print(f"sluice servercost: {error}", file=sys.stderr)
+            return 1
+        except Interrupted as interrupted:
+            print(f"sluice servercost: ended by {interrupted}", file=sys.stderr)
+            return 128 + interrupted.number
+    request, turn = (statistics.median(values) for values in zip(*(astuple(one) for one in found), strict=True))
+    print(f"medians: {request:.0f} us a request, {turn:.0f} us a turn")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
