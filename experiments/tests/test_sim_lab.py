@@ -212,7 +212,7 @@ def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> N
         flash_record("network-limited", "none", 0, ar_kbps=900.0),
         flash_record("network-limited", "none", 1, ar_kbps=1000.0),
         flash_record("network-limited", "news", response_loss=0.53, lab={"detected_after_intervals": None}),
-        flash_record("server-limited", "static-40", admitted_per_s=400.0),
+        flash_record("server-limited", "static-40", admitted_per_s=400.0, detected_after_intervals=None),
     ]
     report = sim_lab.report(runs)
     goals = {one.text: one for one in report.goals}
@@ -223,6 +223,7 @@ def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> N
     alarm = goals["network-limited: alarm within 0.25 intervals of the lab's"]
     assert (alarm.reached, alarm.seen) == (False, "only one of both has it (news)")
     assert goals["server-limited: admitted requests within 15% of the lab's"].seen == "+25% (static-40)"
+    assert goals["server-limited: alarm within 0.25 intervals of the lab's"].reached is None, "nobody decides"
     assert [row[0] for row in report.tables[0].rows][-2:] == [
         "server-limited static-40, lab",
         "server-limited static-40, simulated",
