@@ -82,6 +82,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
         "second_look": point.parameters["variant"] == PRODUCTION.name,
         "period_s": PERIOD_S,
         "window_s": WINDOW_S,
+        "httperf": True,
     }
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
     counts = run.result["servers"]

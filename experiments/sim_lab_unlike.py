@@ -15,6 +15,7 @@ from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
+from sim.arrivals import as_in_the_lab
 from sim.pool import PoolPlan, ServerPlan
 from sim.secondlook import SecondLook
 
@@ -80,6 +81,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
             timeout_s=r_unlike.GIVEN_UP_S,
             heavy_share=asked["heavy_share"],
             heavy_factor=r_unlike.HEAVY_FACTOR,
+            arrivals=as_in_the_lab,
             look=SecondLook,
             seed=seed,
         )

@@ -10,6 +10,7 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Values
 from experiments.webpool import times
+from sim.arrivals import as_in_the_lab
 from sim.demo import PAGE_S
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
@@ -27,7 +28,7 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
     Nothing is fitted: a page costs what it was measured to cost, unless `work_s` (CPU time, in seconds) says otherwise.
-    Paper mode unless `mode` says otherwise; a `second_look` if it is asked for.
+    Paper mode unless `mode` says otherwise; a `second_look` if it is asked for, and `httperf`'s arrivals.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
@@ -46,6 +47,7 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             parameters["seconds"],
             timeout_s=GIVEN_UP_S,
             page_way_s=PAGE_WAY_S,
+            arrivals=as_in_the_lab if parameters.get("httperf") else None,
             look=SecondLook if parameters.get("second_look") else None,
             seed=parameters["seed"],
         )

@@ -8,6 +8,7 @@ from sluice.balance import BalanceOptions, Mode
 
 from topo.stress import HOGS
 
+from .arrivals import as_in_the_lab
 from .balancing import Pin
 from .cpu import Task
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
@@ -50,6 +51,7 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
             rate_per_s=rate_per_s,
             end_s=start + R_S + PAUSE_S,
             events={EQUAL_S: lambda simulation: simulation.load(0.0), start: by_r, start + R_S: _silence},
+            arrivals=as_in_the_lab,
             seed=seed,
         )
     )

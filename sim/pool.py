@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.balance import BalanceOptions, Counts, Decision, Member
@@ -50,6 +50,8 @@ class PoolPlan:
     heavy_factor: float = 1.0
     """So many of the requests cost so many times the work of the others."""
     switches: int = 1
+    arrivals: Callable[[float], Iterator[float]] | None = None
+    """When connections begin at a rate, in seconds since the load did; at random without."""
     look: type[SecondLook] | None = None
     """How loads have a say in who gets a new connection, if they have (each switch knows its own connections only)."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
@@ -175,6 +177,7 @@ class Simulation:
         ]
         self.connections: list[Connection] = []
         self._rate_per_s = 0.0
+        self._due_s: Iterator[float] = iter(())
         self._turn = 0
         for moment, event in plan.events.items():
             self.clock.after(moment, event, self)
@@ -183,6 +186,9 @@ class Simulation:
     def load(self, rate_per_s: float) -> None:
         """So many new connections a second from now on."""
         self._rate_per_s = rate_per_s
+        if self.plan.arrivals is not None:
+            begun_s = self.clock.now
+            self._due_s = (begun_s + one for one in self.plan.arrivals(rate_per_s)) if rate_per_s else iter(())
         self._turn += 1
         self._next(self._turn)
 
@@ -197,7 +203,12 @@ class Simulation:
 
     def _next(self, turn: int) -> None:
         if self._rate_per_s > 0:
-            self.clock.after(self._arrivals.expovariate(self._rate_per_s), self._arrive, turn)
+            self.clock.after(self._wait_s(), self._arrive, turn)
+
+    def _wait_s(self) -> float:
+        if self.plan.arrivals is None:
+            return self._arrivals.expovariate(self._rate_per_s)
+        return max(0.0, next(self._due_s) - self.clock.now)
 
     def _arrive(self, turn: int) -> None:
         if turn != self._turn:

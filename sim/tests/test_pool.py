@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import random
 import statistics
 from dataclasses import replace
+from itertools import islice, pairwise
 
 import pytest
 from sluice.balance import BalanceOptions, Member, Mode
 
+from sim.arrivals import httperf, uniform
 from sim.balancing import BalancingSwitch, Pin
 from sim.clock import Clock
 from sim.leastconnections import LeastConnections
@@ -137,3 +140,32 @@ def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
     # Idle at 58 s: the sweep of the first minute finds it.
     clock.run(61.0)
     assert sum(switch.open_now().values()) == 0
+
+
+def test_arrivals_are_those_that_httperf_draws() -> None:
+    # erand48 itself, and what `httperf -v -v -v --client=0/1 --period=e0.008333` and `--client=1/2` print.
+    erand48 = ctypes.CDLL(None).erand48
+    erand48.restype = ctypes.c_double
+    state = (ctypes.c_ushort * 3)(0x1234, 0x5678, 0x6543)
+    assert list(islice(uniform(0), 100)) == [erand48(state) for _ in range(100)]
+    moments = list(islice(httperf(1 / 0.008333), 6))
+    assert [round(after - before, 4) for before, after in pairwise(moments)] == [0.0138, 0.0027, 0.0008, 0.0047, 0.0085]
+    second = [-0.008333 * math.log(1 - one) for one in islice(uniform(1), 5)]
+    assert [round(one, 4) for one in second] == [0.0149, 0.0035, 0.0018, 0.0047, 0.0029]
+    both = list(islice(httperf(240.0, processes=2), 1000))
+    assert both == sorted(both) and both[:2] == [0.0, 0.0] and both[-1] == pytest.approx(1000 / 240, rel=0.1)
+
+
+def test_each_load_begins_httperfs_arrivals_anew() -> None:
+    def anew(simulation: Simulation) -> None:
+        simulation.load(40.0)
+
+    def begun(seed: int) -> list[float]:
+        plan = PoolPlan([ServerPlan()], BalanceOptions(), 40.0, 4.0, arrivals=httperf, seed=seed)
+        return [one.begun_s for one in simulate(replace(plan, events={2.0: anew})).connections]
+
+    times = begun(1)
+    first = [one for one in times if one < 2.0]
+    again = [one - 2.0 for one in times if one >= 2.0]
+    assert times == begun(2), "another seed has the same"
+    assert again[: len(first)] == pytest.approx(first)
