@@ -71,7 +71,7 @@ of fifteen times the cost, so that this takes a fifteenth of them."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The lab, repeated in the full form; the same by simulation, and the map, both repeated."""
+    """The lab, repeated in the full form; the same by simulation, with its arrivals; the map. Both repeated."""
     seconds = QUICK_LAB_S if quick else LAB_S
     both: dict[str, Any] = {
         "rate_per_s": RATE_PER_S,
@@ -86,7 +86,7 @@ def points(quick: bool) -> Sequence[Point]:
     ]
     seeds = QUICK_SEEDS if quick else SEEDS
     made += [
-        Point(f"sim {seconds:g} s #{seed}", {**both, "where": "sim", "cpu": CPU, "seed": seed}, 1)
+        Point(f"sim {seconds:g} s #{seed}", {**both, "where": "sim", "cpu": CPU, "httperf": True, "seed": seed}, 1)
         for seed in (seeds if quick else range(1, SIMULATIONS + 1))
     ]
     deltas, windows = (QUICK_DELTAS, QUICK_WINDOWS_S) if quick else (DELTAS, WINDOWS_S)
