@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from experiments.experiment import Experiment, Point, Record, Say
-from experiments.labruns import LabRuns, simulated_beside
+from experiments.labruns import LabRuns
 from experiments.runner import place, recorded
 from experiments.store import Store
 from topo.program import program
+
+
+def point_of(experiment: Experiment, key: str) -> Point:
+    """Return a point of another experiment's full form by its key."""
+    return next(one for one in experiment.points(False) if one.key == key)
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
@@ -23,8 +26,3 @@ def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) 
         return known
     with place(experiment, point.group, labs, say) as measure_point:
         return recorded(measure_point, point, program())
-
-
-def simulated_beside_it(run: Record) -> dict[str, Any]:
-    """Return what a result says of such a run that is simulated now."""
-    return simulated_beside({"began": run.began, "load": run.load, "program": run.program})

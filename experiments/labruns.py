@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def below_results(name: str, kind: str) -> str:
     return f"{results_directory(first, kind).relative_to(RESULTS)}{slash}{rest}"
 
 
-def simulated_beside(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a result says of a run of the lab that is simulated now, from what is known of the run
-    (`topo.news.records.made`): when it was made, and with which program, which need not be the simulation's."""
-    return {"made": {"began": made["began"], "load": made["load"]}, "lab_program": made["program"]}
+def simulated_beside(*, began: float, load: float | None, program: str) -> dict[str, Any]:
+    """Return what a result says of a run of the lab that is simulated now: when the run was made, and with which
+    program, which need not be the simulation's."""
+    return {"made": {"began": began, "load": load}, "lab_program": program}

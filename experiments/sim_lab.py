@@ -124,7 +124,7 @@ def demo(point: Point, labs: LabRuns, say: Say) -> Values:
         },
         "simulated": [demo_figures(one) for one in runs],
         "ratios": [[one.time_s - EQUAL_S, *one.ratios.values()] for one in runs[0].run.decisions[0]],
-        **simulated_beside(demoruns.made(directory)),
+        **simulated_beside(**demoruns.made(directory)),
     }
 
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from experiments import news_lab
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made, simulated_beside_it
+from experiments.borrowed import kept, kept_or_made
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, by_chance, mean_of
-from experiments.labruns import LabRuns
+from experiments.labruns import LabRuns, simulated_beside
 from experiments.news_lab_runs import CROWD
 from sim.lab import simulate_lab
 from topo.news.measures import figures
@@ -20,10 +20,11 @@ from topo.switches import switch_kind
 
 BELOW, NEAR = (next(one for one in STATIC if one.static_per_s == rate_per_s) for rate_per_s in (30, 40))
 """Limits well below what the slow server answers, and near it."""
-CROWDS = (
-    *((NETWORK, variant) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
-    *((SERVER, variant) for variant in (NONE, BELOW, NEAR, NEWS)),
+PLACES = (
+    *((NETWORK.name, variant.name) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
+    *((SERVER.name, variant.name) for variant in (NONE, BELOW, NEAR, NEWS)),
 )
+"""Scenario and variant of each crowd."""
 SIMULATED_S = 25.0
 """Seconds, about, of a simulation."""
 FIGURES = {
@@ -49,15 +50,14 @@ def points(number: int) -> list[Point]:
     runs = {name_of(one): one for one in _series(number)}
     return [
         Point(
-            f"crowd {scenario.name} {variant.name} #{number}",
+            f"crowd {scenario} {variant} #{number}",
             {**own.parameters, "series": number},
             own.seconds + SIMULATED_S,
             "lab",
             lab_run=own.lab_run,
             read_s=SIMULATED_S,
         )
-        for scenario, variant in CROWDS
-        if (own := runs[scenario.name, variant.name])
+        for (scenario, variant), own in ((place, runs[place]) for place in PLACES)
     ]
 
 
@@ -89,7 +89,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     return {
         "lab": {name: lab.result[CROWD][name] for name in FIGURES},
         "simulated": asdict(figures(records, records.window())),
-        **simulated_beside_it(lab),
+        **simulated_beside(began=lab.began, load=lab.load, program=lab.program),
     }
 
 
@@ -102,9 +102,8 @@ def name_of(run: Point | Record) -> tuple[str, str]:
 
 
 def by_crowd(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return repeated runs by crowd, in the order of CROWDS."""
-    places = [(scenario.name, variant.name) for scenario, variant in CROWDS]
-    return {place: runs for place in places if (runs := [one for one in records if name_of(one) == place])}
+    """Return repeated runs by crowd, in the order of PLACES."""
+    return {place: runs for place in PLACES if (runs := [one for one in records if name_of(one) == place])}
 
 
 def seen(runs: Sequence[Record], side: str, name: str) -> Mean:

@@ -9,10 +9,10 @@ from sluice.balance import Mode
 
 from experiments import r_fig5
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made, simulated_beside_it
+from experiments.borrowed import kept, kept_or_made, point_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
-from experiments.labruns import LabRuns
+from experiments.labruns import LabRuns, simulated_beside
 from experiments.simpool import simulated
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
 from experiments.webpool import total
@@ -70,7 +70,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 def _own(point: Point) -> Point:
     """Return the point of `r-fig5`."""
-    return next(one for one in r_fig5.EXPERIMENT.points(False) if one.key == point.parameters["fig5"])
+    return point_of(r_fig5.EXPERIMENT, point.parameters["fig5"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
@@ -90,7 +90,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     return {
         "lab": figures({**run.result, "loaded_syns": syns}),
         "simulated": [figures(one) for one in runs],
-        **simulated_beside_it(run),
+        **simulated_beside(began=run.began, load=run.load, program=run.program),
     }
 
 

@@ -9,10 +9,10 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments import r_unlike
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made, simulated_beside_it
+from experiments.borrowed import kept, kept_or_made, point_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
-from experiments.labruns import LabRuns
+from experiments.labruns import LabRuns, simulated_beside
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.arrivals import as_in_the_lab
@@ -54,7 +54,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 def _own(point: Point) -> Point:
     """Return the point of `r-unlike`."""
-    return next(one for one in r_unlike.EXPERIMENT.points(False) if one.key == point.parameters["unlike"])
+    return point_of(r_unlike.EXPERIMENT, point.parameters["unlike"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
@@ -66,7 +66,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
         "lab": figures(run.result),
         "simulated": [figures(simulated(asked, work_s, seed)) for seed in asked["seeds"]],
         "cost_ms": run.result["cost_ms"],
-        **simulated_beside_it(run),
+        **simulated_beside(began=run.began, load=run.load, program=run.program),
     }
 
 
