@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from sluice.balance import ProductionOptions
+from sluice.balance.recovery import relax
 
 from experiments import controller_cost, r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
 from experiments.alternatives import dnat_rules, haproxy_configuration
@@ -19,7 +21,7 @@ from experiments.ratios import course, reversals
 from experiments.simpool import simulated
 from experiments.store import Store
 from experiments.switchload import DOCUMENTED_PER_S, FRAME_BYTES, ceiling_sentence, switch_sentence
-from experiments.variants import VARIANTS
+from experiments.variants import PERIOD_S, VARIANTS
 from topo.apache import HEAVY, WORK
 from topo.downloads import Download
 from topo.httperf import Load
@@ -409,6 +411,15 @@ def test_beyond_tells_who_recovers() -> None:
     assert [goal.reached for goal in report.goals] == [True, True]
     assert [row[2:4] for row in report.tables[0].rows] == [["0.100", "0.100"], ["0.100 ± 0.000", "0.330 ± 0.000"]]
     r_beyond.EXPERIMENT.draw(records, Figure())
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_beyond_leaves_a_starved_server_the_time_to_come_back(quick: bool) -> None:
+    seconds = min(point.parameters["seconds"] for point in r_beyond.points(quick))
+    ratio = {3: r_beyond.FLOOR}
+    for _ in range(int(seconds * 2 / 3 / PERIOD_S)):
+        ratio = relax(ratio, {3: r_beyond.FAIR}, ProductionOptions().recovery)
+    assert ratio[3] >= r_beyond.BACK
 
 
 def test_beyond_says_when_a_killed_server_was_ejected() -> None:
