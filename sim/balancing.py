@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
@@ -11,6 +10,7 @@ from sluice.balance.slowness import MEETINGS
 
 from .choice import Choice
 from .clock import Clock
+from .cputime import timed
 from .secondlook import SecondLook
 
 PENDING_S = 10.0
@@ -121,13 +121,8 @@ class BalancingSwitch:
 
     def _observe(self) -> None:
         counts = self.counts()
-        began = time.thread_time()
-        if self.looks:
-            self._meet()
-            for part in MEETINGS:
-                self._clock.after(part * self.balancer.options.period_s, self._meet)
-        decision = self.balancer.observe(self._clock.now, counts)
-        self.decide_s.append(time.thread_time() - began)
+        decision, cpu_s = timed(lambda: self._decide(counts))
+        self.decide_s.append(cpu_s)
         if decision is None:
             return
         if decision.weights != self._weights:
@@ -138,3 +133,11 @@ class BalancingSwitch:
             self.weight_changes += 1
         self._ejected = decision.ejected
         self._decided(decision)
+
+    def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
+        """The algorithm's part of a period."""
+        if self.looks:
+            self._meet()
+            for part in MEETINGS:
+                self._clock.after(part * self.balancer.options.period_s, self._meet)
+        return self.balancer.observe(self._clock.now, counts)

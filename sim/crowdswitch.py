@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from sluice.tokenbucket import TokenBucket
 
 from .admission import Admission
 from .clock import Clock
+from .cputime import timed
 
 _FINGERPRINT = 32
 """A cell of Register.RATE_FLOW has the response's from this bit on (replay/ratecells.py)."""
@@ -141,9 +141,8 @@ class CrowdSwitch:
             end[0] = (end[0] + 1) % (1 << 32)
 
     def _step(self) -> None:
-        now, began = self._clock.now, time.thread_time()
-        events = self._driver.step(now)
-        cpu_s = time.thread_time() - began
+        now = self._clock.now
+        events, cpu_s = timed(lambda: self._driver.step(now))
         decisions = [event.decision for event in events if isinstance(event, Controlled)]
         self.steps.append(Step(now, cpu_s, bool(decisions)))
         for decision in decisions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from sim.answers import BLOCK_BYTES, SlowServer
 from sim.choice import Choice
 from sim.clock import Clock
 from sim.cpu import PERIOD_S, SLICE_S, TICK_S, Cpu, Task
+from sim.cputime import timed
 from sim.link import Link
 from sim.server import Handshake, WebServer
 from sim.tcp import HEADERS, MSS, Sender, TcpPlan
@@ -364,3 +366,12 @@ def test_a_client_that_has_gone_gets_nothing_more() -> None:
     clock.after(0.15, pipe.sender.stop)
     clock.run(10.0)
     assert len(pipe.sent) == 6
+
+
+def test_the_controllers_cpu_time_is_without_the_simulations_garbage() -> None:
+    collects, cpu_s = timed(gc.isenabled)
+    assert not collects
+    assert cpu_s >= 0
+    with pytest.raises(ZeroDivisionError):
+        timed(lambda: 1 / 0)
+    assert gc.isenabled(), "also after an error"

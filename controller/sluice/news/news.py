@@ -335,7 +335,8 @@ class News:
         limits = self.limits
         limit = None if self.rate is None else limits[self._limited]
         changed, self._written = limits != self._written, limits
-        frozen = [pool.name for number, pool in self._pools.items() if number in decision.frozen]
+        held = decision.frozen
+        frozen = [pool.name for number, pool in self._pools.items() if number in held]
         self._decision = replace(
             decision,
             limits=limits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 from sluice.balance.counts import CounterReset, wrap_safe
 
@@ -23,10 +23,20 @@ class Requests:
 
     def since(self, earlier: Requests) -> Requests:
         """The requests counted after ``earlier``. Raises CounterReset when a count went backwards."""
-        return Requests(*wrap_safe(astuple(self), astuple(earlier)))
+        return Requests(*wrap_safe(self.cells, earlier.cells))
+
+    @property
+    def cells(self) -> tuple[int, int, int, int]:
+        """All of them, in order (not by dataclasses.astuple, which copies deeply: as balance.Counts.cells)."""
+        return (self.offered, self.admitted, self.refused, self.returning)
 
     def __add__(self, other: Requests) -> Requests:
-        return Requests(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Requests(
+            self.offered + other.offered,
+            self.admitted + other.admitted,
+            self.refused + other.refused,
+            self.returning + other.returning,
+        )
 
     @property
     def refused_share(self) -> float:
@@ -36,10 +46,8 @@ class Requests:
 
 def total(parts: Iterable[Requests]) -> Requests:
     """The sum of several differences."""
-    result = Requests()
-    for part in parts:
-        result = result + part
-    return result
+    columns = zip(*(one.cells for one in parts), strict=True)
+    return Requests(*map(sum, columns))
 
 
 @dataclass(frozen=True, slots=True)
