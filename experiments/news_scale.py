@@ -266,9 +266,9 @@ def _by_cost(rows: Rows) -> str:
     low, high = min(cost, key=lambda place: cost[place]), max(cost, key=lambda place: cost[place])
     return (
         f"A decision takes {cost[low]:.1f} ms of CPU time ({_named(low)}) to {cost[high]:.1f} ms ({_named(high)}). It "
-        "is the controller's own step over registers in memory, without a switch to read from and write to: "
-        "`controller-cost` measures that. Paper mode decides each 60 s, production mode each second; both read the "
-        "flows in between."
+        "is the controller's own step over registers in memory, without a switch to read from and write to (that is in "
+        "`controller-cost`) and without a collection of garbage, which would be the simulation's. Paper mode decides "
+        "each 60 s, production mode each second; both read the flows in between."
     )
 
 

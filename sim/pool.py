@@ -134,9 +134,11 @@ class _Client:
         return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
 
     def _done(self) -> None:
-        self._switch.end(self._pin, seen=True)
+        """The worker has written the page; its FIN is behind the last of it."""
+        way_s = self._run.plan.page_way_s
+        self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True))
         if self._wants():
-            self.record.done_s = self._run.clock.now - self.record.begun_s + self._run.plan.page_way_s
+            self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 
     def _give_up(self) -> None:
         # Closing tells the switch of a connection that was made; of one that was not, nothing is sent.

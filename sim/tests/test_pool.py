@@ -6,6 +6,7 @@ import ctypes
 import math
 import random
 import statistics
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -126,6 +127,20 @@ def test_open_connections_are_those_that_have_not_ended() -> None:
     # The last ones are through, and who vanished was found by the sweep.
     simulation.clock.run(125.0)
     assert set(simulation.switches[0].open_now().values()) == {0}
+
+
+def test_a_connection_is_open_until_its_page_has_passed() -> None:
+    open_now: dict[float, int] = {}
+
+    def note(simulation: Simulation) -> None:
+        open_now[simulation.clock.now] = sum(simulation.switches[0].open_now().values())
+
+    def one(_: float) -> Iterator[float]:
+        return iter((0.1, math.inf))
+
+    events = dict.fromkeys((0.05, 0.5, 1.5), note)
+    simulate(PoolPlan([HEALTHY], FIXED, 1.0, 2.0, look=SecondLook, page_way_s=1.0, arrivals=one, events=events))
+    assert open_now == {0.05: 0, 0.5: 1, 1.5: 0}
 
 
 def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
