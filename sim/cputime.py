@@ -14,7 +14,7 @@ def timed(work: Callable[[], _T]) -> tuple[_T, float]:
     """Do it; what it returns, and its CPU time in seconds.
 
     No garbage is collected meanwhile: the heap is the simulation's, with what is under way in it, and going through it
-    takes a hundred times as long as a step of the controller.
+    takes up to hundreds of times as long as a step of the controller.
     """
     collecting = gc.isenabled()
     gc.disable()
