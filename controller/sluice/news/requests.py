@@ -46,8 +46,7 @@ class Requests:
 
 def total(parts: Iterable[Requests]) -> Requests:
     """The sum of several differences."""
-    columns = zip(*(one.cells for one in parts), strict=True)
-    return Requests(*map(sum, columns))
+    return sum(parts, start=Requests())
 
 
 @dataclass(frozen=True, slots=True)

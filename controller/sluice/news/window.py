@@ -9,7 +9,7 @@ import numpy as np
 
 from .flows import FlowKeys, newest
 from .rates import FlowRates, fastest_count, fastest_mean
-from .requests import Interval, total
+from .requests import Interval, Requests, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,16 @@ class MeasurementWindow:
     """
 
     def __init__(self, intervals: int) -> None:
-        self._ring: deque[tuple[FlowKeys | None, FlowRates, Interval]] = deque(maxlen=intervals)
+        self._ring: deque[tuple[FlowKeys | None, FlowRates, Interval, Requests]] = deque(maxlen=intervals)
+        """With each interval's total, which is summed once."""
 
     def push(self, rates: FlowRates, interval: Interval, keys: FlowKeys | None = None) -> None:
         """Take in the newest interval; ``keys``, if any, are as many as the rates."""
-        self._ring.append((keys, rates, interval))
+        self._ring.append((keys, rates, interval, interval.total))
 
     def _rates(self) -> FlowRates:
-        keys = [keys for keys, _, _ in self._ring if keys is not None]
-        rates = [rates for _, rates, _ in self._ring]
+        keys = [keys for keys, _, _, _ in self._ring if keys is not None]
+        rates = [rates for _, rates, _, _ in self._ring]
         return newest(keys, rates)[1] if len(keys) == len(rates) else np.concatenate(rates)
 
     def resize(self, intervals: int) -> None:
@@ -62,7 +63,7 @@ class MeasurementWindow:
         """
         rates = self._rates()
         seconds = self.seconds
-        requests = total(interval.total for _, _, interval in self._ring)
+        requests = total(whole for _, _, _, whole in self._ring)
         ar = fastest_mean(rates, share)
         if ar is None and requests.admitted * measured >= min_requests:
             ar = 0.0
@@ -78,11 +79,11 @@ class MeasurementWindow:
     @property
     def seconds(self) -> float:
         """The length of what is in the window."""
-        return sum(interval.seconds for _, _, interval in self._ring)
+        return sum(interval.seconds for _, _, interval, _ in self._ring)
 
     def counted(self, destination: int) -> tuple[int, float]:
         """Requests offered to a destination, and the seconds in which they were counted; 0 s: nobody counts it."""
-        of = [interval for _, _, interval in self._ring if destination in interval.requests]
+        of = [interval for _, _, interval, _ in self._ring if destination in interval.requests]
         return (
             sum(interval.requests[destination].offered for interval in of),
             sum(interval.spans.get(destination, interval.seconds) for interval in of),
