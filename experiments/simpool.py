@@ -1,4 +1,4 @@
-"""The pool of R's experiments by simulation: three servers, one of them loaded, nothing fitted to the lab."""
+"""The pool of R's experiments by simulation: three servers, one of them loaded."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ LOADED = SERVER_NAMES[-1]
 def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
-    Nothing is fitted: a page costs what it was measured to cost, unless `work_s` (CPU time, in seconds) says otherwise.
-    Paper mode unless `mode` says otherwise; a `second_look` if it is asked for, and `httperf`'s arrivals.
+    A page costs what it was measured to cost, unless `work_s` (CPU time, in seconds) says otherwise, and is on its way
+    for PAGE_WAY_S, which is chosen for the median of the lab's transfers. Paper mode unless `mode` says otherwise; a
+    `second_look` if it is asked for, and `httperf`'s arrivals.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(

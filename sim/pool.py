@@ -136,7 +136,8 @@ class _Client:
     def _done(self) -> None:
         """The worker has written the page; its FIN is behind the last of it."""
         way_s = self._run.plan.page_way_s
-        self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True))
+        if self._switch.looks:
+            self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True))
         if self._wants():
             self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 
