@@ -3,69 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .balance import BalanceOptions
+from .configtypes import (
+    Address,
+    FilePath,
+    Given,
+    HostPort,
+    Interface,
+    MacAddress,
+    Name,
+    Network,
+    SocketPath,
+    SwitchPort,
+    TransportPort,
+    Vlan,
+)
 from .news import NewsOptions
-
-_SOCKET_PATH = 107
-"""Linux's ``sun_path`` without its last byte, which is 0."""
-
-
-def _hostport(value: str) -> str:
-    host, colon, port = value.rpartition(":")
-    if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError("not of the form HOST:PORT")
-    return value
-
-
-def _mac(value: str) -> str:
-    parts = value.lower().replace("-", ":").split(":")
-    if len(parts) != 6 or any(len(p) != 2 or not all(c in "0123456789abcdef" for c in p) for p in parts):
-        raise ValueError("not a MAC address such as 02:00:00:00:00:01")
-    if int(parts[0], 16) & 1:
-        raise ValueError("a multicast address cannot be an interface's own")
-    if not any(int(part, 16) for part in parts):
-        raise ValueError("no interface has the address 0")
-    return ":".join(parts)
-
-
-def _name(value: str) -> str:
-    if not value or not all(c.isalnum() or c in "-_." for c in value):
-        raise ValueError("a name is made of letters, digits, '-', '_' and '.'")
-    return value
-
-
-def _interface(value: object) -> object:
-    if isinstance(value, str) and "/" not in value:
-        raise ValueError("write the prefix length too, as in 10.0.1.1/24")
-    return value
-
-
-def _socket_path(value: str) -> str:
-    if not value or "\0" in value:
-        raise ValueError("not a path; name a socket, such as /run/sluice.sock")
-    if len(value.encode(errors="surrogateescape")) > _SOCKET_PATH:
-        raise ValueError(f"longer than the {_SOCKET_PATH} bytes that the path of a Unix socket can have")
-    return value
-
-
-def _given(value: object) -> object:
-    if value is None:
-        raise ValueError("nothing is below it; write {} behind it to have it as it is by default, or leave it out")
-    return value
-
-
-HostPort = Annotated[str, AfterValidator(_hostport)]
-MacAddress = Annotated[str, AfterValidator(_mac)]
-Name = Annotated[str, AfterValidator(_name)]
-SocketPath = Annotated[str, AfterValidator(_socket_path)]
-TransportPort = Annotated[int, Field(ge=1, le=65535)]
-SwitchPort = Annotated[int, Field(ge=1, le=509)]
-Vlan = Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)]
 
 
 class _Model(BaseModel):
@@ -82,7 +39,7 @@ class SwitchConfig(_Model):
     """BMv2's Thrift server, used for registers where P4Runtime does not read them."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None
     """Higher wins. Left out: the controller that started first stays, later ones stand by."""
-    pipeline: str | None = None
+    pipeline: FilePath | None = None
     """Directory with sluice.json and sluice.p4info.txtpb; left out: those that came with this program."""
     target: Literal["embedded", "bmv2", "stratum"] | None = None
     """What kind of switch it is; left out: what it says of itself."""
@@ -93,7 +50,7 @@ class InterfaceConfig(_Model):
 
     port: SwitchPort
     mac: MacAddress
-    address: Annotated[IPv4Interface, BeforeValidator(_interface)]
+    address: Interface
     vlan: Vlan = "keep"
     inside: bool | None = None
     """Servers are behind this port; left out: when the way to a server or a watched host leads there."""
@@ -102,8 +59,8 @@ class InterfaceConfig(_Model):
 class RouteConfig(_Model):
     """A static route."""
 
-    to: IPv4Network
-    via: IPv4Address
+    to: Network
+    via: Address
 
 
 class AdmissionConfig(_Model):
@@ -117,7 +74,7 @@ class ServerConfig(_Model):
     """A server of a service."""
 
     name: Name
-    address: IPv4Address
+    address: Address
     port: TransportPort
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
     """Relative to the other servers'."""
@@ -128,7 +85,7 @@ class ServiceConfig(_Model):
     """A virtual address and the servers behind it."""
 
     name: Name
-    address: IPv4Address
+    address: Address
     port: TransportPort
     protocol: Literal["tcp"] = "tcp"
     admission: AdmissionConfig | None = None
@@ -178,7 +135,7 @@ class WatchedHost(_Model):
     """A host that is no service and whose requests are counted, so that a crowd there is limited without delay."""
 
     name: Name
-    address: IPv4Address
+    address: Address
     limit: AdmissionConfig | None = None
     """A limit of its own, in force unless flash-crowd control sets a lower one."""
 
@@ -195,7 +152,7 @@ class NewsConfig(NewsOptions):
     """The switch is read so often, at least once an interval; an interval has a whole number of readings."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
     """The window of a flow's response rate, rounded to a power of two of a microsecond."""
-    trace_file: str | None = None
+    trace_file: FilePath | None = None
     """A line of comma-separated values per decision is appended here."""
 
 
@@ -215,10 +172,10 @@ class Config(_Model):
     connections: ConnectionsConfig = ConnectionsConfig()
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()
-    news: Annotated[NewsConfig | None, BeforeValidator(_given)] = None
+    news: Annotated[NewsConfig | None, Given] = None
     """Flash-crowd control; left out: none."""
-    metrics: Annotated[MetricsConfig | None, BeforeValidator(_given)] = None
+    metrics: Annotated[MetricsConfig | None, Given] = None
     control: SocketPath = "/run/sluice.sock"
     """Unix socket of ``sluice status`` and the other commands."""
-    trace_file: str | None = None
+    trace_file: FilePath | None = None
     """One JSON line per decision is appended here."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from .balance import weight_sum
+from .balance.options import LARGEST
 from .config import Config
 from .names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
 from .news import NewsMode
@@ -16,8 +17,6 @@ INTERVAL_MIN_S = 0.01
 """The shortest interval between two decisions: a switch is not read faster."""
 MOST_INTERVALS = 10_000
 """In a window: all of them are kept, of each server."""
-LIMIT_MOST = 10_000_000
-"""Connections per second, and connections at once: as with a configured limit."""
 _FOR_HOT_SPOTS = 2
 """Numbers that are left for hot spots that nobody listed: the one that is limited, and the one that overtakes it."""
 
@@ -262,8 +261,16 @@ def _news_times(config: Config) -> Iterator[Finding]:
     ):
         if seconds < INTERVAL_MIN_S:
             yield Finding(path, f"{seconds:g} s is faster than a switch is read", f"give at least {INTERVAL_MIN_S:g}")
+    if extra.detection_s < INTERVAL_MIN_S:
+        return
     intervals = extra.window_s / extra.detection_s
-    if abs(intervals - round(intervals)) > 1e-9 * intervals:
+    if intervals > MOST_INTERVALS:
+        yield Finding(
+            (*production, "window_s"),
+            f"{extra.window_s:g} s are more than {MOST_INTERVALS} periods of {extra.detection_s:g} s",
+            f"give at most {MOST_INTERVALS * extra.detection_s:g}",
+        )
+    elif abs(intervals - round(intervals)) > 1e-9 * intervals:
         yield Finding(
             (*production, "window_s"),
             f"{extra.window_s:g} is not a multiple of detection_s ({extra.detection_s:g})",
@@ -275,22 +282,17 @@ def _news_limits(config: Config) -> Iterator[Finding]:
     news = config.news
     if news is None:
         return
-    for name, limit in (("limit_min", news.limit_min), ("limit_max", news.limit_max)):
-        if limit > LIMIT_MOST:
-            yield Finding(
-                ("news", name), f"{limit:g} is more than the switch's meters take", f"give at most {LIMIT_MOST}"
-            )
     if news.mode is not NewsMode.STATIC and news.bucket_s > news.interval_s:
         yield Finding(
             ("news", "bucket_s"),
             f"{news.bucket_s:g} s of the limit at once are more than an interval ({news.interval_s:g} s) has",
             f"give at most {news.interval_s:g}",
         )
-    elif news.bucket_s * news.limit_max > LIMIT_MOST >= news.limit_max:
+    elif news.bucket_s * news.limit_max > LARGEST:
         yield Finding(
             ("news", "bucket_s"),
             f"{news.bucket_s:g} s of limit_max ({news.limit_max:g}) are more at once than the switch's meters take",
-            f"give at most {LIMIT_MOST / news.limit_max:g}",
+            f"give at most {LARGEST / news.limit_max:g}",
         )
 
 

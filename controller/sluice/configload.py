@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import types
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from pydantic_core import ErrorDetails
 from . import yamlplace
 from .config import Config
 from .configcheck import Finding, findings
+
+_SHOWN = 60
+"""Characters that are shown of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,11 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
     try:
         document, lines = yamlplace.load(text)
     except yamlplace.YamlError as error:
-        remedy = "see the YAML around this line"
+        remedy = error.remedy or "see the YAML around this line"
         raise ConfigError([Complaint(name, error.line, "", error.problem, remedy)]) from error
     try:
-        config = Config.model_validate(document)
+        # By the strict rules for JSON no value is taken for one of another kind, such as a boolean for a number.
+        config = Config.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         # pydantic calls a list empty when all of its items are wrong; those speak for themselves.
@@ -79,10 +84,9 @@ def _from_finding(name: str, finding: Finding, lines: dict[yamlplace.Path, int])
 
 
 def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int]) -> Complaint:
-    path = _in_document(error["loc"], lines)
+    path, given = error["loc"], error.get("input")
     line = yamlplace.line_of(path, lines)
     field = yamlplace.dotted(path)
-    given = error.get("input")
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
             known = _known_keys(path[:-1])
@@ -97,29 +101,30 @@ def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int])
             return Complaint(name, line, field, "must be a list", "begin each item with '- '")
         case "too_short":
             return Complaint(name, line, field, "must not be empty", "add at least one item")
-        case _:
+        case kind:
             message = error["msg"].removeprefix("Value error, ")
-            message = message.replace("Input should be ", "must be ", 1).replace("Input is ", "is ", 1)
-            remedy = "put it in quotes" if error["type"] == "string_type" and _is_scalar(given) else ""
-            shown = "" if not _is_scalar(given) else f" (got {given!r})"
-            return Complaint(name, line, field, f"{message}{shown}", remedy)
+            message = message.replace("Input should be ", "must be ", 1)
+            problem, _, remedy = message.partition("; ")
+            remedy = remedy or (_NOTHING if given is None else _REMEDIES.get(kind, ""))
+            return Complaint(name, line, field, f"{problem}{_got(given)}", remedy)
 
 
-def _is_scalar(given: object) -> bool:
-    return given is not None and not isinstance(given, (dict, list))
+_NOTHING = "write its value behind the colon, or leave the key out"
+_REMEDIES = {
+    "int_type": "write digits 0 to 9 without quotes or leading zeros, such as 80",
+    "float_type": "write digits 0 to 9 without quotes or leading zeros, such as 0.5",
+    "finite_number": "write it in digits, such as 0.5",
+    "bool_type": "write true or false without quotes",
+    "string_type": "put it in quotes",
+}
+"""By pydantic's type of error. The words of others name what is taken."""
 
 
-def _in_document(loc: tuple[int | str, ...], lines: dict[yamlplace.Path, int]) -> yamlplace.Path:
-    """The path without the branch names that pydantic adds inside a union."""
-    path: yamlplace.Path = ()
-    for index, part in enumerate(loc):
-        if (*path, part) in lines or (index == len(loc) - 1 and not _is_branch(part)):
-            path = (*path, part)
-    return path
-
-
-def _is_branch(part: int | str) -> bool:
-    return isinstance(part, str) and (part in {"int", "str", "constrained-int"} or "[" in part)
+def _got(given: object) -> str:
+    if given is None or isinstance(given, (dict, list)):
+        return ""
+    shown = repr(given)
+    return f" (got {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'})"
 
 
 def _known_keys(path: yamlplace.Path) -> list[str]:

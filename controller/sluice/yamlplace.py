@@ -1,7 +1,12 @@
-"""YAML with places: a document and the line each of its values stands on."""
+"""YAML with places: a document and the line each of its values stands on.
+
+Values are those of JSON, read by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2), in decimal or as 0x10. What YAML
+1.1 or 1.2 makes something else of (yes, 010, 0o10, 1_000, 22:30, 2024-01-01) is text, and a tag is refused.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from typing import Any, cast
 
@@ -11,31 +16,65 @@ Path = tuple[str | int, ...]
 
 _MOST_VALUES = 1_000_000
 """More than any configuration has: aliases of aliases can stand for more than memory holds."""
-_MERGE = "tag:yaml.org,2002:merge"
+_DEEPEST = 100
+"""Values within values, more than any configuration has."""
+_TOO_DEEP = "values within values, deeper than can be read (an alias within itself?)"
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
 """The tag of the key ``<<``, which is no value: the mapping behind it is merged into the one around it."""
-_UNREADABLE = (ValueError, KeyError, AttributeError, OverflowError)
-"""What PyYAML lets through of values that are not what their tag or form says, such as the date 2024-13-45."""
 
 
 class YamlError(Exception):
-    """The text is no YAML, or has a key twice. ``line`` counts from 1."""
+    """The text is no YAML, or not what a configuration can have. ``line`` counts from 1; ``remedy`` may be empty."""
 
-    def __init__(self, line: int, problem: str) -> None:
+    def __init__(self, line: int, problem: str, remedy: str = "") -> None:
         super().__init__(problem)
         self.line = line
         self.problem = problem
+        self.remedy = remedy
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values by ``_PLAIN``, and no tags."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own form)
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = cast("Any", self).peek_event()
+        line = event.start_mark.line + 1
+        if getattr(event, "tag", None) is not None:
+            tag = event.tag.replace(_TAG, "!!")
+            raise YamlError(line, f"the tag {tag} is not taken", "leave it out, and put in quotes what is to be text")
+        if isinstance(event, yaml.ScalarEvent) and (half := re.search("[\ud800-\udfff]", event.value)):
+            raise YamlError(line, f"U+{ord(half[0]):04X} is no character", "write the whole character")
+        return super().compose_node(parent, index)
+
+
+_PLAIN = (
+    ("null", r"(~|null|Null|NULL|)\Z", ["~", "n", "N", ""]),
+    ("bool", r"(true|True|TRUE|false|False|FALSE)\Z", list("tTfF")),
+    ("int", r"[-+]?((0|[1-9][0-9]{0,99})|0x[0-9a-fA-F]{1,99})\Z", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", list("-+.0123456789")),
+    ("float", r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z", list("-+.")),
+    ("merge", r"<<\Z", ["<"]),
+)
+"""What a value without quotes is, by its form and first characters; all else is text."""
+for _kind, _form, _first in _PLAIN:
+    cast("Any", _Loader).add_implicit_resolver(_TAG + _kind, re.compile(_form), _first)
 
 
 def load(text: str) -> tuple[object, dict[Path, int]]:
     """Parse ``text``; returns the document and the line of every key and item by path.
 
-    Raises YamlError for what is not YAML and for a key that is given twice in one mapping.
+    Raises YamlError for what is not YAML, for tags, for keys that are no text, and for a key that is given twice.
     """
     lines: dict[Path, int] = {}
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
     except yaml.reader.ReaderError as error:
-        raise YamlError(text.count("\n", 0, error.position) + 1, f"{error.reason} (U+{error.character:04X})") from error
+        raise YamlError(
+            text.count("\n", 0, error.position) + 1, f"{error.reason} (U+{error.character:04X})", "take it out"
+        ) from error
     try:
         node = loader.get_single_node()
         if node is None:
@@ -43,13 +82,11 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
         lines[()] = node.start_mark.line + 1
         for count, (path, line) in enumerate(_places(node, ())):
             if count >= _MOST_VALUES:
-                raise YamlError(line, f"more than {_MOST_VALUES:,} values, counted through aliases")
+                raise YamlError(line, f"more than {_MOST_VALUES:,} values, counted through aliases", "write fewer")
             lines[path] = line
-        for scalar in _scalars(node):
-            _construct(loader, scalar)
         document = cast("object", loader.construct_document(node))
     except RecursionError as error:
-        raise YamlError(1, "values within values, deeper than can be read (an alias within itself?)") from error
+        raise YamlError(1, _TOO_DEEP) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(mark.line + 1 if mark else 1, error.problem or str(error)) from error
@@ -60,35 +97,10 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
     return document, lines
 
 
-def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """Every scalar once, however often aliases name it."""
-    seen: set[int] = set()
-    open_nodes = [node]
-    while open_nodes:
-        one = open_nodes.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, yaml.ScalarNode):
-            yield one
-        elif isinstance(one, yaml.MappingNode):
-            for key, value in one.value:
-                open_nodes += [value] if key.tag == _MERGE else [key, value]
-        elif isinstance(one, yaml.SequenceNode):
-            open_nodes += one.value
-
-
-def _construct(loader: yaml.SafeLoader, scalar: yaml.ScalarNode) -> None:
-    try:
-        cast("Any", loader).construct_object(scalar)
-    except _UNREADABLE as error:
-        kind = scalar.tag.rpartition(":")[2]
-        shown = scalar.value if len(scalar.value) <= 40 else f"{scalar.value[:40]}..."
-        raise YamlError(scalar.start_mark.line + 1, f"{shown!r} is not a valid {kind}") from error
-
-
 def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
     """Every key and item below a node, with its line. What is merged (``<<``) comes before what takes its place."""
+    if len(path) > _DEEPEST:
+        raise YamlError(node.start_mark.line + 1, _TOO_DEEP)
     if isinstance(node, yaml.MappingNode):
         seen: dict[Hashable, int] = {}
         for merged in _merged(node):
@@ -96,10 +108,14 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
         for key, value in node.value:
             if key.tag == _MERGE:
                 continue
-            name = str(key.value)
             line = key.start_mark.line + 1
+            if key.tag != f"{_TAG}str":
+                raise YamlError(line, "a key that is no word", "write one of the known keys")
+            name = str(key.value)
             if name in seen:
-                raise YamlError(line, f"the key {name!r} is given twice (first on line {seen[name]})")
+                raise YamlError(
+                    line, f"the key {name!r} is given twice (first on line {seen[name]})", "keep one of the two"
+                )
             seen[name] = line
             yield (*path, name), line
             yield from _places(value, (*path, name))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Interval, Lt
+from annotated_types import Gt, Interval, Lt
 
 
 class Mode(StrEnum):
@@ -20,7 +20,12 @@ class Mode(StrEnum):
     """Ohta & Andou with confidence, recovery, ejection, flood freeze and slow start."""
 
 
+LARGEST = 10_000_000
+"""No parameter is above this: counts of that many still fit into memory, and seconds are 116 days."""
 Share = Annotated[float, Interval(ge=0, le=1)]
+Positive = Annotated[float, Interval(gt=0, le=LARGEST)]
+NotNegative = Annotated[float, Interval(ge=0, le=LARGEST)]
+Count = Annotated[int, Interval(ge=1, le=LARGEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +34,29 @@ class ProductionOptions:
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    alpha: Annotated[float, Gt(0)] = 0.5
+    alpha: Positive = 0.5
     """Smoothing of R: (S - A + alpha) / (A + beta)."""
-    beta: Annotated[float, Gt(0)] = 10.0
-    confidence_z: Annotated[float, Gt(0)] = 3.0
+    beta: Positive = 10.0
+    confidence_z: Positive = 3.0
     """Standard deviations by which a server must differ from the rest; of losses the step is whole at twice that."""
-    quiet_r: Annotated[float, Ge(0)] = 0.02
+    quiet_r: NotNegative = 0.02
     """The pool is quiet while no server's R is above this."""
     recovery: Share = 0.05
     """Part of the way back to the capacities taken in each quiet period."""
     probe_floor: Share = 0.05
     """The least a server gets, as a part of its fair share, so that it is still measured."""
-    silent_syn: Annotated[int, Ge(1)] = 5
+    silent_syn: Count = 5
     """SYNs without any SYN-ACK after which a server counts as silent."""
     panic: Share = 0.5
     """When more than this part of the pool is silent nobody is ejected and the pool is split by capacity."""
     flood_completed: Share = 0.5
     """A flood is suspected when a smaller part than this of the answered handshakes completes."""
-    flood_r: Annotated[float, Gt(0)] = 1.0
+    flood_r: Positive = 1.0
     """... or when R is above this on every server at once."""
-    slow_factor: Annotated[float, Ge(0)] = 2.0
+    slow_factor: NotNegative = 2.0
     """A server is slow when its connections stay open more than so many times as long as the others', by
     ``confidence_z`` standard deviations; the step is whole at twice that. Up to 1: nobody looks."""
-    slow_start_s: Annotated[float, Ge(0)] = 60.0
+    slow_start_s: NotNegative = 60.0
     """A new or returning server's share grows evenly to its fair one in this long, unless it has to give before."""
 
 
@@ -62,13 +67,13 @@ class BalanceOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: Mode = Mode.PRODUCTION
-    period_s: Annotated[float, Gt(0)] = 10.0
+    period_s: Positive = 10.0
     """T: a decision every so many seconds."""
-    window_s: Annotated[float, Gt(0)] = 200.0
+    window_s: Positive = 200.0
     """mT: R is computed over so many seconds; a multiple of T."""
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Part of the worst server's ratio that is moved away in one decision (equation 6)."""
-    min_syn: Annotated[int, Ge(1)] = 10
+    min_syn: Count = 10
     """Fewer SYNs than this in the window are no evidence."""
     production: ProductionOptions = field(default_factory=ProductionOptions)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Interval, Lt
+from annotated_types import Gt, Interval, Lt
+
+from sluice.balance.options import Count, NotNegative, Positive, Share
 
 from .errors import OptionsError
 
@@ -27,8 +29,6 @@ class NewsMode(StrEnum):
     """The published detector watches; nothing is limited but what is configured."""
 
 
-Share = Annotated[float, Interval(ge=0, le=1)]
-Positive = Annotated[float, Gt(0)]
 PartOfOne = Annotated[float, Gt(0), Lt(1)]
 
 
@@ -44,7 +44,7 @@ class NewsProductionOptions:
     """AR and the request rate are measured over the last so many seconds; a multiple of the period."""
     baseline_s: Positive = 64.0
     """Time constant of the long-term averages. They learn only while nothing is limited and nothing congested."""
-    noise: Annotated[float, Ge(0)] = 6.0
+    noise: NotNegative = 6.0
     """A change counts when it is above so many mean absolute deviations (and above ``tolerance``)."""
     tolerance_max: PartOfOne = 0.5
     """However noisy, AR below 1 - this part of its average is a degradation."""
@@ -60,7 +60,7 @@ class NewsProductionOptions:
     """Largest step upward, in parts of the limit."""
     binding_share: Share = 0.01
     """The limit binds while it refuses more than this part of the hot spot's requests."""
-    lift_intervals: Annotated[int, Ge(1)] = 10
+    lift_intervals: Count = 10
     """The limit is lifted after so many intervals in a row in which it was not needed."""
     remember_s: Annotated[float, Interval(ge=0, le=3600)] = 30.0
     """An admitted client's next connections pass for so long, charged to the limit; 0: a lottery each time.
@@ -99,15 +99,15 @@ class NewsOptions:
     step: PartOfOne = 0.2
     """Part of the limit that one move of the scoreboard changes. The paper gives no value. While the alarm stays, the
     scoreboard moves down and up in turn, so that a first limit above the capacity sinks by step^2 in two intervals."""
-    table_size: Annotated[int, Ge(1)] = 64
+    table_size: Count = 64
     """N: entries of the hot-spot table (section 4.4). The paper gives no value."""
-    table_idle_intervals: Annotated[int, Ge(1)] = 2
+    table_idle_intervals: Count = 2
     """An entry of the hot-spot table without a hit for so many intervals is dropped."""
     identify: bool = True
     """Limit the hot spot only (section 4.4). Otherwise every destination shares one limit (Table III, "with NEWS")."""
     sample_share: Annotated[float, Gt(0), Interval(le=1)] = 0.125
     """Part of the packets towards servers to be sampled while the alarm is set."""
-    sample_min: Annotated[int, Ge(1)] = 64
+    sample_min: Count = 64
     """Samples from which the hot spot is named before the next interval ends."""
     bucket_s: Positive = 0.25
     """Bucket size: so many seconds of the limit, at least one connection."""
@@ -117,7 +117,7 @@ class NewsOptions:
     """No limit is above this, connections per second. Before the first alarm nothing is limited, which is what
     the paper's initial 1,000 per second amounted to (section 7.1). In production mode the limit's two buckets can
     come to more than it for an interval, by a seventh where ``returning_share`` is a half (``split.widest``)."""
-    min_requests: Annotated[int, Ge(1)] = 10
+    min_requests: Count = 10
     """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
     only the part counts whose responses are measured (``flow_share``)."""
     flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0

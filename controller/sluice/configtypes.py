@@ -1,0 +1,149 @@
+"""The kinds of value that a configuration has beside plain numbers: how each is written, and what is said otherwise.
+
+A complaint is a problem and, behind "; ", its remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, IPv6Address
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+
+_SOCKET_PATH = 107
+"""Linux's ``sun_path`` without its last byte, which is 0."""
+_HOST_LENGTH = 253
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+"""One label of a host name (RFC 1123, section 2.1), with the underscore that container networks use."""
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+"""A last label that resolvers take for a part of an IPv4 address."""
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+
+
+def _host_port(value: str) -> str:
+    if value.startswith("unix:"):
+        raise ValueError("a Unix socket is not supported; write HOST:PORT, such as 127.0.0.1:9559")
+    if "://" in value:
+        raise ValueError("a URL is not taken, and there is no TLS; write HOST:PORT, such as 127.0.0.1:9559")
+    host, colon, port = value.rpartition(":")
+    if not colon or value.endswith("]"):
+        raise ValueError("has no port; write HOST:PORT, such as 127.0.0.1:9559")
+    if not _is_host(host):
+        raise ValueError("has no valid host; write a name, an IPv4 address, or an IPv6 address as in '[::1]:9559'")
+    if not (_PORT.fullmatch(port) and int(port) <= 65535):
+        raise ValueError("has no valid port; write a number from 1 to 65535 in digits 0 to 9, such as 127.0.0.1:9559")
+    return value
+
+
+def _is_host(host: str) -> bool:
+    if host.startswith("["):
+        return host.endswith("]") and _is_address(IPv6Address, host[1:-1])
+    labels = host.removesuffix(".").split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _is_address(IPv4Address, host)
+    return len(host) <= _HOST_LENGTH and all(_LABEL.fullmatch(label) for label in labels)
+
+
+def _is_address(kind: Callable[[str], object], text: str) -> bool:
+    try:
+        kind(text)
+    except AddressValueError:
+        return False
+    return True
+
+
+def _mac(value: str) -> str:
+    parts = value.lower().replace("-", ":").split(":")
+    if len(parts) != 6 or any(len(p) != 2 or not all(c in "0123456789abcdef" for c in p) for p in parts):
+        raise ValueError("not a MAC address; write one such as 02:00:00:00:00:01")
+    if int(parts[0], 16) & 1:
+        raise ValueError("a multicast address cannot be an interface's own; make its first number even")
+    if not any(int(part, 16) for part in parts):
+        raise ValueError("no interface has the address 0; write one such as 02:00:00:00:00:01")
+    return ":".join(parts)
+
+
+def _name(value: str) -> str:
+    if not value or not all(c.isalnum() or c in "-_." for c in value):
+        raise ValueError("not a name; write letters, digits, '-', '_' and '.' only")
+    return value
+
+
+def _path(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("no path has a zero byte; leave it out")
+    return value
+
+
+def _socket_path(value: str) -> str:
+    if not value:
+        raise ValueError("not a path; name a socket, such as /run/sluice.sock")
+    if len(value.encode()) > _SOCKET_PATH:
+        raise ValueError(f"too long; the path of a Unix socket has at most {_SOCKET_PATH} bytes")
+    return value
+
+
+def _prefix_length(value: object) -> object:
+    if isinstance(value, str) and re.search("/0[0-9]", value):
+        raise ValueError("a prefix length begins with no 0; write it as in 10.0.1.0/24")
+    return value
+
+
+def _with_prefix_length(value: object) -> object:
+    if isinstance(value, str) and "/" not in value:
+        raise ValueError("has no prefix length; write it too, as in 10.0.1.1/24")
+    return value
+
+
+def _given(value: object) -> object:
+    if value is None:
+        raise ValueError("nothing is below it; write {} behind it to have it as it is by default, or leave it out")
+    return value
+
+
+def _or(complaint: str) -> WrapValidator:
+    """Says ``complaint`` of whatever the type itself does not take."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise ValueError(complaint) from error
+
+    return WrapValidator(check)
+
+
+HostPort = Annotated[str, AfterValidator(_host_port)]
+MacAddress = Annotated[str, AfterValidator(_mac)]
+Name = Annotated[str, AfterValidator(_name)]
+FilePath = Annotated[str, AfterValidator(_path)]
+SocketPath = Annotated[FilePath, AfterValidator(_socket_path)]
+TransportPort = Annotated[int, Field(ge=1, le=65535)]
+SwitchPort = Annotated[int, Field(ge=1, le=509)]
+Vlan = Annotated[
+    Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)],
+    _or("not a VLAN; write keep, strip, or an id from 1 to 4094 without quotes"),
+]
+Address = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
+Interface = Annotated[
+    IPv4Interface,
+    _or("not an IPv4 address and prefix length; write them as in 10.0.1.1/24"),
+    BeforeValidator(_with_prefix_length),
+    BeforeValidator(_prefix_length),
+]
+Network = Annotated[
+    IPv4Network,
+    _or("not an IPv4 network; write its first address and prefix length, such as 10.9.0.0/16"),
+    BeforeValidator(_prefix_length),
+]
+Given = AfterValidator(_given)
+"""Of an optional section: its key alone is no section."""
