@@ -67,6 +67,13 @@ def test_misuse_is_status_2() -> None:
     assert call("dance").returncode == 2
 
 
+@pytest.mark.parametrize("start", ["1_700_000_000", "١٢٣", "１７", "²", " 17", "17s", "10:00", ""])
+def test_a_time_that_is_none_is_misuse(start: str) -> None:
+    done = call("replay", "capture.pcap", f"--start={start}")
+    assert done.returncode == 2
+    assert f"--start: {start!r} is no time; write seconds since the epoch, such as 1700000000.25" in done.stderr
+
+
 async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_tcp_port: int) -> None:
     async with FakeSwitch() as switch:
         path, trace = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl"

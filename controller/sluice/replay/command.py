@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("capture", metavar="CAPTURE", help="pcap of the switch's ports, or of those to its servers")
     command.add_argument(
         "--start",
-        type=float,
+        type=_seconds,
         metavar="S",
         help="first reading, seconds since the epoch, within the capture; default: the first segment",
     )
@@ -44,6 +45,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--plot", type=_plot_file, metavar="FILE", help=f"draw what was seen and decided ({', '.join(PLOTS)})"
     )
     command.add_argument("--json", action="store_true", help="a JSON line per decision, as a trace has it")
+
+
+def _seconds(text: str) -> float:
+    """Not all that `float` takes: neither digits of other scripts nor underscores nor spaces."""
+    try:
+        if re.fullmatch("[-+.0-9a-z]+", text):
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is no time; write seconds since the epoch, such as 1700000000.25")
 
 
 def _plot_file(text: str) -> Path:
