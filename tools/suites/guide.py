@@ -1,0 +1,34 @@
+"""jafingerhut/p4-guide: every `runptf.sh` that starts simple_switch_grpc, on the repository's own veths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from . import ptf
+from .errors import SuiteError
+from .place import ORIGINAL, Place
+from .report import Result
+
+MODULES = ("p4runtime_sh.shell", "google.rpc.code_pb2", "scapy.all", "ptf")
+SCRIPT = "runptf.sh"
+VETHS = "bin/veth_setup.sh"
+
+
+def scripts(folder: Path) -> list[str]:
+    """The folders whose script is for this switch; others are for DPDK."""
+    found = (path for path in folder.rglob(SCRIPT) if ORIGINAL in path.read_text(errors="replace"))
+    return sorted(str(path.parent.relative_to(folder)) for path in found)
+
+
+def run(place: Place, names: Sequence[str]) -> Iterator[Result]:
+    """The results of one script's tests after the other's. Raises SuiteError where nothing can run."""
+    known = scripts(place.folder)
+    if not known:
+        raise SuiteError(f"no {SCRIPT} in this folder starts {ORIGINAL}: is it a clone of jafingerhut/p4-guide?")
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise SuiteError(f"there is no {SCRIPT} in {', '.join(unknown)}, only in {', '.join(known)}")
+    place.require(ptf.COMMANDS, MODULES)
+    for name in names or known:
+        yield from ptf.run(place, name, place.folder / name, f"{place.folder / VETHS} && ./{SCRIPT}")

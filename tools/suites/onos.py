@@ -1,0 +1,64 @@
+"""opennetworkinglab/onos: its compiled pipelines, driven over P4Runtime as ONOS drives them. ONOS is not needed.
+
+Every pipeline is loaded and read as when a device connects; `basic` also carries flows, packets and groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tools.target.client import Refused
+from tools.target.pcap import PcapError
+from tools.target.process import SwitchError
+
+from .errors import SuiteError
+from .onos_basic import BASIC
+from .onos_controller import Onos, Pipeline, loads
+from .report import Outcome, Result
+from .wired import wired
+
+
+def pipelines(folder: Path) -> list[Pipeline]:
+    """BMv2's JSON below `p4c-out` with the P4Info beside it, where ONOS keeps both."""
+    found: list[Pipeline] = []
+    for program in sorted(folder.glob("**/p4c-out/**/*.json")):
+        own, common = program.with_name(f"{program.stem}_p4info.txt"), program.with_name("p4info.txt")
+        if own.is_file():
+            found.append(Pipeline(program.stem, program, own))
+        elif common.is_file():  # NAME/bmv2/default/bmv2.json
+            found.append(Pipeline(program.parents[2].name, program, common))
+    return found
+
+
+def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
+    """Results of all pipelines, or of some. Raises SuiteError where there is none."""
+    found = pipelines(folder)
+    if not found:
+        raise SuiteError(f"{folder} has no p4c-out/**/*.json: is it a clone of opennetworkinglab/onos?")
+    known = [pipeline.name for pipeline in found]
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise SuiteError(f"there is no pipeline {', '.join(unknown)}, only {', '.join(known)}")
+    for pipeline in found:
+        if not names or pipeline.name in names:
+            yield _run(pipeline, binary, loads)
+            for test in BASIC if pipeline.name == "basic" else ():
+                yield _run(pipeline, binary, test)
+
+
+def _run(pipeline: Pipeline, binary: Path, test: Callable[[Onos], None]) -> Result:
+    """One test on a switch of its own."""
+    name = f"{pipeline.name} {test.__name__}"
+    try:
+        with wired(binary) as switch:
+            onos = Onos(switch, pipeline)
+            try:
+                test(onos)
+            finally:
+                onos.client.close()
+    except KeyError as missing:
+        return Result(name, Outcome.FAILED, f"the pipeline has no {missing}")
+    except (SuiteError, SwitchError, Refused, PcapError) as error:
+        return Result(name, Outcome.FAILED, str(error))
+    return Result(name, Outcome.PASSED)

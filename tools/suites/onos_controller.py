@@ -1,0 +1,126 @@
+"""ONOS as a switch sees it: its session, the messages it sends, and what it reads when a device connects.
+
+After ONOS's protocols/p4runtime (StreamClientImpl, PipelineConfigClientImpl, ReadRequestImpl and the codecs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from finsy.proto import p4i, p4r
+from google.protobuf import text_format
+
+from tools.target.client import Client
+from tools.target.entities import Entities, canonical
+
+from .errors import expect
+from .wired import Wired
+
+ELECTION_ID = 7 << 64 | 1
+"""ONOS makes election ids of terms of mastership; they have 128 bits."""
+COOKIE = 0xFEDC_BA98_7654_3210
+"""A pipeconf's fingerprint has 64 bits."""
+Match = tuple[int, tuple[bytes, ...]]
+"""An entry's priority and its fields."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compiled pipeline."""
+
+    name: str
+    program: Path
+    p4info: Path
+
+    def info(self) -> p4i.P4Info:
+        """Its P4Info."""
+        return text_format.Parse(self.p4info.read_text(), p4i.P4Info())
+
+
+class Onos:
+    """The master of a switch, with a pipeline pushed. Raises Refused."""
+
+    def __init__(self, switch: Wired, pipeline: Pipeline) -> None:
+        self.switch = switch
+        self.entities = Entities(pipeline.info())
+        self.client = Client(switch.address, election_id=ELECTION_ID)
+        self.client.push(pipeline.info(), pipeline.program.read_bytes(), COOKIE)
+
+    def write(self, kind: p4r.Update.Type.ValueType, *entities: p4r.Entity) -> None:
+        """One request with an update for each entity."""
+        self.client.write(p4r.Update(type=kind, entity=entity) for entity in entities)
+
+    def flows(self, table: str) -> dict[Match, p4r.TableEntry]:
+        """A table's entries with their counters, by what they match."""
+        pattern = p4r.TableEntry(table_id=self.entities.table(table).preamble.id, counter_data=p4r.CounterData())
+        read = self.client.read([p4r.Entity(table_entry=pattern)])
+        return {matched(entity.table_entry): entity.table_entry for entity in read}
+
+    def packet_out(self, frame: bytes, port: int) -> None:
+        """A packet-out with the one field of metadata that ONOS sets: `_padding` is left out."""
+        field = p4r.PacketMetadata(metadata_id=1, value=canonical(port))
+        self.client.packet_out(p4r.PacketOut(payload=frame, metadata=[field]))
+
+    def profile(self) -> int:
+        """The id of the pipeline's first action profile."""
+        return self.entities.p4info.action_profiles[0].preamble.id
+
+    def member(self, number: int, action: str, param: int) -> p4r.Entity:
+        """A member of that profile whose action has one parameter."""
+        action_id = next(one.preamble.id for one in self.entities.p4info.actions if one.preamble.name == action)
+        params = [p4r.Action.Param(param_id=1, value=canonical(param))]
+        member = p4r.ActionProfileMember(action_profile_id=self.profile(), member_id=number)
+        member.action.CopyFrom(p4r.Action(action_id=action_id, params=params))
+        return p4r.Entity(action_profile_member=member)
+
+    def group(self, number: int, weights: Mapping[int, int]) -> p4r.Entity:
+        """A group of that profile: the weight of each member."""
+        members = [p4r.ActionProfileGroup.Member(member_id=key, weight=weight) for key, weight in weights.items()]
+        group = p4r.ActionProfileGroup(action_profile_id=self.profile(), group_id=number, members=members)
+        group.max_size = sum(weights.values())
+        return p4r.Entity(action_profile_group=group)
+
+
+def matched(entry: p4r.TableEntry) -> Match:
+    """What tells an entry from the others of its table."""
+    fields = sorted(entry.match, key=lambda field: field.field_id)
+    return entry.priority, tuple(field.SerializeToString(deterministic=True) for field in fields)
+
+
+def multicast_group(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
+    """A multicast group with a replica at each port; number 0 reads them all."""
+    entry = p4r.MulticastGroupEntry(multicast_group_id=number, replicas=_replicas(ports))
+    made = p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
+    return p4r.Entity(packet_replication_engine_entry=made)
+
+
+def clone_session(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
+    """A clone session with a replica at each port; number 0 reads them all."""
+    entry = p4r.CloneSessionEntry(session_id=number, replicas=_replicas(ports))
+    made = p4r.PacketReplicationEngineEntry(clone_session_entry=entry)
+    return p4r.Entity(packet_replication_engine_entry=made)
+
+
+def _replicas(ports: Sequence[int]) -> list[p4r.Replica]:
+    return [p4r.Replica(egress_port=port, instance=1) for port in ports]
+
+
+def loads(onos: Onos) -> None:
+    """The cookie comes back, and all that ONOS reads when a device connects can be read."""
+    expect(onos.client.pipeline_cookie() == COOKIE, "the cookie is not the one that was given with the pipeline")
+    info = onos.entities.p4info
+    wanted = [p4r.Entity(table_entry=p4r.TableEntry(is_default_action=True)), multicast_group(0), clone_session(0)]
+    for table in info.tables:
+        wanted.append(p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id)))
+    for direct in info.direct_counters:
+        entry = p4r.TableEntry(table_id=direct.direct_table_id)
+        wanted.append(p4r.Entity(direct_counter_entry=p4r.DirectCounterEntry(table_entry=entry)))
+    for counter in info.counters:
+        wanted.append(p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter.preamble.id)))
+    for profile in info.action_profiles:
+        number = profile.preamble.id
+        wanted.append(p4r.Entity(action_profile_group=p4r.ActionProfileGroup(action_profile_id=number)))
+        wanted.append(p4r.Entity(action_profile_member=p4r.ActionProfileMember(action_profile_id=number)))
+    onos.client.read(wanted)

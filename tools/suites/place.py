@@ -1,0 +1,153 @@
+"""Where the scripts of others run: a copy of their folder, namespaces of their own, and the switch first on PATH."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.target.process import ROOT, WITH_PARENT
+
+from .errors import SuiteError, TooLateError
+
+ORIGINAL = "simple_switch_grpc"
+"""The command by which their scripts start the switch."""
+NAMESPACES = ("unshare", "--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
+"""Interfaces, ports and processes that nobody else sees. When `unshare` is killed, the kernel ends all of them."""
+_INSIDE = ("sh", "-c", 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$@"', "sh")
+_SUDO = """#!/bin/sh
+# Everything here is root's already, and PATH has to stay what it is.
+while case ${1-} in -*) true ;; *) false ;; esac; do shift; done
+exec env "$@"
+"""
+_TAIL_LINES = 15
+_END_S = 10.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A copy of a folder, and the environment in which its scripts run."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def require(self, commands: Iterable[str], modules: Iterable[str] = ()) -> None:
+        """Raise SuiteError naming commands that are not on PATH, and modules that its `python3` does not have."""
+        path = self.environment["PATH"]
+        missing = [f"{command} is not on PATH" for command in commands if not shutil.which(command, path=path)]
+        missing += [
+            f"python3 on PATH has no module {module}"
+            for module in modules
+            if subprocess.run(
+                ["python3", "-c", f"import {module}"], env=self.environment, capture_output=True, check=False
+            ).returncode
+        ]
+        if missing:
+            raise SuiteError(f"{'; '.join(missing)}: install what the repository's README asks for")
+
+
+@contextmanager
+def place(folder: Path, switch: Path | None, kept: Path | None = None) -> Generator[Place]:
+    """A copy of a folder in which `simple_switch_grpc` and `simple_switch` are `switch`, or with None those on PATH.
+
+    The copy is in `kept` and stays there, or goes in the end. Raises SuiteError.
+    """
+    if os.geteuid() != 0:
+        raise SuiteError("this makes network namespaces and needs root: run it with sudo")
+    with tempfile.TemporaryDirectory(prefix="suites-", ignore_cleanup_errors=True) as temporary:
+        front = Path(temporary) / "bin"
+        front.mkdir()
+        (front / "sudo").write_text(_SUDO)
+        (front / "sudo").chmod(0o755)
+        if switch:
+            # a link, not a script: by its name others find the process
+            (front / ORIGINAL).symlink_to(switch)
+            for name in ("simple_switch", "simple_switch_CLI"):
+                (front / name).symlink_to(ROOT / "tools/bmv2" / name)
+        copy = (kept or Path(temporary)) / folder.resolve().name
+        try:
+            shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        except FileExistsError:
+            raise SuiteError(f"{copy} is there already: name another folder to keep the copy in") from None
+        path = os.pathsep.join([str(front), os.environ.get("PATH", os.defpath)])
+        # PYTHONUNBUFFERED: what their receivers print into files is there when it is printed
+        yield Place(copy, {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"})
+
+
+class Program:
+    """A command in namespaces of its own, with pipes to its standard input and from its output and errors."""
+
+    def __init__(self, environment: dict[str, str], command: Sequence[str], folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [*WITH_PARENT, *NAMESPACES, *_INSIDE, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the tool, which ends this
+        )
+        assert self._process.stdin and self._process.stdout
+        self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._text = ""
+
+    def say(self, line: str) -> None:
+        """Give it a line of input."""
+        try:
+            os.write(self._input, f"{line}\n".encode())
+        except BrokenPipeError:
+            raise SuiteError(f"it has ended before {line!r}:\n{self._tail(self._text)}") from None
+
+    def until(self, text: str, within_s: float) -> str:
+        """What it prints before `text`. Raises SuiteError when it ends before, TooLateError when the time is up."""
+        deadline = time.monotonic() + within_s
+        while text not in self._text:
+            if not self._more(deadline):
+                raise SuiteError(f"it ended:\n{self._tail(self._text)}")
+        before, _, self._text = self._text.partition(text)
+        return before
+
+    def rest(self, within_s: float) -> str:
+        """What it prints until it ends, and all that it started with it. Raises TooLateError."""
+        deadline = time.monotonic() + within_s
+        while self._more(deadline):
+            pass
+        return self._text
+
+    def end(self) -> None:
+        """End it and everything that it started, and wait until that is gone."""
+        with ExitStack() as stack:
+            inside = [os.pidfd_open(int(child)) for child in self._children().split()]
+            for descriptor in inside:
+                stack.callback(os.close, descriptor)
+            self._process.kill()
+            self._process.wait()
+            for descriptor in inside:
+                select.select([descriptor], [], [], _END_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+
+    def _children(self) -> str:
+        """The first process of the namespaces; none where it has ended."""
+        pid = self._process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text() if self._process.poll() is None else ""
+
+    def _more(self, deadline: float) -> bool:
+        """Wait for more of its output; False at its end."""
+        if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TooLateError(f"nothing more in time after:\n{self._tail(self._text)}")
+        data = os.read(self._output, 1 << 16)
+        self._text += data.decode(errors="replace")
+        return bool(data)
+
+    @staticmethod
+    def _tail(text: str) -> str:
+        return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])

@@ -1,0 +1,88 @@
+"""Mininet's prompt: what an exercise's `make run` leads to, and its hosts' commands."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import UnmetError, expect
+from .place import Place, Program
+
+PROMPT = "mininet> "
+START_S = 180.0
+"""The program is compiled before; a busy machine takes its time."""
+COMMAND_S = 60.0
+LISTENING_S = 30.0
+_TRY_S = 3.0
+_TRIES = 8
+_LOOK_S = 0.1
+
+
+class Mininet:
+    """A running exercise. Every command raises SuiteError when Mininet has ended or is too late."""
+
+    def __init__(self, program: Program, folder: Path) -> None:
+        self._program, self._folder = program, folder
+        self.say("", START_S)
+
+    def say(self, line: str, within_s: float = COMMAND_S) -> str:
+        """Type a line, and return what is printed until the next prompt."""
+        if line:
+            self._program.say(line)
+        return self._program.until(PROMPT, within_s)
+
+    def log(self, name: str) -> str:
+        """What a file of the exercise's folder has by now."""
+        try:
+            return (self._folder / name).read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def comes(self, condition: Callable[[], bool], within_s: float) -> bool:
+        """Wait for a condition; False when it does not come in time."""
+        deadline = time.monotonic() + within_s
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+    def receive(self, host: str, script: str = "./receive.py") -> str:
+        """Start a host's receiver in the background; the name of its log."""
+        log = f"{host}.log"
+        self.say(f"{host} {script} > {log} 2>&1 &")
+        listening = self.comes(lambda: "sniffing on" in self.log(log), LISTENING_S)
+        expect(listening, f"{host}'s receiver does not start:\n{self.log(log)}")
+        return log
+
+    def deliver(self, sending: str, log: str, wanted: Callable[[str], bool], what: str) -> None:
+        """Send until a packet that is wanted stands in a receiver's log: it says that it listens before it does."""
+        said = ""
+        for _ in range(_TRIES):
+            said = self.say(sending)
+            if self.comes(lambda: any(map(wanted, packets(self.log(log)))), _TRY_S):
+                return
+        raise UnmetError(f"{what} does not come after {_TRIES} times `{sending}`, which said:\n{said}")
+
+
+@contextmanager
+def mininet(place: Place, folder: Path) -> Generator[Mininet]:
+    """An exercise's own `make run`, ended with everything in it."""
+    program = Program(place.environment, ["make", "run"], folder)
+    try:
+        yield Mininet(program, folder)
+    finally:
+        program.end()
+
+
+def packets(log: str) -> list[str]:
+    """What a receiver printed of each packet."""
+    return log.split("got a packet")[1:]
+
+
+def fields(packet: str, name: str) -> list[str]:
+    """The values of a field, from all the headers that have one of that name."""
+    return re.findall(rf"^[\s|]*{name}\s*= (.*)$", packet, re.MULTILINE)

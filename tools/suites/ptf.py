@@ -1,0 +1,60 @@
+"""Scripts that compile a program, start the switch and run ptf: what came of each test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import SuiteError
+from .place import Place, Program
+from .report import Outcome, Result
+
+COMMANDS = ("p4c", "ptf", "python3", "pkill", "ps")
+RUN_S = 300.0
+"""Compiling on a busy machine, the tests, and the seconds that such scripts sleep."""
+
+_LINE, _DOUBLE = "-" * 70, "=" * 70
+_TEST = re.compile(r"^([\w.]+) \.\.\. ", re.MULTILINE)
+_VERDICT = re.compile(r"(?:^|\s)(ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
+_REASON = re.compile(rf"^(?:FAIL|ERROR): ([\w.]+)\n{_LINE}\n(.*?)^(?:{_DOUBLE}|{_LINE})$", re.MULTILINE | re.DOTALL)
+_RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
+_REASON_LINES = 3
+_TAIL_LINES = 15
+
+
+def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]:
+    """The results of the tests that a shell's command runs in a folder."""
+    program = Program(place.environment, ["sh", "-c", command], folder)
+    try:
+        yield from results(name, program.rest(RUN_S))
+    except SuiteError as error:
+        yield Result(name, Outcome.FAILED, str(error))
+    finally:
+        program.end()
+
+
+def results(folder: str, said: str) -> list[Result]:
+    """A result for each test, and one that failed where ptf ran none, or not as many as it says."""
+    tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
+    reasons = {name: "\n".join(text.strip().splitlines()[-_REASON_LINES:]) for name, text in _REASON.findall(said)}
+    _, *parts = _TEST.split(tests)
+    found = [
+        _result(f"{folder} {name}", text, reasons.get(name)) for name, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    ran = sum(map(int, _RAN.findall(said)))
+    if not found or ran != len(found):
+        tail = "\n".join(said.strip().splitlines()[-_TAIL_LINES:])
+        found.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
+    return found
+
+
+def _result(name: str, text: str, reason: str | None) -> Result:
+    """A test's result from what was printed while it ran: its verdict is the last word of that."""
+    verdicts = _VERDICT.findall(text)
+    if not verdicts:
+        return Result(name, Outcome.FAILED, "it did not end")
+    if verdicts[-1] == "ok":
+        return Result(name, Outcome.PASSED)
+    outcome = Outcome.SKIPPED if verdicts[-1].startswith("skipped") else Outcome.FAILED
+    return Result(name, outcome, reason or verdicts[-1])

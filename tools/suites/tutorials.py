@@ -1,0 +1,258 @@
+"""p4lang/tutorials: each exercise's solution by its own Makefile and Mininet scripts, with its README's traffic."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import ptf
+from .errors import SuiteError, TooLateError, UnmetError, expect
+from .place import Place
+from .prompt import Mininet, fields, mininet, packets
+from .report import Outcome, Result
+
+MODULES = ("mininet", "grpc", "p4.v1.p4runtime_pb2", "p4.tmp.p4config_pb2", "scapy.all", "psutil")
+"""What the scripts import; the last but one of P4Runtime's comes with p4lang/PI."""
+COMMANDS = ("make", "python3", "p4c-bm2-ss", "ethtool", "ifconfig", "route", "arp")
+FLOW_S = 15
+"""How long the READMEs of ecn and mri let iperf send, in seconds; their probes twice as long."""
+FLOW_ENDS_S = 90.0
+BLOCKED_S = 15.0
+"""A connection that has not come about by then is blocked."""
+COMES_S = 30.0
+"""What a controller or a probe brings about has come by then."""
+MESSAGE = "P4 is cool"
+
+
+def basic(net: Mininet) -> None:
+    """Pings between all hosts."""
+    _all_reached(net.say("pingall", 120))
+
+
+def basic_tunnel(net: Mininet) -> None:
+    """By address without a tunnel, by the tunnel's destination with it."""
+    h2, h3 = net.receive("h2"), net.receive("h3")
+
+    def plain(address: str) -> Callable[[str], bool]:
+        return lambda packet: MESSAGE in packet and address in fields(packet, "dst") and "MyTunnel" not in packet
+
+    def tunnelled(address: str) -> Callable[[str], bool]:
+        return lambda packet: MESSAGE in packet and address in fields(packet, "dst") and "2" in fields(packet, "dst_id")
+
+    net.deliver(f'h1 ./send.py 10.0.2.2 "{MESSAGE}"', h2, plain("10.0.2.2"), "a message to 10.0.2.2")
+    net.deliver(f'h1 ./send.py 10.0.3.3 "{MESSAGE}"', h3, plain("10.0.3.3"), "a message to 10.0.3.3")
+    for address in ("10.0.2.2", "10.0.3.3"):
+        sending = f'h1 ./send.py {address} "{MESSAGE}" --dst_id 2'
+        net.deliver(sending, h2, tunnelled(address), f"a message to {address} in tunnel 2")
+    expect(not any(map(plain("10.0.3.3"), packets(net.log(h2)))), "h2 has the message to 10.0.3.3")
+    expect("MyTunnel" not in net.log(h3), "h3 has a message of tunnel 2")
+
+
+def calc(net: Mininet) -> None:
+    """The five operations."""
+    sums = {"1+1": 2, "7-3": 4, "12&10": 8, "12|10": 14, "12^10": 6}
+    typed = "".join(f"{expression}\\n" for expression in sums)
+    said = net.say(f"h1 printf '{typed}quit\\n' | python3 calc.py")
+    found = [int(line) for line in re.findall(r"^(\d+)\s*$", said, re.MULTILINE)]
+    expect(found == list(sums.values()), f"{', '.join(sums)} give {found}:\n{said}")
+
+
+def ecn(net: Mininet) -> None:
+    """`tos` goes from 1 to 3 while the bottleneck's queue is long."""
+    found = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
+    expect("0x1" in found, f"no packet had the tos 0x1: {found}")
+    expect("0x3" in found, f"no packet had the tos 0x3, which congestion is marked by: {found}")
+
+
+def mri(net: Mininet) -> None:
+    """Packets name the switches of their way and their queues, of which that before the bottleneck is long."""
+    found = _probes_beside_a_flow(net)
+    ways = {tuple(fields(packet, "swid")) for packet in found}
+    expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
+    expect({count for packet in found for count in fields(packet, "count")} == {"2"}, "a packet's count is not 2")
+    depths = [int(fields(packet, "qdepth")[1]) for packet in found]
+    expect(max(depths) > 0, "the queue before the bottleneck is always empty")
+
+
+def _probes_beside_a_flow(net: Mininet) -> list[str]:
+    """What h2 has of h1's probes, a second apart, while iperf fills the link between their switches for a time."""
+    h2 = net.receive("h2")
+    net.deliver(f'h1 ./send.py 10.0.2.2 "{MESSAGE}" 1', h2, lambda packet: MESSAGE in packet, "a message")
+    net.say("h22 iperf -s -u > h22.log 2>&1 &")
+    net.say(f'h1 ./send.py 10.0.2.2 "{MESSAGE}" {2 * FLOW_S} > h1.log 2>&1 &')
+    net.say(f"h11 iperf -c 10.0.2.22 -t {FLOW_S} -u", FLOW_ENDS_S)
+    net.say("h1 wait", FLOW_ENDS_S)
+    return [packet for packet in packets(net.log(h2)) if MESSAGE in packet]
+
+
+def firewall(net: Mininet) -> None:
+    """TCP within the internal network and out of it, but not into it."""
+    for hosts in ("h1 h2", "h1 h3"):
+        said = net.say(f"iperf {hosts}")
+        expect("Results:" in said, f"iperf {hosts} says:\n{said}")
+    try:
+        said = net.say("iperf h3 h1", BLOCKED_S)
+    except TooLateError:
+        return  # the prompt is back when there is a connection
+    raise UnmetError(f"iperf h3 h1 is not blocked:\n{said}")
+
+
+def flowcache(net: Mininet) -> None:
+    """The controller makes flows from packet-ins, and removes them when they have been idle."""
+    _ping_with_controller(net)
+    for counter in ("ingressPktOutCounter", "egressPktInCounter"):
+        expect(re.search(rf"{counter} \d+: [1-9]\d* packets", net.log("controller.log")) is not None, f"{counter} is 0")
+    removed = net.comes(lambda: "Deleted flow_cache entry" in net.log("controller.log"), COMES_S)
+    expect(removed, "no idle flow has been removed")
+
+
+def link_monitor(net: Mininet) -> None:
+    """Probes measure what iperf sends."""
+    net.say("h1 ./receive.py > probes.log 2>&1 &")
+    net.say("h1 ./send.py > send.log 2>&1 &")
+    expect(net.comes(lambda: "Switch 1" in net.log("probes.log"), COMES_S), "no probe has come back")
+    said = net.say("iperf h1 h4")
+    results = re.search(r"Results: \['([\d.]+) ([KMG])bits/sec'", said)
+    expect(results is not None, f"iperf h1 h4 says:\n{said}")
+    assert results
+    sent = float(results[1]) * {"K": 1e-3, "M": 1.0, "G": 1e3}[results[2]]
+    measured = max(float(value) for value in re.findall(r"Switch 1 - Port 4: ([\d.e+]+) Mbps", net.log("probes.log")))
+    expect(0.5 < measured / sent < 2, f"iperf sent {sent:g} Mbit/s, the probes measured {measured:g} at most")
+
+
+def load_balance(net: Mininet) -> None:
+    """Messages come to either server."""
+    for log in (net.receive("h2"), net.receive("h3")):
+        net.deliver(f'h1 ./send.py 10.0.0.1 "{MESSAGE}"', log, lambda packet: MESSAGE in packet, f"a message to {log}")
+
+
+def multicast(net: Mininet) -> None:
+    """Pings between h1, h2 and h3; h4 is not in the group that ARP needs."""
+    said = net.say("pingall", 120)
+    for line in ("h1 -> h2 h3 X", "h2 -> h1 h3 X", "h3 -> h1 h2 X"):
+        expect(line in said, f"pingall says:\n{said}")
+
+
+def multicast_of_all(net: Mininet) -> None:
+    """Pings between all hosts, with the solution's group."""
+    _all_reached(net.say("pingall", 120))
+
+
+def p4runtime(net: Mininet) -> None:
+    """The controller makes tunnels and reads their counters."""
+    _ping_with_controller(net)
+    for switch, kind, tunnel in (("s1", "in", 100), ("s2", "e", 100), ("s2", "in", 200), ("s1", "e", 200)):
+        counter = f"{switch} MyIngress.{kind}gressTunnelCounter {tunnel}"
+
+        def counted(counter: str = counter) -> bool:
+            return re.search(rf"{counter}: [1-9]\d* packets", net.log("controller.log")) is not None
+
+        expect(net.comes(counted, COMES_S), f"{counter} is 0")
+
+
+def _ping_with_controller(net: Mininet) -> None:
+    """No answers before the controller has run, answers with it."""
+    before = net.say("h1 ping -c 2 -W 1 10.0.2.2")
+    expect(" 0 received" in before, f"h2 answers without a controller:\n{before}")
+    net.say("sh ./mycontroller.py > controller.log 2>&1 &")
+
+    def answers() -> bool:
+        return " 0 received" not in net.say("h1 ping -c 3 -W 2 10.0.2.2")
+
+    expect(net.comes(answers, COMES_S), f"h2 does not answer; the controller says:\n{net.log('controller.log')}")
+
+
+def qos(net: Mininet) -> None:
+    """`tos` is 0xb9 for UDP and 0xb1 for TCP."""
+    h2 = net.receive("h2")
+    for protocol, tos in (("UDP", "0xb9"), ("TCP", "0xb1")):
+
+        def wanted(packet: str, tos: str = tos) -> bool:
+            return MESSAGE in packet and tos in fields(packet, "tos")
+
+        sending = f'h1 ./send.py --p={protocol} --des=10.0.2.2 --m="{MESSAGE}" --dur=2'
+        net.deliver(sending, h2, wanted, f"a {protocol} message with tos {tos}")
+
+
+def source_routing(net: Mininet) -> None:
+    """A loop and a way without one: the time to live tells the hops."""
+    h2 = net.receive("h2")
+    for way, ttl in (("2 3 2 2 1", "59"), ("2 1", "62")):
+        sending = f"h1 printf '{way}\\nq\\n' | ./send.py 10.0.2.2"
+        net.deliver(sending, h2, lambda packet, ttl=ttl: ttl in fields(packet, "ttl"), f"a message by {way}")
+
+
+def _all_reached(said: str) -> None:
+    expect("Results: 0% dropped" in said, f"pingall says:\n{said}")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What its README says, and what that needs beside `COMMANDS`."""
+
+    steps: Callable[[Mininet], None]
+    needs: tuple[str, ...] = ()
+    solution: str = "*"
+    """The files of `solution/` that are laid over the exercise's."""
+
+
+TCPDUMP = ("tcpdump",)
+"""Receivers with a filter compile it by this."""
+IPERF = ("iperf", "telnet")
+"""Mininet's `iperf` looks by telnet whether the server is there."""
+PLAYED: dict[str, tuple[Exercise, ...]] = {
+    "basic": (Exercise(basic),),
+    "basic_tunnel": (Exercise(basic_tunnel),),
+    "calc": (Exercise(calc),),
+    "ecn": (Exercise(ecn, ("iperf", *TCPDUMP)),),
+    "firewall": (Exercise(firewall, IPERF),),
+    "flowcache": (Exercise(flowcache),),
+    "link_monitor": (Exercise(link_monitor, IPERF),),
+    "load_balance": (Exercise(load_balance, TCPDUMP),),
+    "mri": (Exercise(mri, ("iperf", *TCPDUMP)),),
+    "multicast": (Exercise(multicast, solution="*.p4"), Exercise(multicast_of_all)),
+    "p4runtime": (Exercise(p4runtime),),
+    "qos": (Exercise(qos),),
+    "source_routing": (Exercise(source_routing, TCPDUMP),),
+}
+
+
+def run(place: Place, names: Sequence[str]) -> Iterator[Result]:
+    """The results of one exercise after the other. Raises SuiteError where nothing can run."""
+    exercises = place.folder / "exercises"
+    known = sorted(path.parent.name for path in exercises.glob("*/Makefile"))
+    if not known:
+        raise SuiteError("this folder has no exercises/*/Makefile: is it a clone of p4lang/tutorials?")
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise SuiteError(f"there is no exercise {', '.join(unknown)}, only {', '.join(known)}")
+    place.require(COMMANDS, MODULES)
+    for name in names or known:
+        if name not in PLAYED:
+            yield Result(name, Outcome.SKIPPED, "it is not known here what this exercise has to do")
+        for exercise in PLAYED.get(name, ()):
+            yield _play(place, exercises / name, exercise)
+        if (exercises / name / "ptf").is_dir():
+            yield from ptf.run(place, f"{name} (make test)", exercises / name, "make test")
+
+
+def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
+    name = exercise.steps.__name__
+    try:
+        place.require(exercise.needs)
+        lay(folder, exercise.solution)
+        with mininet(place, folder) as net:
+            exercise.steps(net)
+    except SuiteError as error:
+        return Result(name, Outcome.FAILED, str(error))
+    return Result(name, Outcome.PASSED)
+
+
+def lay(folder: Path, pattern: str) -> None:
+    """Put files of an exercise's solution in the place of those of the same names, or beside its Makefile."""
+    for solved in (folder / "solution").glob(pattern):
+        others = (path for path in folder.rglob(solved.name) if path != solved)
+        shutil.copy2(solved, next(others, folder / solved.name))

@@ -1,0 +1,79 @@
+"""A switch on captures: one port is fed by a pipe, what leaves by the others is read, and a controller drives it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.target import pcap
+from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
+from tools.target.quiet import await_quiet
+
+FED = 1
+"""The port by which frames come."""
+PORTS = (FED, 2, 3, 4)
+CPU_PORT = 255
+QUIET_S = 60.0
+COMES_S = 20.0
+_LOOK_S = 0.05
+
+
+class Wired:
+    """A running switch without a program."""
+
+    def __init__(self, switch: Switch, pipes: Pipes) -> None:
+        self.address = switch.address
+        self._switch, self._pipes = switch, pipes
+        self._time_us = 0
+        self._tails: dict[int, pcap.Tail] = {}
+
+    def send(self, frames: Iterable[bytes]) -> dict[int, list[bytes]]:
+        """What leaves by each port once the switch has nothing left to do with these frames. Raises SwitchError."""
+        self.left()
+        for frame in frames:
+            self._pipes.write(FED, pcap.record(frame, self._time_us))
+            self._time_us += 1
+        if not await_quiet(self._switch.process.pid, self._pipes.descriptors(), QUIET_S):
+            raise SwitchError(f"the switch is still busy after {QUIET_S:g} s:\n{self._switch.tail()}")
+        self._switch.check()
+        return self.left()
+
+    def left(self) -> dict[int, list[bytes]]:
+        """What has left by each port since the last look."""
+        for port, path in self._switch.outputs.items():
+            if port not in self._tails and path.exists():
+                self._tails[port] = pcap.Tail(path)
+        return {port: tail.more() for port, tail in self._tails.items()}
+
+
+@contextmanager
+def wired(binary: Path) -> Generator[Wired]:
+    """A switch that serves P4Runtime, ended afterwards. Raises SwitchError."""
+    with tempfile.TemporaryDirectory(prefix="wired-") as temporary:
+        folder = Path(temporary)
+        for port in PORTS:
+            if port != FED:
+                pcap.write(folder / f"p{port}_in.pcap", ())
+        pipes = Pipes({FED: folder / f"p{FED}_in.pcap"}, pcap.HEADER)
+        try:
+            switch = start(folder, binary, ["--no-p4"], PORTS, ["--cpu-port", str(CPU_PORT)])
+            try:
+                await_ready(switch)
+                yield Wired(switch, pipes)
+            finally:
+                switch.end()
+        finally:
+            pipes.close()
+
+
+def comes(condition: Callable[[], bool]) -> bool:
+    """Wait for what a message on the stream brings about; False when it does not come in time."""
+    deadline = time.monotonic() + COMES_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_S)
+    return True
