@@ -45,8 +45,9 @@ def _host_port(value: str) -> str:
 
 
 def _is_host(host: str) -> bool:
+    """An IPv6 address without a zone: gRPC takes the percent sign in front of it for an escape."""
     if host.startswith("["):
-        return host.endswith("]") and _is_address(IPv6Address, host[1:-1])
+        return host.endswith("]") and "%" not in host and _is_address(IPv6Address, host[1:-1])
     labels = host.removesuffix(".").split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return _is_address(IPv4Address, host)

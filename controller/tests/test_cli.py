@@ -130,6 +130,38 @@ async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_t
         assert decisions[0]["servers"]["s1"]["weight"] in (0, 128)
 
 
+async def test_switch_and_metrics_are_reached_by_ipv6(tmp_path: Path, unused_tcp_port: int) -> None:
+    async with FakeSwitch() as switch:
+
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            theirs, ours = await asyncio.open_connection("127.0.0.1", switch.port)
+            await asyncio.gather(copy(reader, ours), copy(theirs, writer))
+
+        async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while octets := await reader.read(1 << 16):
+                writer.write(octets)
+            writer.close()
+
+        path, metrics = tmp_path / "sluice.yaml", f"[::1]:{unused_tcp_port}"
+        async with await asyncio.start_server(forward, "::1", 0) as server:
+            address = f"[::1]:{server.sockets[0].getsockname()[1]}"
+            path.write_text(web(address, control=str(tmp_path / "s.sock")) + f'metrics: {{address: "{metrics}"}}\n')
+            process = await asyncio.create_subprocess_exec(
+                *(*SLUICE, "run", "-c", str(path)), stdout=asyncio.subprocess.PIPE, env=ENV
+            )
+            assert process.stdout is not None
+            try:
+                async with asyncio.timeout(60):
+                    assert (await process.stdout.readline()).decode().startswith(f"sluice: ready switch={address} ")
+                url = f"http://{metrics}/metrics"
+                shown = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
+                assert b"sluice_up 1.0" in shown
+            finally:
+                process.send_signal(signal.SIGTERM)
+                async with asyncio.timeout(60):
+                    await process.communicate()
+
+
 def test_unusable_trace_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "sluice.yaml"
     path.write_text(web(control=str(tmp_path / "s.sock")))

@@ -369,6 +369,7 @@ def test_seconds(written: str, seconds: float) -> None:
         ("'fe80::1:9559'", "has no valid host"),
         ("'::1'", "has no valid host"),
         ('"[::g]:9559"', "has no valid host"),
+        ('"[fe80::1%eth0]:9559"', "has no valid host"),
         ('"[127.0.0.1]:9559"', "has no valid host"),
         ('"[::1:9559"', "has no valid host"),
         ("127.0.0.1:80:9559", "has no valid host"),
@@ -399,7 +400,7 @@ def test_no_place_to_connect_to(bad: str, says: str) -> None:
         "switch-1.lab.example.:9559",
         "p4_switch:9559",
         '"[::1]:9559"',
-        '"[fe80::1%1]:1"',
+        '"[::]:1"',
     ],
 )
 def test_a_place_to_connect_to(good: str) -> None:
