@@ -17,6 +17,7 @@ from .configtypes import (
     MacAddress,
     Name,
     Network,
+    Protocol,
     SocketPath,
     SwitchPort,
     TransportPort,
@@ -87,7 +88,7 @@ class ServiceConfig(_Model):
     name: Name
     address: Address
     port: TransportPort
-    protocol: Literal["tcp"] = "tcp"
+    protocol: Protocol = "tcp"
     admission: AdmissionConfig | None = None
     balance: BalanceOptions = BalanceOptions()
     second_look: bool | None = None

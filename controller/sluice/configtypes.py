@@ -134,6 +134,7 @@ Vlan = Annotated[
     Literal["keep", "strip"] | Annotated[int, Field(ge=1, le=4094)],
     _or("not a VLAN; write keep, strip, or an id from 1 to 4094 without quotes"),
 ]
+Protocol = Annotated[Literal["tcp"], _or("no protocol of a service, which is TCP only; write tcp, or leave it out")]
 Address = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
 Interface = Annotated[
     IPv4Interface,

@@ -33,6 +33,11 @@ def test_missing_file_is_named() -> None:
         load("nowhere.yaml")
 
 
+def test_the_documented_example_is_good() -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    assert parse(readme.partition("```yaml\n")[2].partition("```")[0]).news is not None
+
+
 @pytest.mark.parametrize("text", ["", "- 1", "just words", "interfaces: 3", "services: {a: b}"])
 def test_nonsense_is_a_complaint_rather_than_a_crash(text: str) -> None:
     with pytest.raises(ConfigError):
@@ -133,6 +138,11 @@ def test_what_a_switch_would_refuse_is_a_complaint(text: str, says: str) -> None
             "name: s1, capacity: 1.0e-13,",
             r"capacity: must be greater than or equal to 0\.001 \(got 1e-13\)$",
         ),
+        (
+            "port: 80\n",
+            "port: 80\n  protocol: udp\n",
+            r"protocol: no protocol of a service, which is TCP only \(got 'udp'\)",
+        ),
         ("vlan: 7", "vlan: 0", r"^[^\n]*\.vlan: not a VLAN \(got 0\); write keep, strip, or an id from 1 to 4094"),
         ("control: ", 'control: "" # ', r"control: not a path \(got ''\); name a socket, such as /run/sluice.sock"),
         (
@@ -143,7 +153,7 @@ def test_what_a_switch_would_refuse_is_a_complaint(text: str, says: str) -> None
         ("control: ", "news:\ncontrol: ", ":16: news: nothing is below it; write {} behind it"),
         ("control: ", "metrics:\ncontrol: ", ":16: metrics: nothing is below it; write {} behind it"),
     ],
-    ids=["number", "boolean", "capacity", "vlan", "no control", "long control", "news", "metrics"],
+    ids=["number", "boolean", "capacity", "udp", "vlan", "no control", "long control", "news", "metrics"],
 )
 def test_complaints_say_what_to_do(old: str, new: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):

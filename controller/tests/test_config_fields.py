@@ -238,7 +238,7 @@ def test_a_boolean_in_every_spelling_that_all_of_yaml_has(good: str) -> None:
 
 @pytest.mark.parametrize("bad", ["true", "0", "1.5", "٣", "[a]", "Ｆixed", "Fixed"])
 def test_no_choice(bad: str) -> None:
-    refused(bad, WORDS, "must be '|; write keep, strip, or an id")
+    refused(bad, WORDS, "must be '|; write (keep, strip, or an id|tcp)")
 
 
 @pytest.mark.parametrize(
