@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the copy there, with the scripts' logs")
     parser.add_argument("--json", action="store_true", help="print JSON at the end in place of lines")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     results: list[Result] = []
     try:
         if not options.folder.is_dir():
@@ -54,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SuiteError, SwitchError) as error:
         print(f"suites: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(f"suites: interrupted: {summary(results)}", file=sys.stderr)
-        return 128 + signal.SIGINT
+    except _Interrupted as interrupted:
+        print(f"suites: interrupted, and everything it started is gone: {summary(results)}", file=sys.stderr)
+        return 128 + interrupted.number
     if options.json:
         switch = "bmv2" if options.bmv2 else "embedded"
         print(json.dumps(as_json(options.suite, switch, _revision(options.folder), results), indent=1))
@@ -73,8 +74,18 @@ def _run(options: argparse.Namespace, binary: Path) -> Iterator[Result]:
         yield from SUITES[options.suite](where, options.names)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+class _Interrupted(BaseException):
+    """Ctrl-C, or SIGTERM."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    for again in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, signal.SIG_IGN)  # the end takes a moment
+    raise _Interrupted(number)
 
 
 def _revision(folder: Path) -> str | None:

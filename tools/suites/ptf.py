@@ -19,7 +19,7 @@ _TEST = re.compile(r"^([\w.]+) \.\.\. ", re.MULTILINE)
 _VERDICT = re.compile(r"(?:^|\s)(ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
 _REASON = re.compile(rf"^(?:FAIL|ERROR): ([\w.]+)\n{_LINE}\n(.*?)^(?:{_DOUBLE}|{_LINE})$", re.MULTILINE | re.DOTALL)
 _RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
-_REASON_LINES = 3
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception)\b.*$", re.MULTILINE)
 _TAIL_LINES = 15
 
 
@@ -37,7 +37,7 @@ def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]
 def results(folder: str, said: str) -> list[Result]:
     """A result for each test, and one that failed where ptf ran none, or not as many as it says."""
     tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
-    reasons = {name: "\n".join(text.strip().splitlines()[-_REASON_LINES:]) for name, text in _REASON.findall(said)}
+    reasons = {name: _raised(traceback) for name, traceback in _REASON.findall(said)}
     _, *parts = _TEST.split(tests)
     found = [
         _result(f"{folder} {name}", text, reasons.get(name)) for name, text in zip(parts[::2], parts[1::2], strict=True)
@@ -47,6 +47,12 @@ def results(folder: str, said: str) -> list[Result]:
         tail = "\n".join(said.strip().splitlines()[-_TAIL_LINES:])
         found.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
     return found
+
+
+def _raised(traceback: str) -> str:
+    """What was raised in the end."""
+    raised = _RAISED.findall(traceback)
+    return raised[-1] if raised else traceback.strip()
 
 
 def _result(name: str, text: str, reason: str | None) -> Result:
