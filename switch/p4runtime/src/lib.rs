@@ -26,6 +26,7 @@ pub mod translation;
 pub mod typespec;
 
 mod actions;
+mod framing;
 mod looks;
 mod matches;
 mod ports;

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::binding::{BindError, Binding};
 use crate::entity::{ReplicationEntries, replication};
+use crate::framing;
 use crate::ports::Ports;
 use crate::proto::DESCRIPTORS;
 use crate::proto::p4::config::v1::P4Info;
@@ -42,6 +43,16 @@ pub enum PipelineError {
     /// No program.
     #[error("program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes")]
     Empty,
+    /// BMv2's message without a program.
+    #[error(
+        "program (p4_device_config): this p4.tmp.P4DeviceConfig has no device_data; give it the JSON that p4c-bm2-ss writes"
+    )]
+    NoDeviceData,
+    /// Neither JSON nor BMv2's message.
+    #[error(
+        "program (p4_device_config): it is neither a JSON object nor a p4.tmp.P4DeviceConfig ({0}); give the JSON that p4c-bm2-ss writes"
+    )]
+    Framing(String),
 }
 
 /// A program and, when known, what the control plane may say to it.
@@ -60,10 +71,7 @@ impl Pipeline {
     /// # Errors
     /// When a part is missing, wrong, or not supported, and when there is no memory for the state.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
-        if config.p4_device_config.is_empty() {
-            return Err(PipelineError::Empty);
-        }
-        let program = Arc::new(Program::load(&config.p4_device_config)?);
+        let program = Arc::new(Program::load(&framing::json(&config.p4_device_config)?)?);
         check_memory(&program)?;
         let binding = config.p4info.as_ref().map(|info| Binding::new(info, &program)).transpose()?;
         Ok(Self { program, binding, config })

@@ -52,6 +52,55 @@ async fn the_config_reads_back_in_parts() {
     assert_eq!(get(&mut controller, ResponseType::DeviceConfigAndCookie).await, Some(only(None, JSON)));
 }
 
+/// A field of a protobuf message that is so many bytes long.
+fn bytes_field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    prost::encode_length_delimiter(bytes.len(), &mut field).unwrap();
+    [field, bytes.to_vec()].concat()
+}
+
+/// `p4.tmp.P4DeviceConfig`, as p4lang/tutorials' clients send it and as other ones may.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_may_come_in_bmv2s_own_message() {
+    let (switch, mut controller) = Switch::ready().await;
+    let (reassign, data) = (vec![0x08, 1], bytes_field(3, JSON));
+    let extras = bytes_field(2, &bytes_field(1, &[bytes_field(1, b"port"), bytes_field(2, b"9090")].concat()));
+    let later_field = bytes_field(9, b"?");
+    let framings = [
+        vec![reassign.clone(), data.clone()],
+        vec![data.clone()],
+        vec![data.clone(), reassign.clone()],
+        vec![reassign.clone(), extras.clone(), data.clone()],
+        vec![data.clone(), extras.clone(), later_field, vec![0x08, 0]],
+        vec![b"\n\t ".to_vec(), JSON.to_vec(), b"\n".to_vec()],
+    ];
+    for (framing, cookie) in framings.into_iter().zip(2..) {
+        let pushed = p4::ForwardingPipelineConfig { p4_device_config: framing.concat(), ..config(cookie) };
+        controller.push(Action::VerifyAndCommit, Some(pushed.clone())).await.unwrap();
+        controller.insert(TableEntry(entry_seven())).await;
+        assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1, "framing {cookie}");
+        assert_eq!(get(&mut controller, ResponseType::All).await, Some(pushed));
+    }
+    let cut = [&reassign[..], &data[..data.len() - 1]].concat();
+    let no_json = [&reassign[..], &bytes_field(3, b"no json")].concat();
+    for (rubbish, text) in [
+        (reassign, "this p4.tmp.P4DeviceConfig has no device_data; give it the JSON"),
+        (extras, "this p4.tmp.P4DeviceConfig has no device_data"),
+        (cut, "it is neither a JSON object nor a p4.tmp.P4DeviceConfig ("),
+        (JSON[1..].to_vec(), "it is neither a JSON object nor a p4.tmp.P4DeviceConfig ("),
+        (vec![0xff; 9], "it is neither a JSON object nor a p4.tmp.P4DeviceConfig ("),
+        (b"[]".to_vec(), "it is neither a JSON object nor a p4.tmp.P4DeviceConfig ("),
+        (no_json, "this is not JSON: "),
+        (b" \n".to_vec(), "it is empty; give the JSON that p4c-bm2-ss writes"),
+    ] {
+        let pushed = p4::ForwardingPipelineConfig { p4_device_config: rubbish, ..config(99) };
+        for action in [Action::Verify, Action::VerifyAndCommit, Action::ReconcileAndCommit] {
+            assert_refused(controller.push(action, Some(pushed.clone())).await, Code::InvalidArgument, text);
+        }
+        assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1, "{text}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_changes_nothing_and_commit_clears() {
     let (switch, mut controller) = Switch::ready().await;
