@@ -9,15 +9,18 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
+use crate::flags::{self, Section};
 use crate::rotation::Rotation;
 
 /// The port of P4Runtime.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
-/// Ports of v1model have 9 bits.
-const HIGHEST_PORT: u32 = 511;
-/// Ports that can stand for the controller, or for dropping.
-const PORTS: RangeInclusive<u64> = 1..=HIGHEST_PORT as u64;
+/// Ports of v1model as it is have 9 bits.
+const V1MODEL_HIGHEST_PORT: u32 = 511;
+/// Ports with an interface: those of a v1model whose ports have been given 16 bits.
+const HIGHEST_PORT: u32 = 65_535;
+/// Numbers that the original takes for ports without an interface.
+const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
 /// As many MiB still fit 32 bits.
 const LIMITS: RangeInclusive<u64> = 1..=4095;
 
@@ -26,7 +29,7 @@ pub const HELP: &str = "\
 usage: sluice-switch [flags] PROGRAM.json     a program compiled by p4c for BMv2
        sluice-switch [flags] --no-p4          wait for a program over P4Runtime
 
-as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
+as on simple_switch_grpc (--flag VALUE, --flag=VALUE, -iVALUE; names may be cut short; `--` may stand anywhere):
   -i, --interface PORT@IFACE   use network interface IFACE as port PORT; may be repeated
       --device-id N            P4Runtime device id [0]
       --no-p4                  start without a program
@@ -38,16 +41,16 @@ as on simple_switch_grpc (a `--` between the flags is accepted anywhere):
       --cpu-port N             port number that stands for the controller; without it no packet-in and packet-out
       --drop-port N            egress_spec that drops [511]
       --log-console            log to standard output
-      --log-file FILE          log to FILE
+      --log-file FILE          log to FILE.txt
   -L, --log-level LEVEL        trace, debug, info, warn, error or off [info; simple_switch_grpc: trace]
       --log-flush              accepted; every line is flushed
-      --log-file-max-size N    begin a new log file after N bytes [5242880]
+      --log-file-max-size N    put FILE.txt aside as FILE.1.txt after N bytes [5242880]
       --log-file-max-files N   keep N older log files [3]
-      --pcap[=DIR]             write IFACE_in.pcap and IFACE_out.pcap into DIR [.]
+      --pcap [DIR]             write IFACE_in.pcap and IFACE_out.pcap into DIR [.]; the next word is DIR if it is no flag
       --use-files SECONDS      packets from IFACE_in.pcap and out to IFACE_out.pcap in place of interfaces; read after
                                SECONDS
-      --max-port-count N       accepted; there is no limit
-      --version, --json-version, -h, --help
+  -v, --version, --json-version, -h, --help
+Those of simple_switch and simple_switch_grpc that are not named here are accepted; the log says why they have no effect.
 
 this switch's own:
       --p4info FILE            P4Info in text form for PROGRAM.json, so that controllers need not push it
@@ -62,29 +65,6 @@ this switch's own:
       --max-request-mib N      largest P4Runtime request, in MiB [128]
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
 ";
-
-/// Flags of `simple_switch_grpc` that this switch does not have and cannot do without, and why.
-const REFUSED: &[(&str, &str)] = &[
-    ("packet-in", "there is no nanomsg packet input; use -i"),
-    ("debugger", "there is no debugger; use --trace"),
-    ("debugger-addr", "there is no debugger; use --trace"),
-    ("restore-state", "state cannot be restored from a file"),
-    ("dp-grpc-server-addr", "packets cannot be injected over gRPC; use -i with a veth pair"),
-    ("priority-queues", "there are no priority queues; the link's queueing discipline queues"),
-];
-
-/// Flags of `simple_switch_grpc` without effect here, whether they take a value, and why. Packets go the same way without them,
-/// so that scripts that give them run; each is logged as a warning.
-const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
-    ("thrift-port", true, "there is no Thrift server, simple_switch_CLI cannot connect; P4Runtime has registers too"),
-    ("nanolog", true, "there are no nanomsg events; use --trace"),
-    ("notifications-addr", true, "there are no nanomsg notifications; they go to the P4Runtime stream"),
-    ("dump-packet-data", true, "use --pcap or --trace"),
-    ("disable-swap", false, "a program can always be replaced over P4Runtime"),
-    ("max-mc-groups", true, "the number of multicast groups is not limited"),
-    ("max-l1-entries", true, "the number of multicast entries is not limited"),
-    ("max-l2-entries", true, "the number of multicast entries is not limited"),
-];
 
 /// A port of the switch and the interface behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +126,7 @@ pub struct Args {
     pub interpret: bool,
     /// Log to standard output.
     pub log_console: bool,
-    /// Log to this file.
+    /// Log to this file, as `rotation` names it.
     pub log_file: Option<PathBuf>,
     /// When that file is put aside for a fresh one, and how often.
     pub log_rotation: Rotation,
@@ -168,6 +148,65 @@ pub struct Args {
     pub metrics_address: Option<String>,
     /// Where statistics go, if anywhere but the end of standard error.
     pub stats_file: Option<PathBuf>,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            program: None,
+            p4info: None,
+            ports: Vec::new(),
+            device_id: 0,
+            address: DEFAULT_ADDRESS.to_owned(),
+            tls: TlsFiles::default(),
+            max_connections: None,
+            max_request_mib: None,
+            cpu_port: None,
+            drop_port: DEFAULT_DROP_PORT,
+            interpret: false,
+            log_console: false,
+            log_file: None,
+            log_rotation: Rotation::default(),
+            log_level: None,
+            pcap: None,
+            warnings: Vec::new(),
+            use_files: None,
+            busy_poll: false,
+            qdisc_bypass: false,
+            trace: None,
+            metrics_address: None,
+            stats_file: None,
+        }
+    }
+}
+
+impl Args {
+    /// Has the log say this once.
+    fn warn(&mut self, text: String) {
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// Takes a flag of the original that means nothing here, with its value.
+    fn has_no_effect(&mut self, flag: &str, parser: &mut Parser) -> Result<(), UsageError> {
+        let found = flags::WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag);
+        let &(name, takes_value, why) = found.ok_or_else(|| usage(format!("unknown flag --{flag}")))?;
+        if takes_value {
+            parser.value()?;
+        }
+        self.warn(format!("--{name} has no effect: {why}"));
+        Ok(())
+    }
+
+    /// Gives a port its interface. Of two for one port the last one counts, as on `simple_switch_grpc`.
+    fn add_port(&mut self, port: PortSpec) {
+        if let Some(place) = self.ports.iter().position(|earlier| earlier.number == port.number) {
+            let PortSpec { number, interface } = self.ports.remove(place);
+            self.warn(format!("-i {number}@{interface} has no effect: port {number} is given again"));
+        }
+        self.ports.push(port);
+    }
 }
 
 /// What the command line asks for.
@@ -201,108 +240,131 @@ fn usage(text: impl Into<String>) -> UsageError {
 /// # Errors
 /// Names the flag that is unknown, incomplete or contradictory.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    // simple_switch_grpc wants its target's flags behind `--`; here they may stand anywhere.
-    let mut parser = Parser::from_args(arguments.into_iter().filter(|argument| argument != "--"));
-    let mut args = Args {
-        program: None,
-        p4info: None,
-        ports: Vec::new(),
-        device_id: 0,
-        address: DEFAULT_ADDRESS.to_owned(),
-        tls: TlsFiles::default(),
-        max_connections: None,
-        max_request_mib: None,
-        cpu_port: None,
-        drop_port: DEFAULT_DROP_PORT,
-        interpret: false,
-        log_console: false,
-        log_file: None,
-        log_rotation: Rotation::default(),
-        log_level: None,
-        pcap: None,
-        warnings: Vec::new(),
-        use_files: None,
-        busy_poll: false,
-        qdisc_bypass: false,
-        trace: None,
-        metrics_address: None,
-        stats_file: None,
-    };
-    let mut no_p4 = false;
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
-            Arg::Short('v') | Arg::Long("version") => {
-                return Ok(Command::Print(format!("sluice-switch {}\n", env!("CARGO_PKG_VERSION"))));
+    let mut arguments = arguments.into_iter();
+    let general = arguments.by_ref().take_while(|word| word != "--").collect();
+    let mut reading = Reading { args: Args::default(), no_p4: false, further: Vec::new() };
+    if let Some(command) = reading.section(Section::General, general)? {
+        return Ok(command);
+    }
+    let mut target = std::mem::take(&mut reading.further);
+    target.extend(arguments.filter(|word| word != "--"));
+    if let Some(command) = reading.section(Section::Target, target)? {
+        return Ok(command);
+    }
+    let Reading { mut args, no_p4, .. } = reading;
+    check(&mut args, no_p4)?;
+    Ok(Command::Run(Box::new(args)))
+}
+
+/// The command line as far as it has been read.
+struct Reading {
+    args: Args,
+    no_p4: bool,
+    /// Words that are to be read as if behind `--`.
+    further: Vec<OsString>,
+}
+
+impl Reading {
+    /// Reads the words on one side of `--`; a command when there is nothing to run.
+    fn section(&mut self, section: Section, words: Vec<OsString>) -> Result<Option<Command>, UsageError> {
+        let mut parser = Parser::from_args(words);
+        while let Some(argument) = parser.next()? {
+            let flag = match argument {
+                Arg::Short(letter) => flags::short(letter),
+                Arg::Long(name) => flags::long(name, section),
+                Arg::Value(word) => {
+                    self.word(word);
+                    continue;
+                }
+            };
+            if let Some(command) = self.flag(flag.map_err(usage)?, &mut parser)? {
+                return Ok(Some(command));
             }
-            Arg::Long("protoset") => return Ok(Command::Protoset),
-            Arg::Long("json-version") => return Ok(Command::Print("2.23\n".to_owned())),
-            Arg::Short('i') | Arg::Long("interface") => args.ports.push(port(&parser.value()?.string()?)?),
-            Arg::Long("device-id") => args.device_id = number(parser.value()?, "--device-id", 0..=u64::MAX)?,
-            Arg::Long("no-p4") => no_p4 = true,
-            Arg::Long("grpc-server-addr") => args.address = parser.value()?.string()?,
-            Arg::Long("grpc-server-ssl") => args.tls.on = true,
-            Arg::Long("grpc-server-cert") => args.tls.certificate = Some(parser.value()?.into()),
-            Arg::Long("grpc-server-key") => args.tls.key = Some(parser.value()?.into()),
-            Arg::Long("grpc-server-cacert") => args.tls.ca = Some(parser.value()?.into()),
-            Arg::Long("grpc-server-with-client-auth") => args.tls.client_auth = true,
-            Arg::Long("busy-poll") => args.busy_poll = true,
-            Arg::Long("qdisc-bypass") => args.qdisc_bypass = true,
-            Arg::Long("max-connections") => {
-                args.max_connections = Some(number(parser.value()?, "--max-connections", LIMITS)? as usize);
+        }
+        Ok(None)
+    }
+
+    /// A word that belongs to no flag: the first one is the program, and the original passes over the others.
+    fn word(&mut self, word: OsString) {
+        if self.args.program.is_none() {
+            self.args.program = Some(word.into());
+        } else {
+            self.args.warn(format!("the word {} has no effect: there is a program already", word.to_string_lossy()));
+        }
+    }
+
+    fn flag(&mut self, flag: &'static str, parser: &mut Parser) -> Result<Option<Command>, UsageError> {
+        let args = &mut self.args;
+        match flag {
+            "help" => return Ok(Some(Command::Print(HELP.to_owned()))),
+            "version" => {
+                return Ok(Some(Command::Print(format!("sluice-switch {}\n", env!("CARGO_PKG_VERSION")))));
             }
-            Arg::Long("max-request-mib") => {
-                args.max_request_mib = Some(number(parser.value()?, "--max-request-mib", LIMITS)? as usize);
+            "json-version" => return Ok(Some(Command::Print("2.23\n".to_owned()))),
+            "protoset" => return Ok(Some(Command::Protoset)),
+            "input-config" => {
+                let word = parser.value()?;
+                self.word(word);
             }
-            Arg::Long("cpu-port") => args.cpu_port = Some(number(parser.value()?, "--cpu-port", PORTS)? as u32),
-            Arg::Long("interpret") => args.interpret = true,
-            Arg::Long("drop-port") => args.drop_port = number(parser.value()?, "--drop-port", PORTS)? as u32,
-            Arg::Long("log-console") => args.log_console = true,
-            Arg::Long("log-file") => args.log_file = Some(parser.value()?.into()),
-            Arg::Short('L') | Arg::Long("log-level") => args.log_level = Some(level(&parser.value()?.string()?)?),
-            Arg::Long("log-flush") => {}
-            Arg::Long("log-file-max-size") => {
+            "to-pass-further" => self.further.push(parser.value()?),
+            "no-p4" => self.no_p4 = true,
+            "interface" => args.add_port(port(&parser.value()?.string()?)?),
+            "device-id" => args.device_id = number(parser.value()?, "--device-id", 0..=u64::MAX)?,
+            "grpc-server-addr" => args.address = parser.value()?.string()?,
+            "grpc-server-ssl" => args.tls.on = true,
+            "grpc-server-cert" => args.tls.certificate = Some(parser.value()?.into()),
+            "grpc-server-key" => args.tls.key = Some(parser.value()?.into()),
+            "grpc-server-cacert" => args.tls.ca = Some(parser.value()?.into()),
+            "grpc-server-with-client-auth" => args.tls.client_auth = true,
+            "cpu-port" => args.cpu_port = Some(number(parser.value()?, "--cpu-port", 1..=*ANY_PORT.end())? as u32),
+            "drop-port" => args.drop_port = number(parser.value()?, "--drop-port", ANY_PORT)? as u32,
+            "pcap" => args.pcap = Some(implied(parser, ".")?.into()),
+            "use-files" => args.use_files = Some(wait(&parser.value()?.string()?)?),
+            "log-console" => args.log_console = true,
+            "log-file" => args.log_file = Some(parser.value()?.into()),
+            "log-level" => args.log_level = Some(level(&parser.value()?.string()?)?),
+            // Every line is flushed.
+            "log-flush" => {}
+            "log-file-max-size" => {
                 args.log_rotation.most_bytes = number(parser.value()?, "--log-file-max-size", 1..=u64::MAX)?;
             }
-            Arg::Long("log-file-max-files") => {
+            "log-file-max-files" => {
                 args.log_rotation.backups =
                     number(parser.value()?, "--log-file-max-files", 0..=u32::MAX.into())? as u32;
             }
-            Arg::Long("max-port-count") => drop(number(parser.value()?, "--max-port-count", 0..=u32::MAX.into())?),
-            Arg::Long("pcap") => args.pcap = Some(parser.optional_value().map_or_else(|| ".".into(), Into::into)),
-            Arg::Long("use-files") => {
-                // Negative numbers mean 0, as on simple_switch_grpc.
-                let text = parser.value()?.string()?;
-                let seconds: i32 =
-                    text.parse().map_err(|_| usage(format!("--use-files {text}: it has to be a number of seconds")))?;
-                args.use_files = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+            "p4info" => args.p4info = Some(parser.value()?.into()),
+            "trace" => args.trace = Some(trace_format(parser.optional_value())?),
+            "metrics-addr" => args.metrics_address = Some(parser.value()?.string()?),
+            "interpret" => args.interpret = true,
+            "stats-file" => args.stats_file = Some(parser.value()?.into()),
+            "busy-poll" => args.busy_poll = true,
+            "qdisc-bypass" => args.qdisc_bypass = true,
+            "max-connections" => {
+                args.max_connections = Some(number(parser.value()?, "--max-connections", LIMITS)? as usize);
             }
-            Arg::Long("p4info") => args.p4info = Some(parser.value()?.into()),
-            Arg::Long("trace") => args.trace = Some(trace_format(parser.optional_value())?),
-            Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
-            Arg::Long("stats-file") => args.stats_file = Some(parser.value()?.into()),
-            Arg::Long(flag) => {
-                if let Some((name, takes_value, why)) = WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag) {
-                    args.warnings.push(format!("--{name} has no effect: {why}"));
-                    if *takes_value {
-                        parser.value()?;
-                    }
-                    continue;
-                }
-                if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == flag) {
-                    return Err(usage(format!("--{flag}: {why}")));
-                }
-                return Err(usage(format!("unknown flag --{flag}")));
+            "max-request-mib" => {
+                args.max_request_mib = Some(number(parser.value()?, "--max-request-mib", LIMITS)? as usize);
             }
-            Arg::Short(flag) => return Err(usage(format!("unknown flag -{flag}"))),
-            Arg::Value(value) if args.program.is_none() => args.program = Some(value.into()),
-            Arg::Value(value) => {
-                return Err(usage(format!("there is a program already, what is {}?", value.to_string_lossy())));
-            }
+            _ => args.has_no_effect(flag, parser)?,
         }
+        Ok(None)
     }
-    check(&args, no_p4)?;
-    Ok(Command::Run(Box::new(args)))
+}
+
+/// The value of a flag that need not have one: behind `=`, or the next word unless that is a flag.
+fn implied(parser: &mut Parser, otherwise: &str) -> Result<OsString, UsageError> {
+    if let Some(value) = parser.optional_value() {
+        return Ok(value);
+    }
+    let word = parser.raw_args()?.next_if(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    Ok(word.unwrap_or_else(|| otherwise.into()))
+}
+
+/// The time of `--use-files`. Negative numbers mean 0, as on `simple_switch_grpc`.
+fn wait(text: &str) -> Result<Duration, UsageError> {
+    let seconds: i32 =
+        text.parse().map_err(|_| usage(format!("--use-files {text}: it has to be a number of seconds")))?;
+    Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 fn port(text: &str) -> Result<PortSpec, UsageError> {
@@ -330,19 +392,21 @@ fn trace_format(value: Option<OsString>) -> Result<TraceFormat, UsageError> {
     }
 }
 
-fn check_tls(tls: &TlsFiles) -> Result<(), UsageError> {
-    let TlsFiles { on, certificate, key, ca, client_auth } = tls;
-    if !on && (certificate.is_some() || key.is_some() || ca.is_some() || *client_auth) {
-        return Err(usage("there is no TLS without --grpc-server-ssl"));
-    }
+/// Takes out of the flags of TLS what would have no effect, as on `simple_switch_grpc`, and says so.
+fn check_tls(args: &mut Args) -> Result<(), UsageError> {
+    let TlsFiles { on, certificate, key, ca, client_auth } = &args.tls;
     if *on && (certificate.is_none() || key.is_none()) {
         return Err(usage("--grpc-server-ssl needs --grpc-server-cert and --grpc-server-key"));
     }
-    if *client_auth && ca.is_none() {
+    if *on && *client_auth && ca.is_none() {
         return Err(usage("--grpc-server-with-client-auth needs --grpc-server-cacert"));
     }
-    if *on && ca.is_some() && !client_auth {
-        return Err(usage("--grpc-server-cacert checks nobody without --grpc-server-with-client-auth"));
+    if !on && (certificate.is_some() || key.is_some() || ca.is_some() || *client_auth) {
+        args.tls = TlsFiles::default();
+        args.warn("P4Runtime is served without TLS: certificates and keys need --grpc-server-ssl".to_owned());
+    } else if ca.is_some() && !client_auth {
+        args.tls.ca = None;
+        args.warn("--grpc-server-cacert checks nobody without --grpc-server-with-client-auth".to_owned());
     }
     Ok(())
 }
@@ -355,18 +419,33 @@ fn level(text: &str) -> Result<LevelFilter, UsageError> {
     .ok_or_else(|| usage(format!("--log-level {text}: it has to be trace, debug, info, warn, error or off")))
 }
 
-fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
-    match (&args.program, no_p4) {
-        (None, false) => return Err(usage("a program is missing: give PROGRAM.json, or --no-p4")),
-        (Some(program), true) => {
-            return Err(usage(format!("--no-p4 and the program {} contradict each other", program.display())));
-        }
-        (None, true) if args.p4info.is_some() => {
-            return Err(usage("--p4info belongs to a program on the command line"));
-        }
-        _ => {}
+fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
+    if no_p4 && let Some(program) = args.program.take() {
+        args.warn(format!("the program {} has no effect beside --no-p4", program.display()));
     }
-    check_tls(&args.tls)?;
+    if !no_p4 && args.program.is_none() {
+        let taken = args.pcap.as_ref().filter(|directory| directory.extension().is_some_and(|end| end == "json"));
+        return Err(match taken {
+            Some(word) => usage(format!("a program is missing: --pcap took {}; write --pcap=DIR", word.display())),
+            None => usage("a program is missing: give PROGRAM.json, or --no-p4"),
+        });
+    }
+    if no_p4 && args.p4info.is_some() {
+        return Err(usage("--p4info belongs to a program on the command line"));
+    }
+    check_tls(args)?;
+    check_ports(args)?;
+    if args.use_files.is_some() && args.pcap.take().is_some() {
+        args.warn("--pcap has no effect beside --use-files, whose files have these names".to_owned());
+    }
+    if args.log_console && args.log_file.is_some() {
+        return Err(usage("--log-console and --log-file exclude each other"));
+    }
+    Ok(())
+}
+
+fn check_ports(args: &mut Args) -> Result<(), UsageError> {
+    let drop_port = args.drop_port;
     for (place, port) in args.ports.iter().enumerate() {
         let PortSpec { number, interface } = port;
         if *number > HIGHEST_PORT {
@@ -375,26 +454,18 @@ fn check(args: &Args, no_p4: bool) -> Result<(), UsageError> {
         if Some(*number) == args.cpu_port {
             return Err(usage(format!("-i {number}@{interface}: {number} is the CPU port")));
         }
-        if *number == args.drop_port {
-            return Err(usage(format!("-i {number}@{interface}: {number} is the drop port")));
-        }
-        for earlier in &args.ports[..place] {
-            if earlier.number == *number {
-                return Err(usage(format!("port {number} is given twice")));
-            }
-            if earlier.interface == *interface {
-                return Err(usage(format!("interface {interface} is given twice")));
-            }
+        if args.ports[..place].iter().any(|earlier| earlier.interface == *interface) {
+            return Err(usage(format!("interface {interface} is given twice")));
         }
     }
-    if args.cpu_port == Some(args.drop_port) {
-        return Err(usage("the CPU port and the drop port are the same; choose another --cpu-port"));
+    if args.ports.iter().any(|port| port.number == drop_port) {
+        args.warn(format!("nothing goes out by port {drop_port}, the drop port; another --drop-port frees it"));
     }
-    if args.use_files.is_some() && args.pcap.is_some() {
-        return Err(usage("--use-files and --pcap name the same files; leave --pcap out"));
+    if args.cpu_port == Some(drop_port) {
+        args.warn(format!("no packet-in comes by port {drop_port}, the drop port; another --drop-port frees it"));
     }
-    if args.log_console && args.log_file.is_some() {
-        return Err(usage("--log-console and --log-file exclude each other"));
+    if args.ports.iter().map(|port| port.number).chain(args.cpu_port).any(|number| number > V1MODEL_HIGHEST_PORT) {
+        args.warn(format!("ports above {V1MODEL_HIGHEST_PORT} need a program whose ports have more than 9 bits"));
     }
     Ok(())
 }
@@ -427,10 +498,8 @@ mod tests {
         let args = run("--no-p4 --interface=7@s1-eth7 -- --drop-port 100 --interpret");
         assert_eq!((args.program, args.drop_port, args.interpret), (None, 100, true));
         assert_eq!(args.address, "127.0.0.1:9559");
-        assert_eq!(run("p.json --pcap").pcap, Some(".".into()));
         assert_eq!(run("--use-files 2 p.json").use_files, Some(Duration::from_secs(2)));
         assert_eq!(run("--use-files -1 p.json").use_files, Some(Duration::ZERO));
-        assert_eq!(run("--pcap=/x p.json").pcap, Some("/x".into()));
         assert_eq!(run("--trace p.json").trace, Some(TraceFormat::Text));
         assert_eq!(run("--trace=json p.json").trace, Some(TraceFormat::Json));
         let args = run("--busy-poll p.json --qdisc-bypass");
@@ -451,36 +520,134 @@ mod tests {
     }
 
     #[test]
+    fn the_command_lines_of_p4langs_tutorials() {
+        for (line, program) in [
+            (
+                "-i 1@v1 --pcap d --nanolog ipc:///x --device-id 0 prog.json --log-console --thrift-port 9090 -- \
+                 --grpc-server-addr 127.0.0.1:50051",
+                Some("prog.json"),
+            ),
+            ("-i 1@v1 --no-p4 --log-console --pcap d -- --grpc-server-addr 127.0.0.1:50051", None),
+        ] {
+            let args = run(line);
+            assert_eq!((args.program, args.pcap), (program.map(Into::into), Some("d".into())), "{line}");
+            assert_eq!((args.address.as_str(), args.log_console), ("127.0.0.1:50051", true), "{line}");
+        }
+    }
+
+    /// What `simple_switch_grpc` makes of these, by its own parser, is the same.
+    #[test]
+    fn an_implied_value_is_the_next_word_if_that_is_no_flag() {
+        for (line, directory) in [
+            ("prog.json --pcap d", "d"),
+            ("--pcap d prog.json", "d"),
+            ("prog.json --pcap", "."),
+            ("--pcap=d prog.json", "d"),
+            ("--pcap --log-console prog.json", "."),
+            ("--pcap -- prog.json", "."),
+            ("prog.json --pc d", "d"),
+        ] {
+            let args = run(line);
+            assert_eq!((args.program, args.pcap), (Some("prog.json".into()), Some(directory.into())), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_a_flag() {
+        let port = PortSpec { number: 1, interface: "v1".to_owned() };
+        for spelling in ["-i 1@v1", "-i1@v1", "--interface 1@v1", "--interface=1@v1", "--inter 1@v1", "--int=1@v1"] {
+            assert_eq!(run(&format!("p.json {spelling}")).ports, std::slice::from_ref(&port), "{spelling}");
+        }
+        for spelling in ["-L debug", "-Ldebug", "--log-level debug", "--log-level=debug", "--log-l debug"] {
+            assert_eq!(run(&format!("p.json {spelling}")).log_level, Some(LevelFilter::DEBUG), "{spelling}");
+        }
+        for words in ["-- --cpu 5", "-- --cpu-port=5", "--cpu-port 5", "--to-pass-further --cpu --to-pass-further 5"] {
+            assert_eq!(run(&format!("p.json {words}")).cpu_port, Some(5), "{words}");
+        }
+        for words in ["p.json", "--input-config p.json", "--input p.json", "-- p.json --cpu-port 5", "p.json --"] {
+            assert_eq!(run(words).program, Some("p.json".into()), "{words}");
+        }
+        // Behind `--` the target's flags go first.
+        assert_eq!(
+            run("p.json --max 5").warnings,
+            ["--max-port-count has no effect: the number of ports is not limited"]
+        );
+        assert_eq!(run("p.json -- --dr 5").drop_port, 5);
+        assert!(matches!(parse(["-hv"].map(OsString::from)), Ok(Command::Print(text)) if text == HELP));
+    }
+
+    #[test]
+    fn flags_without_effect_are_accepted_and_said_once() {
+        for (name, takes_value, why) in flags::WITHOUT_EFFECT {
+            let value = if *takes_value { " 7" } else { "" };
+            for line in [
+                format!("p.json --{name}{value}"),
+                format!("--{name}{value} p.json --{name}{value}"),
+                format!("p.json -- --{name}{value}"),
+            ] {
+                let args = run(&line);
+                assert_eq!(args.program, Some("p.json".into()), "{line}");
+                assert_eq!(args.warnings, [format!("--{name} has no effect: {why}")], "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_original_passes_over_is_said() {
+        for (line, text) in [
+            ("--no-p4 p.json", "the program p.json has no effect beside --no-p4"),
+            ("p.json q.json", "the word q.json has no effect: there is a program already"),
+            ("p.json -i 1@a -i 1@b", "-i 1@a has no effect: port 1 is given again"),
+            ("p.json --use-files 0 --pcap", "--pcap has no effect beside --use-files, whose files have these names"),
+            ("p.json --cpu-port 511", "no packet-in comes by port 511, the drop port; another --drop-port frees it"),
+            ("p.json -i 511@a", "nothing goes out by port 511, the drop port; another --drop-port frees it"),
+            ("p.json -i 512@a", "ports above 511 need a program whose ports have more than 9 bits"),
+            (
+                "p.json --grpc-server-cert c",
+                "P4Runtime is served without TLS: certificates and keys need --grpc-server-ssl",
+            ),
+            (
+                "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-cacert a",
+                "--grpc-server-cacert checks nobody without --grpc-server-with-client-auth",
+            ),
+        ] {
+            assert_eq!(run(line).warnings, [text], "{line}");
+        }
+        assert_eq!(run("p.json --grpc-server-cert c").tls, TlsFiles::default());
+        assert_eq!(run("p.json --grpc-server-cert c -- --grpc-server-ssl --grpc-server-key k").warnings, [""; 0]);
+        assert_eq!(run("p.json -i 1@a -i 1@b").ports, [PortSpec { number: 1, interface: "b".to_owned() }]);
+    }
+
+    #[test]
     fn refusals_name_the_flag() {
         for (line, text) in [
             ("p.json --frobnicate", "unknown flag --frobnicate"),
             ("p.json --trace=yaml", "--trace=yaml: it has to be text or json"),
-            ("p.json --debugger", "--debugger: there is no debugger"),
             ("p.json --thrift-port", "missing argument"),
+            (
+                "p.json --log-f x",
+                "--log-f may be --log-file or --log-flush or --log-file-max-size or --log-file-max-files",
+            ),
+            ("p.json --LOG-CONSOLE", "unknown flag --LOG-CONSOLE"),
+            ("p.json --log-console=1", "unexpected argument"),
+            ("p.json --log-console --log-file x", "exclude each other"),
+            ("p.json -- --max 5", "--max may be --max-mc-groups or --max-l1-entries or --max-l2-entries"),
             ("", "a program is missing"),
-            ("--no-p4 p.json", "contradict"),
+            ("--pcap p.json", "a program is missing: --pcap took p.json; write --pcap=DIR"),
+            ("p.json -i 65536@a", "ports end at 65535"),
             ("p.json -i veth1", "-i veth1: it has to be PORT@IFACE"),
-            ("p.json -i 1@a -i 1@b", "port 1 is given twice"),
             ("p.json -i 1@a -i 2@a", "interface a is given twice"),
             ("p.json -i 510@a --cpu-port 510", "510 is the CPU port"),
-            ("p.json --cpu-port 0", "--cpu-port 0: it has to be between 1 and 511"),
-            ("p.json --cpu-port 511", "the CPU port and the drop port are the same"),
-            ("p.json --use-files 0 --pcap", "--use-files and --pcap name the same files"),
-            ("p.json --grpc-server-cert c", "there is no TLS without --grpc-server-ssl"),
+            ("p.json --cpu-port 0", "--cpu-port 0: it has to be between 1 and 4294967295"),
             ("p.json --grpc-server-ssl --grpc-server-cert c", "needs --grpc-server-cert and --grpc-server-key"),
             (
                 "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-with-client-auth",
                 "needs --grpc-server-cacert",
             ),
-            (
-                "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-cacert a",
-                "--grpc-server-cacert checks nobody",
-            ),
             ("p.json --max-connections 0", "--max-connections 0: it has to be between 1 and 4095"),
             ("p.json --device-id x", "--device-id x: it has to be between 0 and 18446744073709551615"),
             ("p.json --log-file-max-size 0", "--log-file-max-size 0: it has to be between 1 and"),
             ("p.json --log-file-max-files x", "--log-file-max-files x: it has to be between 0 and"),
-            ("p.json --max-port-count x", "--max-port-count x: it has to be between 0 and"),
             ("p.json --use-files x", "--use-files x: it has to be a number of seconds"),
             ("p.json -L loud", "--log-level loud"),
             ("p.json --device-id", "missing argument"),

@@ -22,8 +22,6 @@ use crate::trace;
 const CHORES: Duration = Duration::from_millis(250);
 /// Looks into the rings between two questions to the kernel, when polling busily.
 const SPINS: usize = 256;
-/// Ports of v1model have 9 bits.
-const PORT_NUMBERS: usize = 512;
 
 /// One port at work.
 struct Port {
@@ -140,15 +138,14 @@ impl DataPlane {
         habits: Habits,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let mut by_number = vec![None; PORT_NUMBERS];
+        let highest = ports.iter().map(|(number, ..)| *number).max();
+        let mut by_number = vec![None; highest.map_or(0, |number| number as usize + 1)];
         let mut running = Vec::with_capacity(ports.len());
         for (place, (number, link, captures)) in ports.into_iter().enumerate() {
             if let Some(socket) = link.raw_fd() {
                 poller.add(socket, place)?;
             }
-            if let Some(slot) = by_number.get_mut(number as usize) {
-                *slot = Some(place);
-            }
+            by_number[number as usize] = Some(place);
             let present = Arc::new(AtomicBool::new(true));
             running.push(Port { number, link, present, out: TxBatch::default(), captures, complaint: None });
         }

@@ -38,7 +38,7 @@ pub fn start(args: &Args) -> io::Result<()> {
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });
     let file = match &args.log_file {
-        Some(path) => Some(Arc::new(RotatingFile::open(path, args.log_rotation)?)),
+        Some(base) => Some(Arc::new(RotatingFile::open(base, args.log_rotation)?)),
         None => None,
     };
     let writer = || match &file {

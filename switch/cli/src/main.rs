@@ -4,6 +4,7 @@ mod args;
 mod captures;
 mod dataplane;
 mod files;
+mod flags;
 mod link;
 mod links;
 mod logging;
@@ -73,7 +74,7 @@ fn print(bytes: &[u8]) -> ExitCode {
 
 fn run(args: &Args) -> Result<(), String> {
     logging::start(args).map_err(|error| match &args.log_file {
-        Some(path) => format!("cannot write the log file {}: {error}", path.display()),
+        Some(base) => format!("cannot write the log file {}: {error}", rotation::name(base, 0).display()),
         None => format!("cannot log: {error}"),
     })?;
     args.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));

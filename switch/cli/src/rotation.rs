@@ -1,5 +1,6 @@
-//! A log file that is put aside when it has become too large, as `simple_switch_grpc` does it: `switch.log` becomes
-//! `switch.1.log`, that one `switch.2.log`, and the oldest goes.
+//! A log file that is put aside when it has become too large, named as `simple_switch_grpc` names it (spdlog's
+//! `rotating_file_sink`): of `--log-file ss-log`, `ss-log.txt` is written and becomes `ss-log.1.txt`, that one `ss-log.2.txt`,
+//! and the oldest goes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,7 +25,8 @@ impl Default for Rotation {
 
 /// A file for log lines. What was in it when it was opened stays.
 pub struct RotatingFile {
-    path: PathBuf,
+    /// As the flag gives it.
+    base: PathBuf,
     rotation: Rotation,
     open: Mutex<Open>,
 }
@@ -43,39 +45,41 @@ impl Open {
 }
 
 impl RotatingFile {
-    /// Opens the file, or begins one.
+    /// Opens the file that is written for `base`, or begins one.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), rotation, open: Mutex::new(Open::new(path)?) })
-    }
-
-    /// The name of a file that was put aside so many times.
-    fn backup(&self, number: u32) -> PathBuf {
-        let Some(extension) = self.path.extension() else {
-            return self.path.with_extension(number.to_string());
-        };
-        let mut last = std::ffi::OsString::from(format!("{number}."));
-        last.push(extension);
-        self.path.with_extension(last)
+    pub fn open(base: &Path, rotation: Rotation) -> io::Result<Self> {
+        let open = Mutex::new(Open::new(&name(base, 0))?);
+        Ok(Self { base: base.to_owned(), rotation, open })
     }
 
     fn rotate(&self) -> io::Result<Open> {
         for number in (1..self.rotation.backups).rev() {
-            if let Err(error) = fs::rename(self.backup(number), self.backup(number + 1))
+            if let Err(error) = fs::rename(name(&self.base, number), name(&self.base, number + 1))
                 && error.kind() != io::ErrorKind::NotFound
             {
                 return Err(error);
             }
         }
+        let current = name(&self.base, 0);
         if self.rotation.backups == 0 {
-            fs::remove_file(&self.path)?;
+            fs::remove_file(&current)?;
         } else {
-            fs::rename(&self.path, self.backup(1))?;
+            fs::rename(&current, name(&self.base, 1))?;
         }
-        Open::new(&self.path)
+        Open::new(&current)
     }
+}
+
+/// The name of a file that was put aside so many times.
+pub fn name(base: &Path, times: u32) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    if times > 0 {
+        name.push(format!(".{times}"));
+    }
+    name.push(".txt");
+    name.into()
 }
 
 impl Write for &RotatingFile {

@@ -13,7 +13,7 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 
 /// Runs `test` in a fresh namespace with two veth pairs: port 1 is `s1` with its other end `h1`, port 2 likewise.
-fn in_namespace(test: impl FnOnce() + Send + 'static) {
+pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     // SAFETY: no pointers are involved.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("SKIPPED: network namespaces need root");
@@ -141,7 +141,7 @@ fn packets_are_conserved_and_the_end_is_clean() {
 
 /// Counts the packets of a capture.
 fn pcap_packets(path: &Path) -> usize {
-    crate::common::capture(path).len()
+    crate::common::capture(path).unwrap().len()
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn vanishing(habits: &str, before: &str) {
 fn an_interface_that_comes_back_and_cannot_be_opened_is_complained_of_once_and_opened_later() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
-        let switch = Switch::start(&flags(&format!("--log-file {}", path.display())));
+        let switch = Switch::start(&flags(&format!("--log-file {}", directory.path().join("log").display())));
+        let path = directory.path().join("log.txt");
         controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
         let before = switch.limit_files(3);
         run("ip link del s1");
@@ -267,8 +267,8 @@ fn an_idle_switch_uses_no_processor_time() {
 fn the_trace_tells_what_happens_to_a_packet() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
-        let switch = Switch::start(&flags(&format!("--log-file {} --trace", path.display())));
+        let switch = Switch::start(&flags(&format!("--log-file {} --trace", directory.path().join("log").display())));
+        let path = directory.path().join("log.txt");
         let (mut left, mut right) = (Host::open("h1"), Host::open("h2"));
         controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
         let until_logged = |text: &str| until_logged(&path, text);
@@ -381,13 +381,15 @@ fn refusals_say_what_to_do() {
     let other = file("other.txtpb", b"tables { preamble { id: 33554433 name: \"I.other\" } }");
     let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let busy = busy.local_addr().unwrap().to_string();
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 17] = [
         (&["--frobnicate"], 2, "unknown flag --frobnicate"),
-        (&["--no-p4", "--debugger"], 2, "there is no debugger"),
+        (&["--no-p4", "--log-console", "--log-file", "x"], 2, "--log-console and --log-file exclude each other"),
+        (&["--no-p4", "--log-file", "/nonexistent/s"], 1, "cannot write the log file /nonexistent/s.txt: No such file"),
         (&["/nonexistent.json"], 1, "cannot read /nonexistent.json"),
         (&[broken], 1, "broken.json: program (p4_device_config)"),
         (&[&cut], 1, "this is not JSON: EOF while parsing"),
         (&[&empty], 1, "it is empty; give the JSON that p4c-bm2-ss writes"),
+        (&[P4INFO], 1, "it is neither a JSON object nor a p4.tmp.P4DeviceConfig"),
         (&[PROGRAM, "--p4info", PROGRAM], 1, "everything.json: P4Info text"),
         (&[PROGRAM, "--p4info", "/nonexistent.txtpb"], 1, "cannot read /nonexistent.txtpb"),
         (&[PROGRAM, "--p4info", &empty], 1, "P4Info text: there is nothing in it; give what p4c writes"),

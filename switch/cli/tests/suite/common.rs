@@ -23,6 +23,8 @@ pub const TO_CONTROLLER: u32 = 0x0100_0004;
 pub struct Switch {
     child: Child,
     out: BufReader<ChildStdout>,
+    /// What it said on standard output before it was ready.
+    pub before: String,
     pub ready: String,
 }
 
@@ -36,19 +38,32 @@ impl Switch {
 
     /// Starts in this directory.
     pub fn spawn(directory: &Path, flags: &str) -> Self {
+        let words: Vec<_> = flags.split_whitespace().collect();
+        Self::with_words(directory, &words)
+    }
+
+    /// Starts in this directory with these words as they are.
+    pub fn with_words(directory: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
-            .args(flags.split_whitespace())
+            .args(words)
             .current_dir(directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Self { child, out, ready: String::new() }
+        Self { child, out, before: String::new(), ready: String::new() }
     }
 
     pub fn await_ready(&mut self) {
-        self.out.read_line(&mut self.ready).unwrap();
+        loop {
+            self.ready.clear();
+            let length = self.out.read_line(&mut self.ready).unwrap();
+            if length == 0 || self.ready.starts_with("sluice-switch: ") {
+                return;
+            }
+            self.before.push_str(&self.ready);
+        }
     }
 
     /// Ends by itself; the exit code and what it said on standard error.
@@ -202,14 +217,14 @@ impl Session {
     }
 }
 
-/// The frames of a capture.
-pub fn capture(path: &Path) -> Vec<Vec<u8>> {
-    let mut reader = PcapReader::new(std::fs::File::open(path).unwrap()).unwrap();
+/// The frames of a capture; an error while one of them is written.
+pub fn capture(path: &Path) -> std::io::Result<Vec<Vec<u8>>> {
+    let mut reader = PcapReader::new(std::fs::File::open(path)?)?;
     let mut frames = Vec::new();
-    while let Some(record) = reader.next_record().unwrap() {
+    while let Some(record) = reader.next_record()? {
         frames.push(record.frame);
     }
-    frames
+    Ok(frames)
 }
 
 /// Runs a controller's work in this thread, for 20 seconds at most.

@@ -2,6 +2,7 @@
 
 mod administration;
 mod binary;
+mod command_line;
 mod common;
 mod files;
 mod observe;

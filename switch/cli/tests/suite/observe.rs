@@ -84,7 +84,7 @@ fn traces(ports: &str) -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
     let flags = format!("{ports} --trace=json --log-file log --log-level info");
     let switch = reading_two_frames(directory.path(), &flags);
-    let log = || std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+    let log = || std::fs::read_to_string(directory.path().join("log.txt")).unwrap_or_default();
     let started = Instant::now();
     while log().lines().filter(|line| line.starts_with('{')).count() < 2 && started.elapsed() < Duration::from_secs(60)
     {
@@ -135,20 +135,20 @@ fn the_trace_of_a_packet_is_a_json_object() {
 }
 
 #[test]
-fn log_files_are_put_aside_when_they_are_full() {
+fn log_files_are_named_and_put_aside_as_bmv2s() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| std::fs::read_to_string(directory.path().join(name));
-    std::fs::write(directory.path().join("s.log"), "from an earlier run\n".repeat(20)).unwrap();
+    std::fs::write(directory.path().join("s.log.txt"), "from an earlier run\n".repeat(20)).unwrap();
     let flags = "--trace --log-file s.log --log-file-max-size 500 --log-file-max-files 2";
     let switch = with_two_frames(directory.path(), flags);
     let started = Instant::now();
-    while !file("s.log").is_ok_and(|log| log.contains("packet 2")) && started.elapsed() < Duration::from_secs(60) {
+    while !file("s.log.txt").is_ok_and(|log| log.contains("packet 2")) && started.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
     switch.stop(libc::SIGTERM);
-    let logs = ["s.2.log", "s.1.log", "s.log"].map(|name| file(name).unwrap());
+    let logs = ["s.log.2.txt", "s.log.1.txt", "s.log.txt"].map(|name| file(name).unwrap());
     assert!(logs.iter().all(|log| log.len() <= 500 && log.ends_with('\n')), "{logs:?}");
     assert!(logs.concat().contains("packet 2"), "{logs:?}");
     assert!(!logs.concat().contains("from an earlier run"), "the oldest goes: {logs:?}");
-    assert!(file("s.3.log").is_err());
+    assert!(file("s.log.3.txt").is_err());
 }
