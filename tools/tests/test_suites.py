@@ -358,8 +358,10 @@ sudo pkill --signal 9 --list-name simple_switch
 VETHS = """#!/bin/sh
 for number in 2 4; do
   ip link add veth$number type veth peer name veth$((number + 1))
-  ip link set veth$number up
-  ip link set veth$((number + 1)) up
+  for name in veth$number veth$((number + 1)); do
+    sysctl -q net.ipv6.conf.$name.disable_ipv6=1  # no neighbour discovery beside the tests' packets
+    ip link set $name up
+  done
 done
 """
 TESTS = f"""
