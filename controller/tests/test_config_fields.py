@@ -197,10 +197,11 @@ def test_no_finite_number(bad: str) -> None:
     )
 
 
-@pytest.mark.parametrize("bad", ["9" * 90, "-" + "9" * 90, "-1"])
-def test_every_number_has_two_bounds(bad: str) -> None:
-    bound = "than" if bad[0] == "-" else "less than"
-    refused(bad, NUMBERS, rf"(must be .*{bound}.* \(got {bad[:50]})|write keep, strip, or an id from 1 to 4094")
+@pytest.mark.parametrize(("integer", "other"), [("9" * 90, "1e90"), ("-" + "9" * 90, "-1e90"), ("-1", "-0.1")])
+def test_every_number_has_two_bounds(integer: str, other: str) -> None:
+    bound = "greater" if integer[0] == "-" else "less"
+    for bad, of in ((integer, INTEGERS), (other, [leaf for leaf in NUMBERS if float in leaf.kinds])):
+        refused(bad, of, rf"(must be {bound} than .* \(got {bad[0]}.*\)$|write keep, strip, or an id from 1 to 4094)")
 
 
 @pytest.mark.parametrize(
