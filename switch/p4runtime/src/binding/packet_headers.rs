@@ -127,10 +127,11 @@ fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<
 }
 
 impl PacketHeader {
-    /// The header's bytes, from a packet-out's metadata.
+    /// The header's bytes, from a packet-out's metadata. A field that is left out is zero, as on `simple_switch_grpc`:
+    /// ONOS leaves paddings out.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` unless every field is there once and fits.
+    /// `INVALID_ARGUMENT` for a field that is not there, comes twice or does not fit.
     pub fn serialise(&self, metadata: &[PacketMetadata]) -> Outcome<Vec<u8>> {
         if let Some(unknown) =
             metadata.iter().find(|given| self.fields.iter().all(|field| field.id != given.metadata_id))
@@ -144,11 +145,14 @@ impl PacketHeader {
         for field in &self.fields {
             let mut given = metadata.iter().filter(|given| given.metadata_id == field.id);
             let place = format!("packet_out field {} ({})", field.id, field.name);
-            let (Some(value), None) = (given.next(), given.next()) else {
-                return Err(Fault::invalid(format!("{place} is missing or given twice; give it once")));
+            let value = match (given.next(), given.next()) {
+                (None, _) => Vec::new(),
+                (Some(value), None) => {
+                    translation::decode(field.sdn.as_ref(), &value.value, field.width, NewName::Refused)
+                        .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?
+                }
+                (Some(_), Some(_)) => return Err(Fault::invalid(format!("{place} is given twice; give it once"))),
             };
-            let value = translation::decode(field.sdn.as_ref(), &value.value, field.width, NewName::Refused)
-                .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?;
             writer.push(&value, field.width);
         }
         Ok(writer.finish().0)
@@ -193,12 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn every_field_must_be_there_once_and_fit() {
+    fn fields_that_are_left_out_are_zero() {
+        assert_eq!(header().serialise(&metadata(&[(1, &[1, 3])])).unwrap(), [0x81, 0x80]);
+        assert_eq!(header().serialise(&metadata(&[(3, &[7])])).unwrap(), [0, 7]);
+        assert_eq!(header().serialise(&[]).unwrap(), [0, 0]);
+    }
+
+    #[test]
+    fn fields_are_given_once_and_fit() {
         for (given, text) in [
-            (metadata(&[(1, &[1]), (2, &[1])]), "packet_out field 3 (pad) is missing or given twice; give it once"),
             (
                 metadata(&[(1, &[1]), (1, &[1]), (2, &[1]), (3, &[0])]),
-                "field 1 (port) is missing or given twice; give it once",
+                "packet_out field 1 (port) is given twice; give it once",
             ),
             (metadata(&[(1, &[2, 0]), (2, &[1]), (3, &[0])]), "packet_out field 1 (port): the value 0x0200 needs 10"),
             (metadata(&[(1, &[1]), (2, &[1]), (3, &[0]), (9, &[0])]), "packet_out has no metadata field 9"),
