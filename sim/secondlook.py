@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping
 
-from sluice.loops.secondlook import SWEEP_S
+from sluice.loops.sweep import SWEEP_S
 from sluice.switch.balance import SMALL_POOL
 
 from .choice import Choice, Points

@@ -15,6 +15,7 @@ from google.protobuf import text_format
 
 ROOT = Path(__file__).resolve().parent.parent
 P4INFO = ROOT / "p4src/build/sluice.p4info.txtpb"
+TOFINO_P4INFO = ROOT / "p4src/build/tofino/sluice.p4info.txtpb"
 CONSTANTS = ROOT / "p4src/common/constants.p4"
 SIZES = ROOT / "p4src/common/sizes.p4"
 OUTPUT = ROOT / "controller/sluice/names.py"
@@ -76,6 +77,10 @@ def generate() -> str:
     lines += str_enum("Action", "Actions that a controller may write.", (a.preamble for a in info.actions))
     lines += str_enum("Profile", "Action selectors.", (p.preamble for p in info.action_profiles))
     lines += str_enum("Register", "Registers.", (r.preamble for r in info.registers))
+    names = {register.preamble.name for register in info.registers}
+    tofino = text_format.Parse(TOFINO_P4INFO.read_text(), p4i.P4Info())
+    only_tofino = (r.preamble for r in tofino.registers if r.preamble.name not in names)
+    lines += str_enum("TofinoRegister", "Registers that the program for Tofino has and v1model's has not.", only_tofino)
     lines += str_enum("Counter", "Indirect counters.", (c.preamble for c in info.counters))
     lines += str_enum("Meter", "Indirect meters.", (m.preamble for m in info.meters))
     lines += sizes("TABLE_SIZES", "Entries of each table.", "Table", ((t.preamble, t.size) for t in info.tables))

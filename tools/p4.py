@@ -41,7 +41,7 @@ LARGE = {
 TWIN = {
     "front.p4": "twin/front.p4",
     **{f"externs/{name}.p4": f"twin/externs/{name}.p4" for name in ("lengths", "rewrite")},
-    **{f"externs/{name}.p4": f"tna/externs/{name}.p4" for name in ("answers", "flow", "steps")},
+    **{f"externs/{name}.p4": f"tna/externs/{name}.p4" for name in ("answers", "flow")},
 }
 """Files of v1model/, and what the twin has in their place."""
 TWIN_FLAGS = ("--Wdisable=unused",)

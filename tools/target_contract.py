@@ -21,10 +21,16 @@ TOFINO_BFRT = P4SRC / "build/tofino/bfrt.json"
 ONLY_TOFINO = {
     ("register", "admitted_stamps"): "a stateful unit has two inputs; v1model's admitted_clients holds both",
     ("register", "rate_last"): "a stateful unit has one output; v1model's rate_flow gives its time as well",
+    ("register", "pin_state_1"): "a stateful unit has two inputs; v1model's keys hold the states",
+    ("register", "pin_state_2"): "as pin_state_1",
 }
 """What Tofino has and v1model does not, with the reason."""
 
-ONLY_V1MODEL = {("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it"}
+ONLY_V1MODEL = {
+    ("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it",
+    ("register", "candidate_key"): "Tofino has no stage left for candidates. No controller names it",
+    ("register", "candidate_pin"): "as candidate_key",
+}
 """The other way round."""
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
@@ -36,7 +42,7 @@ OWN_IDS = {"register", "counter", "meter", "action profile"}
 OTHER_SIZE = {
     **{
         ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
-        for what in ("key", "server", "state")
+        for what in ("key", "server")
         for way in (1, 2)
     },
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",

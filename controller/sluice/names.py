@@ -33,6 +33,7 @@ SERVICES: Final = 1024
 SERVERS: Final = 1024
 SERVICE_ENDPOINTS: Final = 2048
 CONNECTION_SLOTS: Final = 131072
+CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
 OTHERS_SIZE: Final = 262144
@@ -118,12 +119,12 @@ class Register(StrEnum):
     PIN_KEY_2 = "SluiceIngress.connections.key_2.pin_key_2"
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
-    PIN_STATE_1 = "SluiceIngress.connections.state_1.pin_state_1"
-    PIN_STATE_2 = "SluiceIngress.connections.state_2.pin_state_2"
     REQUESTS_OFFERED = "SluiceIngress.requests.cells.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.cells.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.cells.requests_refused"
     REQUESTS_RETURNING = "SluiceIngress.requests.cells.requests_returning"
+    CANDIDATE_KEY = "SluiceIngress.connections.candidate_key"
+    CANDIDATE_PIN = "SluiceIngress.connections.candidate_pin"
     LOAD_FIRST = "SluiceIngress.second_look.cells.load_first"
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
     LOAD_EVICTED = "SluiceIngress.second_look.evicted_cells.load_evicted"
@@ -136,6 +137,16 @@ class Register(StrEnum):
     LEDGER_RESET = "SluiceIngress.ledger.cells.ledger_reset"
     RATE_FLOW = "SluiceIngress.rates.flow.rate_flow"
     RATE_BYTES = "SluiceIngress.rates.bytes.rate_bytes"
+
+
+class TofinoRegister(StrEnum):
+    """Registers that the program for Tofino has and v1model's has not."""
+
+    CLOCK_TURNS = "SluiceIngress.intake.clock.clock_turns"
+    ADMITTED_STAMPS = "SluiceIngress.destinations.clients.admitted_stamps"
+    PIN_STATE_1 = "SluiceIngress.connections.state_1.pin_state_1"
+    PIN_STATE_2 = "SluiceIngress.connections.state_2.pin_state_2"
+    RATE_LAST = "SluiceIngress.rates.flow.rate_last"
 
 
 class Counter(StrEnum):
@@ -189,12 +200,12 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_KEY_2: 131072,
     Register.PIN_SERVER_1: 131072,
     Register.PIN_SERVER_2: 131072,
-    Register.PIN_STATE_1: 131072,
-    Register.PIN_STATE_2: 131072,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,
     Register.REQUESTS_RETURNING: 1024,
+    Register.CANDIDATE_KEY: 16384,
+    Register.CANDIDATE_PIN: 16384,
     Register.LOAD_FIRST: 1024,
     Register.LOAD_OTHER: 1024,
     Register.LOAD_EVICTED: 1024,
@@ -282,5 +293,15 @@ class PinState(IntEnum):
     """SYN-ACK seen."""
     ESTABLISHED = 2
     """The handshake's last ACK seen."""
-    CLOSING = 3
-    """FIN or RST seen."""
+    REOPENING = 3
+    """Then another SYN."""
+    CLIENT_CLOSING = 4
+    """The client's FIN seen."""
+    SERVER_CLOSING = 5
+    """The server's FIN seen."""
+    CLIENT_RESET = 6
+    """The client's RST seen, and nothing of the server since."""
+    CLOSED = 7
+    """FINs of both seen, or the client's RST behind the server's FIN."""
+    RESET = 8
+    """The server's RST seen."""

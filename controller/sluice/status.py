@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from sluice.balance import Balancer, Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
+from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
-from sluice.switch.connections import Pins, read_pins
+from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
 from sluice.switch.verdict import Traffic, read_traffic
@@ -32,11 +34,12 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     }
     if link is None:
         return head
+    time = asyncio.get_running_loop().time
     while True:
         plan = world.plan
         traffic = await read_traffic(link.session, [service.id for service in plan.services])
         ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
-        pinned = await read_pins(link.registers, world.config.connections.idle_s) if pins else None
+        pinned = pins_of(*await kept_slots(world, link.registers, link.clock, time())) if pins else None
         if world.news is not None:
             await world.news.count(link.registers)
         if world.plan is plan:

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Self
 
 import grpc.aio
@@ -18,7 +19,7 @@ from finsy import P4Schema
 from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
 from numpy.typing import NDArray
-from sluice.names import REGISTER_SIZES, Register
+from sluice.names import CONNECTION_SLOTS, REGISTER_SIZES, Register
 from sluice.switch.keys import Key, key_of
 from sluice.switch.targets.units import MICROSECONDS, Units
 
@@ -287,8 +288,24 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         ):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
         # All of one moment, as the embedded switch answers.
-        for entities in [self._read(wanted) for wanted in request.entities]:
-            yield p4r.ReadResponse(entities=entities)
+        for response in [self._response(wanted) for wanted in request.entities]:
+            yield response
+
+    def _response(self, wanted: p4r.Entity) -> p4r.ReadResponse:
+        """The answer to one entity. A whole register differs in few cells from one of zeros."""
+        entry = wanted.register_entry
+        if wanted.WhichOneof("entity") != "register_entry" or entry.HasField("index"):
+            return p4r.ReadResponse(entities=self._read(wanted))
+        size = self.schema.registers[entry.register_id].size
+        cells = {index: value for (number, index), value in self.registers.items() if number == entry.register_id}
+        zeros = _zeros(entry.register_id, size)
+        if not any(cells.values()):
+            return zeros
+        response = p4r.ReadResponse()
+        response.CopyFrom(zeros)
+        for index, value in cells.items():
+            response.entities[index].CopyFrom(_register(entry.register_id, index, value))
+        return response
 
     def _read(self, wanted: p4r.Entity) -> list[p4r.Entity]:
         match wanted.WhichOneof("entity"):
@@ -302,7 +319,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             case "register_entry":
                 entry = wanted.register_entry
                 size = self.schema.registers[entry.register_id].size
-                return [self._register(entry.register_id, i) for i in _indices(entry, size)]
+                return [
+                    _register(entry.register_id, i, self.registers.get((entry.register_id, i), 0))
+                    for i in _indices(entry, size)
+                ]
             case "meter_entry":
                 entry = wanted.meter_entry
                 size = self.schema.meters[entry.meter_id].size
@@ -332,10 +352,15 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             case other:
                 raise AssertionError(f"the controller reads {other}")
 
-    def _register(self, number: int, index: int) -> p4r.Entity:
-        value = self.registers.get((number, index), 0)
-        data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
-        return p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data))
+
+def _register(number: int, index: int, value: int) -> p4r.Entity:
+    data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
+    return p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data))
+
+
+@lru_cache
+def _zeros(number: int, size: int) -> p4r.ReadResponse:
+    return p4r.ReadResponse(entities=[_register(number, index, 0) for index in range(size)])
 
 
 def _indices(entry: Any, size: int) -> range:
@@ -347,19 +372,20 @@ class Memory:
 
     def __init__(self, units: Units = MICROSECONDS) -> None:
         self.units = units
-        self.cells: dict[Register, dict[int, int]] = defaultdict(dict)
+        self.cells: dict[str, dict[int, int]] = defaultdict(dict)
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
-        wanted = range(REGISTER_SIZES[register]) if indices is None else indices
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
+        sizes = {str(name): size for name, size in REGISTER_SIZES.items()}
+        wanted = range(sizes.get(register, CONNECTION_SLOTS)) if indices is None else indices
         return [self.cells[register].get(index, 0) for index in wanted]
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         return [await self.read(register, indices) for register in registers]
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         return [np.array(await self.read(register), np.uint64) for register in registers]
 
-    async def write(self, register: Register, index: int, value: int) -> None:
+    async def write(self, register: str, index: int, value: int) -> None:
         self.cells[register][index] = value
 
     def count(self, register: Register, index: int, more: int) -> None:

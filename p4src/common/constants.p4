@@ -37,12 +37,18 @@ enum bit<8> PuntReason {
     neighbour = 3              // next hop unresolved: ask for it
 }
 
-// State of a pinned connection: the cells of pin_state_1 and pin_state_2.
+// State of a pinned connection, and how long its slot is kept without a packet that counts: docs/pipeline.md. Below server_closing it
+// is open. Tofino knows pending, answered, established and closed.
 enum bit<8> PinState {
-    pending     = 0,           // SYN seen
-    answered    = 1,           // SYN-ACK seen
-    established = 2,           // the handshake's last ACK seen
-    closing     = 3            // FIN or RST seen
+    pending        = 0,        // SYN seen
+    answered       = 1,        // SYN-ACK seen
+    established    = 2,        // the handshake's last ACK seen
+    reopening      = 3,        // then another SYN
+    client_closing = 4,        // the client's FIN seen
+    server_closing = 5,        // the server's FIN seen
+    client_reset   = 6,        // the client's RST seen, and nothing of the server since
+    closed         = 7,        // FINs of both seen, or the client's RST behind the server's FIN
+    reset          = 8         // the server's RST seen
 }
 
 // Time in the connection table: ticks of 65.536 ms, a 48-bit microsecond clock without its low 16 bits.

@@ -27,14 +27,12 @@ enum bit<8> Event {
     reset   = 6
 }
 
-// What a packet does to a key of the connection table.
-enum bit<8> KeyOp {
-    look      = 0,   // mid-connection: a match, however old
-    look_live = 1,   // a SYN that may not claim, or not yet: a match that is not free
-    claim     = 2,   // a SYN: keep a live match, or take a free slot
-    renew     = 3,   // a SYN whose server is ejected, in its second pass: take its own slot again
-    touch     = 4,   // of a match, the later of its stamp and this one
-    close     = 5    // of a match, this stamp
+// What a SYN's further pass is for, and the ACK's that ends a handshake with a candidate. v1model.
+enum bit<8> Pass {
+    first     = 0,
+    claim     = 1,   // claims the way that was found vacant, for the server preferred
+    candidate = 2,   // goes to the server preferred; the pin stays as it is
+    move      = 3    // the pin moves to the server preferred
 }
 
 // What the ledger writes down.
@@ -83,6 +81,15 @@ struct loads_t {
     bit<32>     other_stale;
 }
 
+// How long a slot of the connection table is kept behind the last packet that counted, in ticks; timers.
+struct times_t {
+    ticks_t idle;
+    ticks_t pending;
+    ticks_t answered;
+    ticks_t half_closed;
+    ticks_t linger;
+}
+
 // What happens to the packet. Applied once, by the target's verdict.
 struct verdict_t {
     DropReason drop;
@@ -99,7 +106,7 @@ struct decided_t {
     bit<1>           returning;   // above the rate; if it is not refused, then because its client was admitted before; destinations
     bit<1>           answer_reset; // refused, it is to be answered; destinations
     bit<1>           looks;       // claims nothing in this pass; the target
-    bit<1>           undecided;   // nor is it for good: without a pin it passes once more; the target
+    bit<1>           undecided;   // without a pin it passes once more; the target, connections
     bit<8>           way;         // of the connection table, that it is to claim, 1 or 2: found vacant in the pass before; the
                                   // target's parser, where a way is claimed in a second pass only (Tofino)
 }
@@ -137,22 +144,27 @@ struct metadata_t {
     server_id_t  other;           // drawn beside it, for the second look, or 0; balance
     weight_t     other_weight;    // of that; balance
     @field_list(1)
-    server_id_t  preferred;       // the one with less to do, for the second pass; second_look
+    server_id_t  preferred;       // for the second pass: the one with less to do; second_look. Or the candidate; candidates
     server_id_t  stable_choice;   // by capacity; balance
 
     bit<1>       held;            // a slot holds this connection; connections
     bit<1>       pinned;          // and this server for it; connections
     bit<1>       claimed;         // the slot was taken by this very packet; connections
     PinState     state;           // of the pin before this packet; connections
+    PinState     next_state;      // and behind it; connections (v1model)
     server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections
-    bit<8>       vacant;          // the way that a SYN may claim in its second pass, 1 or 2; connections (Tofino)
+    @field_list(1)
+    bit<8>       vacant;          // the way that a SYN may claim in its second pass, 1 or 2; connections
 
     bit<1>       itself;          // an ICMP error of the server that it is about; the target's judge (Tofino)
-    bit<1>       ejected;         // the server that the packet goes to; translate
+    bit<1>       draining;        // the server that the packet goes to takes no new connections; translate
+    bit<1>       answered_again;  // this SYN-ACK repeats a candidate's; candidates
     loads_t      loads;
-    bit<1>       choose_again;    // this SYN takes one more pass; connections (undecided), translate (its server is ejected)
+    bit<1>       choose_again;    // takes one more pass; connections, candidates (v1model), renew (Tofino)
     @field_list(1)
     bit<1>       second_pass;     // this is that pass; the target
+    @field_list(1)
+    Pass         pass;            // and what it is for; the target (v1model)
 
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums

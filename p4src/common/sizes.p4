@@ -7,6 +7,7 @@ const bit<32> SERVERS          = 1024;   // servers over all services; also the 
 const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry for each server
 const bit<32> CONNECTION_SLOTS = 131072; // per way. Two ways of 2^17 leave at most 1.2 % of 65,536 live
                                          // connections unpinned (2^15: 23 %, 2^18: 0.2 %)
+const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
 const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool
 const bit<32> OTHERS_SIZE      = 262144; // sum of their weights: a small pool's weights sum to 256

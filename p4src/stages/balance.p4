@@ -5,9 +5,9 @@
 //          other, other_weight: drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
 //
-// Draws are hashes of the connection: the same packet draws the same server until the weights change. The second pass of a SYN
-// whose server is ejected draws by another hash, or the share of probes that an ejected server keeps would never leave it. Where a
-// service has shares, a target that can draws choice and other evenly instead: the next two points of a sequence of the service's.
+// Draws are hashes of the connection: the same packet draws the same server until the weights change. (On Tofino a second pass that
+// renews a pin draws by another hash.) Where a service has shares, a target that can draws choice and other evenly instead: the next
+// two points of a sequence of the service's.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 

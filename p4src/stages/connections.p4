@@ -2,20 +2,21 @@
 //
 //            slot_1                          slot_2
 //     +-------------------+           +-------------------+
-//     | key    | fingerprint, stamp   | key               |   1  find it, or claim a free slot
-//     | server | 16 bit               | server            |   2  keep the pin, or take the choice
-//     | state  | pending .. closing   | state             |   3  step, and say what it was before
+//     | fingerprint, time |           | fingerprint, time |   1  find it, or claim a vacant slot
+//     | server            |           | server            |   2  keep the pin, or take the choice
+//     | state             |           | state             |   3  step, and say what it was before
 //     +-------------------+           +-------------------+
 //
-//   reads  the place, event, decided, choice, stable_choice; server (of an answer)
-//   writes held, pinned, claimed, state, evicted, server (of a request), choose_again
+//   reads  the place, event, decided, choice, stable_choice, pass, vacant, preferred; server (of an answer)
+//   writes held, pinned, claimed, state, next_state, evicted, vacant, server (of a request), choose_again; decided.undecided
 //   drops  admission_refused, no_server
 //
-// Each register is touched once in a pass; in which order, and how the two ways share the work, is the target's (externs/ways).
+// Each register is touched once in a pass. Which cells share a register, and in which order they are touched, is the target's
+// (externs/ways).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
-control Connections(inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
+control Connections(inout metadata_t meta, in place_t place, inout decided_t decided, inout DropReason drop) {
     @name(".SluiceIngress.connections")
     Pins() pins;                  // a controller is to find its registers by this stage's name
     ConnectionCounters() counters;

@@ -1,8 +1,8 @@
 // Translate: network address and port translation, both ways, and of the packet inside an ICMP error.
 //
 //   reads  path, server, endpoint (from a server)
-//   writes addresses and ports in the headers; endpoint, replaced for the checksums; ejected
-//   keys   servers: server -> its address and port, and whether it is ejected
+//   writes addresses and ports in the headers; endpoint, replaced for the checksums; draining
+//   keys   servers: server -> its address and port, and whether it takes no new connections (ejected, drained or removed)
 //   drops  server_unknown
 #ifndef SLUICE_STAGES_TRANSLATE_P4
 #define SLUICE_STAGES_TRANSLATE_P4
@@ -12,11 +12,11 @@ control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason d
     Rewrite() rewrite;
 
     @id(0x0100000a)
-    action to_server(ipv4_t address, l4_port_t port, bit<1> ejected) {
+    action to_server(ipv4_t address, l4_port_t port, bit<1> draining) {
         meta.endpoint = address;
         meta.endpoint_port = port;
         hdr.ipv4.dst = address;
-        meta.ejected = ejected;
+        meta.draining = draining;
     }
 
     @defaultonly
@@ -38,20 +38,6 @@ control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason d
             servers.apply();
         }
         rewrite.apply(hdr, meta);
-    }
-}
-
-// A retransmitted SYN whose pending connection is pinned to an ejected server asks for a second pass, in which the connection
-// table renews the pin. It comes again as it came: what was written into its headers is lost.
-//
-//   reads  ejected, event, second_pass, pinned, claimed, state, decided, choice
-//   writes choose_again
-control Renew(inout metadata_t meta, in decided_t decided) {
-    apply {
-        if (meta.ejected == 1 && meta.event == Event.syn && meta.second_pass == 0 && meta.claimed == 0 && meta.pinned == 1
-                && meta.state == PinState.pending && decided.refused != REFUSED && meta.choice != 0) {
-            meta.choose_again = 1;
-        }
     }
 }
 

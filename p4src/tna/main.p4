@@ -59,6 +59,7 @@
 #include "intake.p4"
 #include "notes.p4"
 #include "judge.p4"
+#include "renew.p4"
 #include "bridge.p4"
 #include "verdict.p4"
 #include "deparser.p4"

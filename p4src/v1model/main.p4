@@ -47,6 +47,7 @@
 #include "../stages/ledger.p4"
 #include "../stages/rates.p4"
 
+#include "candidates.p4"
 #include "parser.p4"
 #include "checksums.p4"
 #include "intake.p4"
@@ -68,7 +69,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Acknowledged() acknowledged;
     Refusal() refusal;
     Translate() translate;
-    Renew() renew;
+    @name(".SluiceIngress.connections")
+    Candidates() candidates;
     SecondLook() second_look;
     @name(".SluiceIngress.prefer")
     Stale() stale;                // its registers keep the name of what they are for
@@ -88,6 +90,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     apply {
         decided = { 0, 0, 0, 0, 0, 0, 0, 0 };
         outcome = { DropReason.none, PuntReason.none, 0, 0 };
+        place = { 0, 0, 0, { { 0, 0, 0, 0, 0 }, 0 } };
         front.apply(hdr, meta, outcome, intrinsic);
 
         if (meta.path == Path.to_service || (meta.path == Path.routed && meta.inside == 0)) {
@@ -96,19 +99,17 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             if (meta.path == Path.to_service)                               admission.apply(meta, decided);
             destinations.apply(meta, decided);
         }
-        if (meta.path == Path.to_service) {
+        if (meta.path == Path.to_service && meta.pass != Pass.candidate) {
             balance.apply(meta);
-            // Without a server, or with two, a SYN claims nothing in this pass.
-            if (meta.event == Event.syn) {
-                if (meta.other != 0) {
-                    decided.looks = 1;
-                    decided.undecided = 1;
-                } else if (meta.choice == 0) {
-                    decided.looks = 1;
-                }
+            // Without a server, or with two, a SYN claims nothing in its first pass.
+            if (meta.event == Event.syn && meta.pass == Pass.first) {
+                if (meta.choice != 0)                                       decided.undecided = 1;
+                if (meta.choice == 0 || meta.other != 0)                    decided.looks = 1;
             }
         }
-        if (meta.path == Path.to_service || meta.path == Path.from_server) {
+        if (meta.pass == Pass.candidate) {
+            meta.server = meta.preferred;
+        } else if (meta.path == Path.to_service || meta.path == Path.from_server) {
             places.apply(meta, decided, place);
             connections.apply(meta, place, decided, outcome.drop);
         } else {
@@ -122,14 +123,18 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         } else if (outcome.drop == DropReason.none && meta.choose_again == 0
                    && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
-            if (outcome.drop == DropReason.none)                            renew.apply(meta, decided);
+            candidates.apply(hdr, meta, place, decided, outcome.drop);
         }
-        if (meta.pinned == 1 || meta.choose_again == 1)                     second_look.apply(meta, decided, outcome.drop);
+        if (meta.pinned == 1 || (meta.choose_again == 1 && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
 
         if (meta.choose_again == 1) {
-            if (meta.loads.look == 1) {
-                stale.apply(meta);
-                prefer.apply(meta);
+            if (meta.pass == Pass.first) {
+                meta.pass = Pass.claim;
+                meta.preferred = meta.choice;
+                if (meta.loads.look == 1) {
+                    stale.apply(meta);
+                    prefer.apply(meta);
+                }
             }
             meta.second_pass = 1;
             resubmit_preserving_field_list(1);

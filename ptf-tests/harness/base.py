@@ -25,7 +25,7 @@ from .flow import Flow
 from .frames import ICMP, IP, Ether, Packet, explained, layers, octets
 from .plan import Server, Service
 from .results import recorded
-from .slots import STAMP_BITS, Tuple5
+from .slots import STAMP_BITS, STATE_BITS, Tuple5
 from .switch import Cell, Switch, differences, switch
 
 AWAIT_S = 60.0
@@ -35,6 +35,7 @@ WINDOW = 32
 """Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
 
 _FENCE_HOST = 250
+_CLOCK_PORT = 39_999
 _numbers = itertools.count(1)
 
 
@@ -344,17 +345,36 @@ class StageTest(BaseTest):
         cells = (
             (Register.PIN_KEY_1, key.slot_1),
             (Register.PIN_SERVER_1, key.slot_1),
-            (Register.PIN_STATE_1, key.slot_1),
             (Register.PIN_KEY_2, key.slot_2),
             (Register.PIN_SERVER_2, key.slot_2),
-            (Register.PIN_STATE_2, key.slot_2),
         )
         values = self.switch.registers.read(cells)
         pins: list[Pin] = []
-        for way, (cell, server, state) in enumerate((values[:3], values[3:]), start=1):
-            if cell >> STAMP_BITS == key.fingerprint:
-                pins.append(Pin(way, server, PinState(state), cell & ((1 << STAMP_BITS) - 1)))
+        for way, (cell, server) in enumerate((values[:2], values[2:]), start=1):
+            rest, stamp = divmod(cell, 1 << STAMP_BITS)
+            fingerprint, state = divmod(rest, 1 << STATE_BITS)
+            if fingerprint == key.fingerprint:
+                pins.append(Pin(way, server, PinState(state), stamp))
         return pins
+
+    def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> None:
+        """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago.
+
+        Takes the switch's time from a SYN of its own.
+        """
+        probe = Flow(flow.service, flow.server, client_port=_CLOCK_PORT)
+        self.exchange(plan.CLIENT, probe.syn())
+        (pin,) = self.pins(probe.key)
+        key = (flow.key.fingerprint << STATE_BITS | state) << STAMP_BITS | (pin.stamp - age)
+        places = {
+            1: ((Register.PIN_KEY_1, flow.key.slot_1), (Register.PIN_SERVER_1, flow.key.slot_1)),
+            2: ((Register.PIN_KEY_2, flow.key.slot_2), (Register.PIN_SERVER_2, flow.key.slot_2)),
+        }
+        for (register, slot), value in zip(places[way], (key, flow.server.id), strict=True):
+            self.switch.registers.write(register, slot, value)
+        for register, slot in ((Register.PIN_KEY_1, probe.key.slot_1), (Register.PIN_KEY_2, probe.key.slot_2)):
+            if slot not in (flow.key.slot_1, flow.key.slot_2):
+                self.switch.registers.write(register, slot, 0)
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
         """The connection is in ``way``, with the flow's server and this state. Its slot."""
@@ -389,17 +409,18 @@ class StageTest(BaseTest):
         self.switch.modify([entries.capacities(service, weights)])
         self.addCleanup(self.switch.modify, [entries.capacities(service, plan.CAPACITIES[service])])
 
-    def eject(self, server: Server) -> None:
-        """Mark a server as ejected until the end of the test."""
-        self.switch.modify([entries.server(server, ejected=True)])
+    def drain(self, server: Server) -> None:
+        """Have a server take no new connections until the end of the test, as if ejected, drained or removed."""
+        self.switch.modify([entries.server(server, draining=True)])
         self.addCleanup(self.switch.modify, [entries.server(server)])
 
     def set_timers(self, **times: int) -> None:
-        """Change times of the connection table (idle, pending, answered, linger), in ticks, until the end of the test.
+        """Change times of the connection table (idle, pending, answered, half_closed, linger), in ticks, until the end
+        of the test. A time below zero is over at once.
 
         What is not named is as the program starts with it.
         """
-        changed = {f"{name}_time": ticks for name, ticks in times.items()}
+        changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
         self.switch.modify([entries.timers({**self.switch.times, **changed})])
         self.addCleanup(self.switch.modify, [entries.timers(self.switch.times)])
 

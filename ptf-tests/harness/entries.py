@@ -75,9 +75,9 @@ def origin(item: Service, server: Server) -> P4TableEntry:
     return _entry(Table.ORIGINS, match, Action.FROM_SERVER, **args)
 
 
-def server(item: Server, ejected: bool = False) -> P4TableEntry:
+def server(item: Server, draining: bool = False) -> P4TableEntry:
     """What a connection to the server is translated to."""
-    args = {"address": item.host.address, "port": item.port, "ejected": int(ejected)}
+    args = {"address": item.host.address, "port": item.port, "draining": int(draining)}
     return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
 
 

@@ -16,7 +16,8 @@ from itertools import count
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
 
 SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
-FINGERPRINT_BITS = 31
+FINGERPRINT_BITS = 27
+STATE_BITS = 4
 STAMP_BITS = 32
 
 
@@ -45,9 +46,9 @@ class Tuple5:
         """Upper bits of its key cell."""
         return zlib.crc32(self.packed("xkcps")) % (1 << FINGERPRINT_BITS)
 
-    def drawn_by_ratio(self, total: int, second_pass: bool = False) -> int:
+    def drawn_by_ratio(self, total: int) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
-        return zlib.crc32(self.packed("ckpsx" if second_pass else "kcpsx")) % total
+        return zlib.crc32(self.packed("kcpsx")) % total
 
     def drawn_by_capacity(self, total: int) -> int:
         """Index that the selector `capacities` draws."""

@@ -45,7 +45,7 @@ REQUESTS = (
     Register.REQUESTS_RETURNING,
 )
 COUNT_WRAP = 1 << 32
-KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2)
+KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
 """Tables without a key: parameters of a default action."""
 
@@ -224,7 +224,7 @@ class Switch:
         return counts
 
     def clear_connections(self) -> None:
-        """Free every slot of the connection table: a zeroed key is older than any idle time."""
+        """Free every slot of the connection table, and every candidate's place: a zeroed key is older than any time."""
         for register in KEYS:
             self.registers.clear(register)
 

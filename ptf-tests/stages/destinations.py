@@ -304,26 +304,25 @@ class SecondPass(Crowd):
         self.watch(WEB.address, HOT)
         self.limit(3)
         flow = self.opens_web(40000, admitted(HOT))
-        self.eject(S1)
+        self.drain(S1)
         self.weigh(WEB, {S2: 1})
         moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), new(WEB, S2), admitted(HOT))
-        self.assertPinned(moved, PinState.PENDING)
+        self.client_sends(moved, flow.syn(), again(WEB, S2), admitted(HOT))
         third = Flow(WEB, S2, client_port=40001)
         self.client_sends(third, third.syn(), new(WEB, S2), admitted(HOT))
         self.refuses_web(Flow(WEB, S2, client_port=40002))
 
 
-class RefusedOfEjected(Crowd):
-    """A refused SYN claims nothing, not even anew: it keeps its pin to the ejected server."""
+class RefusedOfDraining(Crowd):
+    """A refused SYN does not go to a draining server, whatever pin it has, nor to another one."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
         self.limit(1)
         flow = self.opens_web(40000, admitted(HOT))
-        self.eject(S1)
+        self.drain(S1)
         self.weigh(WEB, {S2: 1})
-        self.client_sends(flow, flow.syn(), again(WEB, S1), admitted(HOT))
+        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id), admitted(HOT))
         self.assertPinned(flow, PinState.PENDING)
 
 

@@ -49,7 +49,7 @@ class PortsOfOneGivenUp(StageTest):
         self.establishes(flow)
         self.client_sends(flow, flow.data())
         self.client_sends(flow, flow.syn(), again(WEB, S1))
-        self.assertPinned(flow, PinState.PENDING)
+        self.assertPinned(flow, PinState.REOPENING)
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
         self.assertPinned(flow, PinState.ESTABLISHED)
@@ -98,12 +98,12 @@ class NotCompletedByEnd(StageTest):
     """FIN and RST complete no handshake."""
 
     def runTest(self) -> None:
-        for port, flags in ((40001, "FA"), (40002, "R")):
+        for port, flags, state in ((40001, "FA", PinState.CLIENT_CLOSING), (40002, "R", PinState.CLIENT_RESET)):
             flow = Flow(WEB, S1, client_port=port)
             self.opens(flow)
             self.server_sends(flow, flow.syn_ack(), first_answer(S1))
             self.client_sends(flow, flow.request(flags=flags, seq=1001, ack=5001))
-            self.assertPinned(flow, PinState.CLOSING)
+            self.assertPinned(flow, state)
 
 
 class Refusal(StageTest):
@@ -113,7 +113,7 @@ class Refusal(StageTest):
         flow = Flow(WEB, S1)
         self.opens(flow)
         self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=1001), was_reset(S1))
-        self.assertPinned(flow, PinState.CLOSING)
+        self.assertPinned(flow, PinState.RESET)
 
 
 class ResetByClient(StageTest):

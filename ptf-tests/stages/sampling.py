@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from harness.base import StageTest, admitted, new, refused
+from harness.base import StageTest, admitted, again, new, refused
 from harness.flow import Flow
 from harness.plan import CLIENT, CLIENT_HOST, D3, DNS, S1, S1_HOST, S2, S2_HOST, UPLINK_HOST, WEB, Host
 from harness.probes import between
@@ -101,10 +101,10 @@ class SampledOnce(Sampled):
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
         self.opens(flow)
-        self.eject(S1)
+        self.drain(S1)
         self.weigh(WEB, {S2: 1})
         self.sample(ALL)
-        self.client_sends(flow.to(S2), flow.syn(), new(WEB, S2))
+        self.client_sends(flow.to(S2), flow.syn(), again(WEB, S2))
         self.assertSampled(WEB.address)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness import entries, plan
-from harness.base import StageTest, again, completed, first_answer, new
+from harness.base import StageTest, again, completed, first_answer, new, was_reset
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.plan import S1, S2, S3, WEB, Server
@@ -49,9 +49,13 @@ class Looking(StageTest):
         """Connections of s1 whose slot was taken before they had ended."""
         self.assertEqual(self.switch.registers.read([(Register.LOAD_EVICTED, S1.id)]), [connections])
 
-    def ends(self, flow: Flow, flags: str = "FA") -> None:
-        """A segment that ends the connection, from the client."""
-        self.client_sends(flow, flow.request(flags=flags, seq=1001))
+    def resets(self, flow: Flow) -> None:
+        """A RST of the client's."""
+        self.client_sends(flow, flow.request(flags="R", seq=1001))
+
+    def server_closes(self, flow: Flow) -> None:
+        """A FIN of the server's."""
+        self.server_sends(flow, flow.reply(flags="FA", seq=5001))
 
 
 class GoesToTheLighter(Looking):
@@ -119,7 +123,7 @@ class RepeatedSynStays(Looking):
 
 
 class EndsOnce(Looking):
-    """The first FIN or RST, from either side, takes the connection off; the others do nothing. Looking or not."""
+    """The server's FIN takes the connection off, the client's does not, nor what follows. Looking or not."""
 
     def runTest(self) -> None:
         for port, look in ((40001, False), (40002, True)):
@@ -127,26 +131,50 @@ class EndsOnce(Looking):
                 self.look(S1, {S2: 1})
             flow = Flow(WEB, S1, client_port=port)
             self.establishes(flow)
+            self.client_sends(flow, flow.fin())
             self.assertLoads(s1=1)
-            self.server_sends(flow, flow.reply(flags="FA", seq=5001))
+            self.server_closes(flow)
             self.assertLoads()
-            self.ends(flow)
-            self.ends(flow, "R")
+            self.server_closes(flow)
+            self.client_sends(flow, flow.fin())
+            self.resets(flow)
             self.assertLoads()
+
+
+class ResetByServer(Looking):
+    """So does the server's RST."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
+        self.assertLoads()
+
+
+class ResetInTheClientsName(Looking):
+    """A RST of the client's takes the connection off until the server says that it is still there."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.resets(flow)
+        self.resets(flow)
+        self.assertLoads()
+        self.server_sends(flow, flow.reply(b"more", flags="PA", seq=5001))
+        self.assertLoads(s1=1)
 
 
 class PortsUsedAgain(Looking):
-    """A SYN that finds its old connection at its end is a new connection of the same server."""
+    """A SYN behind the end of its old connection is a new one, and counts for the server that it is given."""
 
     def runTest(self) -> None:
-        self.set_timers(linger=900)  # a minute: a busy machine takes longer than two seconds to the next SYN
         flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.ends(flow, "R")
-        self.assertLoads()
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
-        self.assertPinned(flow, PinState.PENDING)
-        self.assertLoads(s1=1)
+        self.establishes(flow)
+        self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
+        self.weigh(WEB, {S2: 1})
+        self.opens(flow.to(S2))
+        self.assertLoads(s2=1)
+        self.assertEvicted(0)
 
 
 class EndedUnseen(Looking):
@@ -161,7 +189,7 @@ class EndedUnseen(Looking):
                 self.switch.registers.write(register, S1.id, stale)
             flow = Flow(WEB, taken, client_port=40000 + stale)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
-            self.ends(flow, "R")
+            self.resets(flow)
         self.assertLoads(s1=5, s2=3)
 
 
@@ -175,22 +203,25 @@ class Evicted(Looking):
         self.pass_ticks(2)
         self.opens(met.second)
         self.assertEvicted(1)
-        self.ends(met.second, "R")
+        self.server_sends(met.second, met.second.reply(flags="RA", seq=0), was_reset(S1))
         self.pass_ticks(2)
         self.opens(met.first)
         self.assertEvicted(1)
 
 
-class EjectedMoves(Looking):
-    """A pending connection of an ejected server is taken off it and counts for the one that it moves to."""
+class CandidateMoves(Looking):
+    """A connection that moves off a draining server is taken off it, and counts for its new one, when it moves."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.eject(S1)
+        self.establishes(flow)
+        self.drain(S1)
         self.weigh(WEB, {S2: 1})
         moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), new(WEB, S2))
+        self.client_sends(moved, flow.syn(), again(WEB, S2))
+        self.server_sends(moved, moved.syn_ack(), first_answer(S2))
+        self.assertLoads(s1=1)
+        self.client_sends(moved, moved.ack(), completed(S2))
         self.assertLoads(s2=1)
         self.assertEvicted(0)
 
@@ -336,23 +367,20 @@ class SequenceOfItsOwn(Even):
 
 
 class OpensAgainFromTheSecondWay(Looking):
-    """A connection that was closing in way 2 begins anew in way 1, which has become free: it is open again, once."""
+    """A connection that had closed in way 2 begins anew in way 1, which has become free: it is open again, once."""
 
     def runTest(self) -> None:
         met = crowd()
-        self.opens(met.first)
+        self.establishes(met.first)
         self.establishes(met.second)
         self.assertLoads(s1=2)
-        self.ends(met.second)
-        self.set_timers(linger=1)
-        self.ends(met.first, "R")
+        for flow in (met.first, met.second):
+            self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
         self.assertLoads()
-        self.pass_ticks(1)
-        self.client_sends(met.second, met.second.syn(), again(WEB, S1))
+        self.set_timers(linger=-1)
+        self.opens(met.second)
         self.assertPinned(met.second, PinState.PENDING, way=1)
         self.assertLoads(s1=1)
-        self.ends(met.second)
-        self.assertLoads()
 
 
 class ServersOwnSynIsNoConnection(Looking):
@@ -364,6 +392,6 @@ class ServersOwnSynIsNoConnection(Looking):
         self.server_sends(flow, own)
         self.assertLoads()
         self.establishes(flow)
-        self.ends(flow)
+        self.server_closes(flow)
         self.server_sends(flow, own)
         self.assertLoads()

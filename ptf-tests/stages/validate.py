@@ -7,7 +7,7 @@ from harness.flow import Flow
 from harness.frames import ICMP, IP, changed, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, D1, D3, DNS, S1, UPLINK_HOST, WEB
 from harness.probes import between, ether, plain, routed
-from sluice.names import DropReason
+from sluice.names import RATE_FLOWS, DropReason, Register
 
 
 class LengthBelowHeader(StageTest):
@@ -26,7 +26,7 @@ class LengthBeyondFrame(StageTest):
 
 
 class PaddedFrame(StageTest):
-    """Ethernet padding behind the packet is neither a wrong length nor payload: the handshake's last ACK stays one."""
+    """Ethernet padding behind the packet is neither a wrong length nor payload: a bare ACK stays one."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -35,9 +35,12 @@ class PaddedFrame(StageTest):
         padding = bytes(6)
         sent = octets(flow.ack()) + padding
         expected = octets(flow.at_server(flow.ack())) + padding
-        before = self.pins(flow.key)[0].stamp
         self.forwards(CLIENT, sent, S1.host.port, expected, completed(S1))
-        self.assertEqual(self.pins(flow.key)[0].stamp, before, "an ACK without payload must not renew the slot")
+        self.measure_rates(1 << 7)
+        answer = flow.reply(flags="A", seq=5001, ack=1001)
+        self.forwards(S1.host.port, octets(answer) + padding, CLIENT, octets(flow.at_client(answer)) + padding)
+        cells = self.switch.registers.read((Register.RATE_BYTES, slot) for slot in range(RATE_FLOWS))
+        self.assertFalse(any(cells), "padding must not count as a response")
 
 
 class LaterFragment(StageTest):

@@ -60,7 +60,7 @@ def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fr
             }
         ],
         # Connections that were opened last for the whole run; those of a flood of SYNs make room soon.
-        "connections": {"idle_s": 3600, "pending_s": 2, "answered_s": 2},
+        "connections": {"idle_s": 3600, "idle_least_s": 3600, "pending_s": 2, "answered_s": 2},
     }
     neighbours = {CLIENTS_HOP: (1, CLIENT_MAC)} | dict.fromkeys(addresses, (2, SERVER_MAC))
     return {"config": config, "neighbours": neighbours, "fresh": fresh}

@@ -71,9 +71,9 @@ def _pseudo(source: int, destination: int, protocol: int, segment: bytes) -> int
 def tcp(
     source: tuple[int, int], destination: tuple[int, int], flags: int, payload: bytes, options: bytes = b""
 ) -> bytes:
-    """A TCP segment with a right checksum; ends are addresses and ports."""
+    """A TCP segment with a right checksum; ends are addresses and ports. Any ACK may end any handshake."""
     offset = (5 + len(options) // 4) << 4
-    head = struct.pack("!HHIIBBHHH", source[1], destination[1], 1000, 2000, offset, flags, 8192, 0, 0) + options
+    head = struct.pack("!HHIIBBHHH", source[1], destination[1], 1000, 1001, offset, flags, 8192, 0, 0) + options
     total = _pseudo(source[0], destination[0], TCP, head + payload)
     return head[:16] + struct.pack("!H", total) + head[18:] + payload
 

@@ -45,12 +45,15 @@ SERVERS = {
 """By id: address, protocol, port and service."""
 
 DAYS = 1_318_360
-"""Ticks of a day. Every two times of the connection table are far enough apart for no run to tell."""
+"""Ticks of a day: a slot is kept for longer than any run takes."""
+OVER = (1 << 32) - DAYS
+"""A time below zero: it is over at once, whenever the packet comes."""
 
-TIMERS = (
-    {"idle_time": 8 * DAYS, "pending_time": DAYS, "answered_time": 6 * DAYS, "linger_time": DAYS},
-    # stamps of the first: a SYN's and a FIN's are older than this idle time, the others are not
-    {"idle_time": 4 * DAYS, "pending_time": 3 * DAYS, "answered_time": 3 * DAYS, "linger_time": 3 * DAYS},
+TIMES = ("idle_time", "pending_time", "answered_time", "half_closed_time", "linger_time")
+TIMERS: tuple[dict[str, int], ...] = (
+    dict.fromkeys(TIMES, DAYS),
+    dict.fromkeys(TIMES, DAYS) | {"pending_time": OVER, "linger_time": OVER},
+    dict.fromkeys(TIMES, DAYS) | {"idle_time": OVER, "half_closed_time": OVER},
 )
 
 LONGEST_STEP = 1 << 18
@@ -127,7 +130,7 @@ class World:
             args = {"server": number, "service": service, "address": address, "port": service_port}
             made.append(self._entry("origins", match, "from_server", args))
             made.append(self._entry("services", match, "deny_direct", {}))
-            args = {"address": host, "port": port, "ejected": 0}
+            args = {"address": host, "port": port, "draining": 0}
             made.append(self._entry("servers", {"server": number}, "to_server", args))
         return made
 
@@ -162,7 +165,7 @@ class World:
         candidates: list[Callable[[], tuple[Key, p4r.Entity]]] = [
             lambda: self.rng.choice(self._foundation()),
             self._vlan,
-            self._ejection,
+            self._draining,
             self._some_port,
             self._destination,
             self._destination,
@@ -195,10 +198,10 @@ class World:
             "egress_vlan", match, action, {"id": self.rng.randint(1, 4094)} if action == "set_vlan" else {}
         )
 
-    def _ejection(self) -> tuple[Key, p4r.Entity]:
+    def _draining(self) -> tuple[Key, p4r.Entity]:
         number = self.rng.choice(list(SERVERS))
         host, _, port, _ = SERVERS[number]
-        args = {"address": host, "port": port, "ejected": self.rng.randint(0, 1)}
+        args = {"address": host, "port": port, "draining": self.rng.randint(0, 1)}
         return self._entry("servers", {"server": number}, "to_server", args)
 
     def _regroup(self) -> p4r.Update:

@@ -90,5 +90,5 @@ def test_an_index_that_changes_between_read_and_write_is_another_cell() -> None:
 def test_sluice_itself() -> None:
     text = (ROOT / "p4src/build/sluice.json").read_text()
     met = {name.rsplit(".", 1)[1] for name in prove(json.loads(text))}
-    assert {"pin_key_1", "pin_key_2", "pin_server_1", "pin_server_2", "pin_state_1", "pin_state_2"} <= met
+    assert {"pin_key_1", "pin_key_2", "pin_server_1", "pin_server_2", "candidate_key", "candidate_pin"} <= met
     assert {"ledger_syn", "ledger_synack", "ledger_synack_again", "ledger_completed", "ledger_reset"} <= met

@@ -15,8 +15,10 @@ from sluice.config import Config
 from sluice.configload import load
 from sluice.log import logger, switch_name
 from sluice.switch.choice import program_for
+from sluice.switch.connections import pins_of
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
 from sluice.switch.pipeline import Pipeline
+from sluice.switch.plan import has_strangers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
@@ -26,8 +28,7 @@ from .balancing import balance
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
-from .retirement import retire
-from .secondlook import keep_loads
+from .sweep import kept_slots, sweep
 from .trace import Trace
 from .world import Change, Refused, World
 
@@ -127,10 +128,12 @@ class Controller:
             _log.info("loading the program")
             await session.push_pipeline()
         found = await read_back(session)
-        self.world.adopt(found, asyncio.get_running_loop().time())
         registers = await open_registers(session, self.world.config.switch.thrift)
         link = Link(session, registers, found, asyncio.get_running_loop().time())
         try:
+            if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
+                await self._look_at_pins(link)
+            self.world.adopt(found, asyncio.get_running_loop().time())
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not adopted
@@ -145,6 +148,11 @@ class Controller:
             self._drop_reloads()
             await registers.close()
 
+    async def _look_at_pins(self, link: Link) -> None:
+        """Which servers have connections: what decides whether a server may move, and whose number is free."""
+        now_s = asyncio.get_running_loop().time()
+        self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
+
     def _announce_ready(self, *, adopted: bool, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
         self._announce(
@@ -158,8 +166,7 @@ class Controller:
             "session": session.until_ended(),
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
-            "retirement": retire(self.world, link),
-            "second-look": keep_loads(self.world, link),
+            "sweep": sweep(self.world, link),
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
@@ -179,13 +186,15 @@ class Controller:
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
-        self._leading()
+        link = self._leading()
         fresh, old = load(self.config_path), self.world.config
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
         if fresh.news and fresh.news.trace_file != self._news_trace_file:
             raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
+        if has_strangers(fresh, *self.world.present()):
+            await self._look_at_pins(link)
         self.world.planned(fresh)  # what is refused holds nobody up
         order = _Reload(fresh, asyncio.get_running_loop().create_future())
         self._reloads.append(order)
@@ -199,6 +208,8 @@ class Controller:
             order, old, modes = self._reloads[0], self.world.config, dict(self.world.modes)
             try:
                 async with self._turn:
+                    if has_strangers(order.config, *self.world.present()):
+                        await self._look_at_pins(link)
                     self.world.reconfigure(order.config, time())
                     updates = await link.apply(self.world.state())
             except Refused as error:

@@ -11,7 +11,7 @@ from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_
 from sluice.config import Config
 from sluice.names import NEIGHBOURS
 from sluice.switch.errors import SwitchError
-from sluice.switch.plan import Numbers, OutOfNumbers, Plan, Service, make_plan
+from sluice.switch.plan import Endpoint, Moved, OutOfNumbers, Plan, Retired, Service, make_plan
 from sluice.switch.reconcile import Found
 from sluice.switch.state import Crowd, Neighbour, State
 
@@ -64,6 +64,10 @@ class World:
     """Server numbers drained at run time."""
     modes: dict[str, Mode] = field(default_factory=dict[str, Mode])
     """Modes set at run time, by service name."""
+    idle_s: float = 0.0
+    """How long an idle connection keeps its slot at present, in seconds; 0 before the first configuration."""
+    held: frozenset[int] = frozenset()
+    """Server numbers that pins name, as of the last look at the connection table."""
 
     @classmethod
     def of(cls, config: Config) -> World:
@@ -79,6 +83,7 @@ class World:
         world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
         world.neighbours.want(plan.wanted_neighbours)
         world.news = NewsView(config.news, plan) if config.news else None
+        world.idle_s = config.connections.idle_s
         return world
 
     # -- what a service looks like to its balancer
@@ -102,6 +107,7 @@ class World:
             second_look=self.second_look(self.plan.services),
             ejected=frozenset[int]().union(*(view.balancer.ejected for view in self.views.values())),
             draining=frozenset(self.drained),
+            idle_s=self.idle_s,
             neighbours=self.neighbours.known,
             crowd=self.news.wanted() if self.news else Crowd(),
         )
@@ -133,9 +139,10 @@ class World:
         """Go on from what a switch that runs the program holds: numbers, ratios, drains, neighbours.
 
         A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored. Raises
-        SwitchError when it holds so many others that the configuration's servers or services find no number.
+        SwitchError when it holds so many others that the configuration's servers or services find no number, or when a
+        server with connections is now another service's.
         """
-        if found.numbers.services:
+        if found.services:
             before, self.plan = self.plan, self._plan_found(found)
             self.drained = set(found.draining).intersection(s.id for s in self.plan.servers if not s.drain)
             self._leave_none_empty()
@@ -155,7 +162,12 @@ class World:
     def _plan_found(self, found: Found) -> Plan:
         """The configuration, numbered by what the switch holds."""
         try:
-            return make_plan(self.config, found.numbers, found.origins.values())
+            return make_plan(self.config, found.services, found.origins.values(), self.held)
+        except Moved as error:
+            raise SwitchError(
+                f"switch {self.config.switch.address}: {error}; until then start with the configuration that it was "
+                "left with"
+            ) from error
         except OutOfNumbers as error:
             raise SwitchError(
                 f"switch {self.config.switch.address}: {error}: start with the configuration that it was left with and "
@@ -172,8 +184,9 @@ class World:
         """The members in the ratios found; servers that the switch does not know yet arrive as new ones."""
         view = self.views[service.id]
         weights = found.weights.get(service.id)
+        known = {server.id for server in found.origins.values()}
         members, options = self.members(service), self.options(service)
-        old = [m for m, s in zip(members, service.servers, strict=True) if s.endpoint in found.numbers.servers]
+        old = [m for m, s in zip(members, service.servers, strict=True) if s.id in known]
         if weights and options.mode is not Mode.FIXED and any(not m.draining for m in old):
             balancer = view.balancer
             if weights != balancer.weights():
@@ -183,20 +196,25 @@ class World:
             view.balancer = balancer
         view.balancer.configure(members, options, now_s)
 
-    def planned(self, config: Config) -> Plan:
-        """Another configuration, numbered by the present plan: what stays keeps its number.
-
-        Raises Refused while retired servers have too many numbers.
-        """
-        present = Numbers(
-            services={s.endpoint: s.id for s in self.plan.services},
-            servers={s.endpoint: s.id for s in self.plan.servers},
-        )
+    def present(self) -> tuple[dict[Endpoint, int], list[Retired]]:
+        """The services and servers that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
             server.endpoint: server.retired(service.id) for service in self.plan.services for server in service.servers
         }
+        return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
+
+    def planned(self, config: Config) -> Plan:
+        """Another configuration, numbered by the present plan: what stays keeps its number.
+
+        Raises Refused while removed servers have too many numbers, and for a server that another service takes over
+        while it still gets or has connections.
+        """
+        services, servers = self.present()
+        live = {m.server_id for s in self.plan.services for m in self.members(s) if not m.draining}
         try:
-            return make_plan(config, present, retired.values())
+            return make_plan(config, services, servers, self.held | live)
+        except Moved as error:
+            raise Refused(str(error)) from error
         except OutOfNumbers as error:
             raise Refused(f"{error}: change fewer at a time, the next when those connections have ended") from error
 
@@ -207,6 +225,7 @@ class World:
         """
         self.plan = self.planned(config)
         self.config = config
+        self.idle_s = config.connections.idle_s
         self.modes.clear()
         self.drained &= {server.id for server in self.plan.servers}
         self._leave_none_empty()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sluice import balance, news
 from sluice.loops.balancing import meetings
 from sluice.loops.grid import next_turn
-from sluice.loops.secondlook import SWEEP_S, correct_loads
+from sluice.loops.sweep import SWEEP_S, correct_loads, kept_slots
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
@@ -117,7 +117,7 @@ class Driver:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
         made: list[Event] = []
         if now_s >= self._sweep - _SLACK_S:
-            self._run(correct_loads(self._world, self._registers, self._clock, now_s))
+            self._run(self._correct_loads(now_s))
             self._sweep = next_turn(self._sweep, SWEEP_S, now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id].at - _SLACK_S:
@@ -130,6 +130,10 @@ class Driver:
         decisions = [turn.at for turn in self._balance.values()]
         self.due = min([*decisions, *map(self._meeting, self._world.plan.services), self._sweep, self._crowd])
         return made
+
+    async def _correct_loads(self, now_s: float) -> None:
+        slots, kept = await kept_slots(self._world, self._registers, self._clock, now_s)
+        await correct_loads(self._world, self._registers, slots, kept)
 
     def _meeting(self, service: Service) -> float:
         return min(self._meetings[service.id], default=math.inf)

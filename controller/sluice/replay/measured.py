@@ -109,12 +109,14 @@ class MeasuredSwitch:
         self.segments += 1
         self.at_servers = True
         connection = (segment.source, segment.source_port, *_place(service))
-        if segment.flags & (RST | FIN):
-            self._pins.end(segment.time_s, connection, server.id)
+        if segment.flags & RST:
+            self._pins.client_reset(segment.time_s, connection)
+        elif segment.flags & FIN:
+            self._pins.client_fin(segment.time_s, connection)
         elif segment.flags & SYN:
             self._syn(segment, service, server)
             self._pins.syn(segment.time_s, connection, server.id)
-        elif self._pins.ack(segment.time_s, connection, server.id, segment.payload):
+        elif self._pins.ack(segment.time_s, connection, server.id):
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, service: Service, server: Server) -> None:
@@ -138,15 +140,16 @@ class MeasuredSwitch:
         self.segments += 1
         self.at_servers = True
         connection = (segment.destination, segment.destination_port, *_place(service))
-        if segment.flags & (RST | FIN):
-            self._pins.end(segment.time_s, connection, server.id)
-            if segment.flags & RST:
-                self._count(Register.LEDGER_RESET, server.id)
+        if segment.flags & RST:
+            self._pins.server_reset(segment.time_s, connection, server.id)
+            self._count(Register.LEDGER_RESET, server.id)
+        elif segment.flags & FIN:
+            self._pins.server_fin(segment.time_s, connection, server.id)
         elif segment.flags & SYN:
             first = self._pins.syn_ack(segment.time_s, connection, server.id)
             self._count(Register.LEDGER_SYNACK if first else Register.LEDGER_SYNACK_AGAIN, server.id)
-        elif segment.payload:
-            self._pins.data(segment.time_s, connection)
+        else:
+            self._pins.answer(segment.time_s, connection, server.id)
         self._response(segment, *_place(service))
 
     def _response(self, segment: Segment, service: int, service_port: int) -> None:

@@ -19,27 +19,27 @@ class Memory:
     def __init__(self) -> None:
         self.cells: dict[Register, list[int]] = {register: [] for register in Register}
 
-    def of(self, register: Register) -> list[int]:
+    def of(self, register: str) -> list[int]:
         """A register's cells, to be changed in place; allocated when they are first asked for."""
-        cells = self.cells[register]
+        cells = self.cells[Register(register)]
         if not cells:
-            cells.extend([0] * REGISTER_SIZES[register])
+            cells.extend([0] * REGISTER_SIZES[Register(register)])
         return cells
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""
         cells = self.of(register)
         return list(cells) if indices is None else [cells[index] for index in indices]
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """See Registers."""
         return [await self.read(register, indices) for register in registers]
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """See Registers."""
         return [np.array(self.of(register), np.uint64) for register in registers]
 
-    async def write(self, register: Register, index: int, value: int) -> None:
+    async def write(self, register: str, index: int, value: int) -> None:
         """See Registers."""
         self.of(register)[index] = value
 

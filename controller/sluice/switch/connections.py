@@ -1,4 +1,4 @@
-"""Stage connections: the timers, and what the connection table holds."""
+"""Stage connections: how long a slot is kept, and what the connection table holds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import numpy as np
 from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
+from sluice.config import ConnectionsConfig
 from sluice.names import Action, PinState, Register, Table
 
 from .registers import Registers
 from .state import State
+from .targets.units import Units
 
 _STAMP = (1 << 32) - 1
 _HALF = 1 << 31
+_STATE_SHIFT, _STATE = 32, 0xF
+"""Where a key has its connection's state: p4src/v1model/externs/pins.p4."""
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
@@ -27,18 +31,91 @@ def timers(state: State) -> Iterator[P4TableEntry]:
         is_default_action=True,
         action=P4TableAction(
             Action.SET_TIMERS,
-            idle_time=ticks(times.idle_s),
+            idle_time=ticks(times.idle_s if state.idle_s is None else state.idle_s),
             pending_time=ticks(times.pending_s),
             answered_time=ticks(times.answered_s),
+            half_closed_time=ticks(times.half_closed_s),
             linger_time=ticks(times.linger_s),
         ),
     )
 
 
-def newest(stamps: NDArray[np.int64]) -> int:
-    """The latest of stamps that wrap: what the switch's clock is taken from."""
-    ahead = (stamps - stamps[0]) & _STAMP
-    return int(stamps[0] + ahead[ahead < _HALF].max())
+def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> float:
+    """How long a slot is kept in a state behind the last packet that counted: docs/pipeline.md, "The life of a pin"."""
+    match state:
+        case PinState.PENDING:
+            return times.pending_s
+        case PinState.ANSWERED:
+            return times.answered_s
+        case PinState.ESTABLISHED | PinState.REOPENING | PinState.CLIENT_CLOSING:
+            return idle_s
+        case PinState.SERVER_CLOSING | PinState.CLIENT_RESET:
+            return times.half_closed_s
+        case PinState.CLOSED | PinState.RESET:
+            return times.linger_s
+
+
+def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
+    """The idle time, in seconds, for a table of which a share from 0 to 1 is taken.
+
+    ``idle_s`` (RFC 5382, REQ-5) up to a quarter, ``idle_least_s`` from a half on; between them it falls by equal
+    factors. A table of two ways leaves connections without a slot long before it is full.
+    """
+    pressure = min(1.0, max(0.0, (occupancy - 0.25) / 0.25))
+    return times.idle_s * (min(times.idle_least_s, times.idle_s) / times.idle_s) ** pressure
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The slots of the connection table that were ever taken, an element each."""
+
+    stamps: NDArray[np.int64]
+    servers: NDArray[np.int64]
+    states: NDArray[np.int64]
+    """Of PinState."""
+    size: int
+    """Slots in all, those never taken included."""
+
+    @property
+    def newest(self) -> int | None:
+        """The latest stamp; they wrap."""
+        if not self.stamps.size:
+            return None
+        ahead = (self.stamps - self.stamps[0]) & _STAMP
+        return int(self.stamps[0] + ahead[ahead < _HALF].max()) & _STAMP
+
+    def kept(self, times: ConnectionsConfig, idle_s: float, units: Units, now: int) -> NDArray[np.bool_]:
+        """Which of them are still kept, at a time in the table's ticks.
+
+        Where the keys do not know the states, a stamp is made as much older as its time is below the idle time.
+        """
+        of = {state: idle_s if units.pin_states else lifetime_s(state, times, idle_s) for state in PinState}
+        lifetimes = np.array([units.ticks(of[state]) for state in PinState], np.int64)
+        return (now - self.stamps) & _STAMP <= lifetimes[np.minimum(self.states, len(lifetimes) - 1)]
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """Which of them count for their server's load."""
+        return self.states < PinState.SERVER_CLOSING
+
+
+async def read_slots(registers: Registers) -> Slots:
+    """Read the whole table: some 10^5 cells a register, once a minute at most. Raises SwitchError."""
+    pairs: list[tuple[str, str]] = [
+        (Register.PIN_KEY_1, Register.PIN_KEY_2),
+        (Register.PIN_SERVER_1, Register.PIN_SERVER_2),
+    ]
+    if registers.units.pin_states:
+        pairs.append(registers.units.pin_states)
+    keys, servers, *others = [np.concatenate(await registers.arrays(pair)) for pair in pairs]
+    states = others[0] if others else keys >> np.uint64(_STATE_SHIFT) & np.uint64(_STATE)
+    used = np.flatnonzero(keys)
+    return Slots(
+        stamps=(keys[used] & np.uint64(_STAMP)).astype(np.int64),
+        servers=servers[used].astype(np.int64),
+        states=states[used].astype(np.int64),
+        size=keys.size,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +123,17 @@ class Pins:
     """Connections that are pinned."""
 
     by_server: dict[int, int]
-    """Open ones, by server number: a FIN or RST has not been seen."""
+    """Open ones, by server number: neither the server's FIN nor a RST has been seen."""
     by_state: dict[PinState, int]
     held: frozenset[int] = frozenset()
-    """Servers with any connection whose slot is not free yet, closing ones included."""
+    """Servers with any connection whose slot is still kept, closed ones included."""
 
 
-async def read_pins(registers: Registers, idle_s: float) -> Pins:
-    """Count the live connections. Reads the whole table: some 10^5 cells a register, once a minute at most.
-
-    The switch's clock is taken from the newest stamp, so that an idle table seems livelier than it is, never
-    less.
-    """
-    keys, servers, states = [
-        np.concatenate(await registers.arrays(ways))
-        for ways in (
-            (Register.PIN_KEY_1, Register.PIN_KEY_2),
-            (Register.PIN_SERVER_1, Register.PIN_SERVER_2),
-            (Register.PIN_STATE_1, Register.PIN_STATE_2),
-        )
-    ]
-    used = np.flatnonzero(keys)
-    if used.size == 0:
-        return Pins({}, {})
-    stamps = (keys[used] & np.uint64(_STAMP)).astype(np.int64)
-    live = used[(newest(stamps) - stamps) & _STAMP <= registers.units.ticks(idle_s)]
-    by_server = Counter(servers[live[states[live] != PinState.CLOSING]].tolist())
-    by_state = Counter(states[live].tolist())
+def pins_of(slots: Slots, kept: NDArray[np.bool_]) -> Pins:
+    """Count the connections whose slots are still kept."""
+    by_state = Counter(slots.states[kept].tolist())
     return Pins(
-        by_server=dict(by_server),
+        by_server=dict(Counter(slots.servers[kept & slots.open].tolist())),
         by_state={state: by_state[state] for state in PinState if state in by_state},
-        held=frozenset(servers[live].tolist()),
+        held=frozenset(slots.servers[kept].tolist()),
     )

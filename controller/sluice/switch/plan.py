@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import count
 
@@ -71,19 +71,11 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """A server that is no longer configured but may still have connections: it stays translated."""
+    """A server that a switch has. One that is not configured stays translated: it may still have connections."""
 
     id: int
     endpoint: Endpoint
     service_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """The numbers a switch already uses."""
-
-    services: Mapping[Endpoint, int] = field(default_factory=dict[Endpoint, int])
-    servers: Mapping[Endpoint, int] = field(default_factory=dict[Endpoint, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +122,73 @@ class Plan:
 
 
 class OutOfNumbers(Exception):
-    """More services or servers than the program has room for, retired ones included. The text says how many."""
+    """More services or servers than the program has room for, removed ones included. The text says how many."""
 
 
-def make_plan(config: Config, known: Numbers | None = None, retired: Collection[Retired] = ()) -> Plan:
-    """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
+class Moved(Exception):
+    """A server moves to another service while connections through its present one may still be open.
 
-    Number 0 stands for none. Servers in ``retired`` that are configured again, or whose service is gone, are left out
-    of the result's. Raises OutOfNumbers for more than the switch's tables hold.
+    An answer names only the server, so that it can be translated back to one service at a time. The text says which
+    server, and what to do.
     """
-    known = known or Numbers()
-    taken = {*known.servers.values(), *(server.id for server in retired)}
-    free_services, free_servers = _free(known.services.values()), _free(taken)
-    old = {server.endpoint: server.id for server in retired} | dict(known.servers)
-    numbered: list[Service] = []
+
+    def __init__(self, name: str, before: str, after: str) -> None:
+        super().__init__(
+            f"server {name} moves from service {before} to {after}, and connections through {before} may still be "
+            f"open: their answers would come from {after}. `sluice drain {before}/{name}`, wait until `sluice status "
+            "--pins` shows no live connection of it, and then move it"
+        )
+
+
+def has_strangers(config: Config, known: Mapping[Endpoint, int], servers: Collection[Retired]) -> bool:
+    """Whether a configuration has a server that the switch does not know in its service: it is to get a number.
+
+    ``known`` and ``servers`` are what the switch has, as for make_plan.
+    """
+    old = {(server.service_id, server.endpoint) for server in servers}
     for item in config.services:
         protocol = PROTOCOLS[item.protocol]
+        service = known.get((item.address, protocol, item.port))
+        if any((service, (server.address, protocol, server.port)) not in old for server in item.servers):
+            return True
+    return False
+
+
+def make_plan(
+    config: Config,
+    known: Mapping[Endpoint, int] | None = None,
+    retired: Collection[Retired] = (),
+    held: Collection[int] = (),
+) -> Plan:
+    """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
+
+    Number 0 stands for none. A server's number is its service's: in another service it gets another one. ``known`` are
+    the services that the switch has, and their numbers; ``retired`` its servers, of which those configured again, or
+    whose service is gone, are left out of the result's.
+    ``held`` are the numbers that pins name: none of them is given to another server. Raises Moved, or OutOfNumbers for
+    more than the switch's tables hold.
+    """
+    known = known or {}
+    free_services = _free(known.values())
+    services = [(item, PROTOCOLS[item.protocol]) for item in config.services]
+    endpoints: list[Endpoint] = [(item.address, protocol, item.port) for item, protocol in services]
+    ids = [known[one] if one in known else next(free_services) for one in endpoints]
+    names = {number: item.name for number, (item, _) in zip(ids, services, strict=True)}
+
+    taken = {*(server.id for server in retired), *held}
+    free_servers = _free(taken)
+    old = {server.endpoint: server for server in retired}
+    numbered: list[Service] = []
+    for number, (item, protocol) in zip(ids, services, strict=True):
         members: list[Server] = []
         for server in item.servers:
-            endpoint: Endpoint = (server.address, protocol, server.port)
-            number = old.get(endpoint)
+            before = old.get((server.address, protocol, server.port))
+            stays = before is not None and before.service_id == number
+            if before is not None and not stays and before.service_id in names and before.id in held:
+                raise Moved(server.name, names[before.service_id], item.name)
             members.append(
                 Server(
-                    id=next(free_servers) if number is None else number,
+                    id=before.id if before is not None and stays else next(free_servers),
                     name=server.name,
                     address=server.address,
                     port=server.port,
@@ -161,14 +197,11 @@ def make_plan(config: Config, known: Numbers | None = None, retired: Collection[
                     drain=server.drain,
                 )
             )
-        key: Endpoint = (item.address, protocol, item.port)
-        number = known.services.get(key)
-        numbered.append(Service(next(free_services) if number is None else number, item, tuple(members)))
+        numbered.append(Service(number, item, tuple(members)))
     configured = {server.endpoint: server.id for service in numbered for server in service.servers}
-    alive = {service.id for service in numbered}
-    _check("services", alive, known.services.values(), SERVICES)
+    _check("services", names, known.values(), SERVICES)
     _check("servers", configured.values(), taken, SERVERS)
-    kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in alive)
+    kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in names)
     return Plan(config, tuple(numbered), kept)
 
 

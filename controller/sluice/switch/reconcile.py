@@ -30,7 +30,7 @@ from .bucket import Bucket
 from .errors import SwitchError
 from .groups import Groups
 from .keys import Key, exactly, key_of
-from .plan import Endpoint, Numbers, Retired
+from .plan import Endpoint, Retired
 from .session import Session
 from .state import Neighbour, State
 from .targets import Profile as Target
@@ -74,12 +74,13 @@ class Found:
     """How the entries' groups are held where members have no weights."""
     rounded: bool = True
     """The meters are as the switch gave them back, rounded; not as they were written."""
-    numbers: Numbers = field(default_factory=Numbers)
+    services: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
+    """Numbers of the services in the switch."""
     origins: dict[Endpoint, Retired] = field(default_factory=dict[Endpoint, Retired])
-    """Every server in the switch, as what it is if it is no longer configured."""
+    """Every server in the switch."""
     weights: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
-    ejected: frozenset[int] = frozenset()
     draining: frozenset[int] = frozenset()
+    """Servers drained at run time."""
     neighbours: dict[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
     destinations: dict[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
     limits: dict[IPv4Address, float] = field(default_factory=dict[IPv4Address, float])
@@ -240,9 +241,6 @@ def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> 
 
 def _interpret(session: Session, found: Found) -> None:
     tables = {session.pipeline.schema.tables[table].id: table for table in Table}
-    services: dict[Endpoint, int] = {}
-    servers: dict[Endpoint, int] = {}
-    ejected: set[int] = set()
     draining: set[int] = set()
     deny = session.pipeline.schema.actions["deny_direct"].id
     for entry in found.entries.values():
@@ -250,13 +248,11 @@ def _interpret(session: Session, found: Found) -> None:
         params = _params(entry.action.action.params)
         match tables.get(entry.table_id):
             case Table.SERVICES if entry.action.action.action_id != deny:
-                services[IPv4Address(match[1]), match[2], match[3]] = params[0]
+                found.services[IPv4Address(match[1]), match[2], match[3]] = params[0]
             case Table.ORIGINS:
                 endpoint = (IPv4Address(match[1]), match[2], match[3])
-                servers[endpoint] = params[0]
                 found.origins[endpoint] = Retired(params[0], endpoint, params[1])
             case Table.SERVERS:
-                ejected |= {match[1]} if params[2] else set()
                 draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
@@ -271,13 +267,12 @@ def _interpret(session: Session, found: Found) -> None:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:
                 pass
-    found.numbers = Numbers(services, servers)
     if not session.target.metadata:
-        draining = _left_out(found, ejected)
-    found.ejected, found.draining = frozenset(ejected), frozenset(draining)
+        draining = _left_out(found)
+    found.draining = frozenset(draining)
 
 
-def _left_out(found: Found, ejected: Collection[int]) -> set[int]:
+def _left_out(found: Found) -> set[int]:
     """Servers that their service's group leaves out, where nothing could be noted: they drain.
 
     Any other server has a weight of at least 1, an ejected one its probe's share.
@@ -286,7 +281,7 @@ def _left_out(found: Found, ejected: Collection[int]) -> set[int]:
         origin.id
         for origin in found.origins.values()
         if found.weights.get(origin.service_id) and origin.id not in found.weights[origin.service_id]
-    } - set(ejected)
+    }
 
 
 def _params(params: Sequence[p4r.Action.Param]) -> list[int]:

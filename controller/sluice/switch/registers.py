@@ -33,26 +33,26 @@ _SET_THRIFT = "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
 
 
 class Registers(Protocol):
-    """Cells of the switch's registers, by the register's full name."""
+    """Cells of the switch's registers, by the register's full name (Register, TofinoRegister)."""
 
     @property
     def units(self) -> Units:
         """What the times in them are in."""
         ...
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """The cells at ``indices``, or all of them. Raises SwitchError."""
         ...
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """The same few cells of several registers, a list each. Raises SwitchError."""
         ...
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """All cells of several registers, an array each, for arithmetic. Raises SwitchError."""
         ...
 
-    async def write(self, register: Register, index: int, value: int) -> None:
+    async def write(self, register: str, index: int, value: int) -> None:
         """Set one cell. Raises SwitchError."""
         ...
 
@@ -73,7 +73,7 @@ class P4RuntimeRegisters:
         """See Registers."""
         return self._session.target.units
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""
         size = self._size(register)
         if indices is not None and self._whole(len(indices), size):
@@ -95,7 +95,7 @@ class P4RuntimeRegisters:
         except KeyError as missing:
             raise self._missing(register, missing.args[0]) from missing
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """See Registers. One exchange: of a read of a few cells most is the exchange."""
         if self._whole(len(indices), min(self._size(register) for register in registers)):
             wanted = np.array(indices, np.int64)
@@ -114,14 +114,14 @@ class P4RuntimeRegisters:
                 raise self._missing(register, missing.args[0][1]) from missing
         return result
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """See Registers. 65,536 cells take a few milliseconds, against some 80 as messages."""
         if sum(map(self._size, registers)) <= _TOGETHER:
             return await self._exchange(registers)
         whole = await asyncio.gather(*(self._exchange([register]) for register in registers))
         return [column for (column,) in whole]
 
-    async def _exchange(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def _exchange(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """All cells of several registers at once: of small ones, the exchange costs more than the cells."""
         cells = [np.zeros(self._size(register), np.uint64) for register in registers]
         held = [np.zeros(column.size, bool) for column in cells]
@@ -154,17 +154,17 @@ class P4RuntimeRegisters:
     def _whole(self, wanted: int, size: int) -> bool:
         return not self._cheaper_whole or wanted * self._cheaper_whole > size
 
-    def _number(self, register: Register) -> int:
+    def _number(self, register: str) -> int:
         return self._session.pipeline.schema.registers[register].id
 
-    def _size(self, register: Register) -> int:
+    def _size(self, register: str) -> int:
         """Of the program that runs: targets, and builds of other sizes, differ."""
         return self._session.pipeline.schema.registers[register].size
 
-    def _missing(self, register: Register, index: int) -> SwitchError:
+    def _missing(self, register: str, index: int) -> SwitchError:
         return SwitchError(f"switch {self._session.address}: register {register}: no cell {index} in the answer")
 
-    async def write(self, register: Register, index: int, value: int) -> None:
+    async def write(self, register: str, index: int, value: int) -> None:
         """See Registers."""
         data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
         entry = p4r.RegisterEntry(register_id=self._number(register), index=p4r.Index(index=index), data=data)

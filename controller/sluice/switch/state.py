@@ -46,6 +46,8 @@ class State:
     ejected: frozenset[int] = frozenset()
     draining: frozenset[int] = frozenset()
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
+    idle_s: float | None = None
+    """How long an idle connection keeps its slot, in seconds; None: as configured."""
     neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
     whole: bool = True

@@ -44,7 +44,7 @@ class ThriftRegisters:
         """See registers.Registers."""
         return MICROSECONDS
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """See registers.Registers."""
         name = str(register)
         if indices is not None and len(indices) <= _FEW:
@@ -52,15 +52,15 @@ class ThriftRegisters:
         cells: list[int] = await self._call("bm_register_read_all", name)
         return cells if indices is None else [cells[index] for index in indices]
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """See registers.Registers."""
         return [await self.read(register, indices) for register in registers]
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """See registers.Registers."""
         return [np.array(await self.read(register), np.uint64) for register in registers]
 
-    async def write(self, register: Register, index: int, value: int) -> None:
+    async def write(self, register: str, index: int, value: int) -> None:
         """See registers.Registers."""
         await self._call("bm_register_write", str(register), index, value)
 

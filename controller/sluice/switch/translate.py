@@ -1,4 +1,4 @@
-"""Stage translate: each server's address and port, and whether its pending connections are to choose again."""
+"""Stage translate: each server's address and port, and whether it takes new connections."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ DRAINING = b"drain"
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Configured servers, and those retired."""
+    """Configured servers, and those retired. Of the ejected, the drained and the retired, packets of new connections
+    whose ports still have a pin go elsewhere."""
     numbered = [
-        *((server.id, server.endpoint) for server in state.plan.servers),
-        *((retired.id, retired.endpoint) for retired in state.plan.retired),
+        *((server.id, server.endpoint, server.drain) for server in state.plan.servers),
+        *((retired.id, retired.endpoint, True) for retired in state.plan.retired),
     ]
-    for server, (address, _, port) in numbered:
+    for server, (address, _, port), draining in numbered:
+        taken = draining or server in state.ejected or server in state.draining
         yield P4TableEntry(
             Table.SERVERS,
             match=P4TableMatch(server=server),
-            action=P4TableAction(
-                Action.TO_SERVER, address=int(address), port=port, ejected=int(server in state.ejected)
-            ),
+            action=P4TableAction(Action.TO_SERVER, address=int(address), port=port, draining=int(taken)),
             metadata=DRAINING if server in state.draining else b"",
         )

@@ -8,7 +8,7 @@ from sluice.balance import Counts
 from sluice.configload import parse
 from sluice.loops.world import World
 from sluice.names import Meter
-from sluice.switch.plan import Numbers
+from sluice.switch.plan import Retired
 from sluice.switch.reconcile import Found
 
 BOOTED_S = 5000.0
@@ -20,10 +20,13 @@ def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> F
     return Found(
         entries={},
         meters={meter: {} for meter in Meter},
-        numbers=Numbers(
-            {service.endpoint: service.id for service in world.plan.services},
-            {server.endpoint: servers[server.name] for server in world.plan.servers if server.name in servers},
-        ),
+        services={service.endpoint: service.id for service in world.plan.services},
+        origins={
+            server.endpoint: Retired(servers[server.name], server.endpoint, service.id)
+            for service in world.plan.services
+            for server in service.servers
+            if server.name in servers
+        },
         weights={1: weights},
     )
 

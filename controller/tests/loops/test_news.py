@@ -291,7 +291,7 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
 
 def test_slow_readings_do_not_stretch_the_intervals() -> None:
     class Slow(Memory):
-        async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
             await asyncio.sleep(0.3)
             return await super().arrays(registers)
 
@@ -305,7 +305,7 @@ def test_an_interval_whose_reading_is_late_has_none_right_behind_it() -> None:
     class Stalling(Memory):
         stalled = False
 
-        async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+        async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
             if asyncio.get_running_loop().time() >= 20 and not self.stalled:
                 self.stalled = True
                 await asyncio.sleep(1.7 * 5)
@@ -328,7 +328,7 @@ def test_samples_are_read_while_sampling_only() -> None:
     read_at: list[float] = []
 
     class Timed(Memory):
-        async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+        async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
             if register is Register.SAMPLE_NEXT:
                 read_at.append(asyncio.get_running_loop().time())
             return await super().read(register, indices)

@@ -38,7 +38,7 @@ class Watched(Memory):
         self.loads: list[float] = []
         self.ledger: list[float] = []
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         now = asyncio.get_running_loop().time() if self.now_s is None else self.now_s
         of_loads = Register.LOAD_FIRST in registers
         (self.loads if of_loads else self.ledger).append(now)

@@ -12,9 +12,14 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.balance import Mode
+from sluice.configload import load
 from sluice.loops.world import Refused, World
+from sluice.names import TICK_BASE, PinState, Register
 from sluice.status import gather
+from sluice.switch import pipeline
 from sluice.switch.errors import SwitchError
+from sluice.switch.reconcile import read_back
+from sluice.switch.session import Session
 
 OWN = "  - {name: s1, address: 10.0.2.2, port: 80}\n  - {name: s2, address: 10.0.3.2, port: 80}\n"
 ALONE = "  - {name: s1, address: 10.0.2.2, port: 80}\n"
@@ -70,6 +75,79 @@ async def test_a_reload_that_comes_while_another_one_is_written_is_answered(
         goes_on.set()
         assert all(str(answer).startswith("reloaded: ") for answer in await answers(first, second))
         assert switch.weights(1).keys() == {1, 2}
+
+
+BLUE_GREEN = """\
+services:
+- name: web
+  address: 10.0.0.100
+  port: 80
+  balance: {mode: paper, period_s: 0.1, window_s: 1.0}
+  servers:
+  - {name: s1, address: 10.0.2.2, port: 80}
+- name: web2
+  address: 10.0.0.101
+  port: 80
+  balance: {mode: paper, period_s: 0.1, window_s: 1.0}
+  servers:
+  - {name: s2, address: 10.0.3.2, port: 80}
+"""
+"""The server s2 moves from service web to web2."""
+
+
+async def test_a_server_with_connections_does_not_move_to_another_service(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    config = write_config()
+    async with running(config) as it:
+        assert it.controller.link is not None
+        registers = it.controller.link.registers
+        text = config.read_text()
+        config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
+        with pytest.raises(Refused, match=r"server s2 moves from service web to web2.*sluice drain web/s2"):
+            await it.controller.reload()  # new connections may come at any moment
+        await it.controller.drain("web/s2", True)
+        await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
+        await registers.write(Register.PIN_SERVER_1, 9, 2)
+        with pytest.raises(Refused, match="server s2 moves"):
+            await it.controller.reload()
+        assert it.controller.world.plan.services[0].servers[1].name == "s2"
+        await registers.write(Register.PIN_KEY_1, 9, 0)
+        assert (await it.controller.reload()).startswith("reloaded: ")
+        assert set(switch.weights(1)) == {1}
+        assert set(switch.weights(2)) == {3}, "a number of its own in each service"
+
+
+async def test_a_controller_refuses_a_switch_whose_server_is_now_another_services(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    config = write_config()
+    async with running(config) as it:
+        assert it.controller.link is not None
+        registers = it.controller.link.registers
+        await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
+        await registers.write(Register.PIN_SERVER_1, 9, 2)
+    text = config.read_text()
+    config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
+    async with Session(switch.address, 1, pipeline.load()) as session:
+        world = World.of(load(config))
+        world.held = frozenset({2})
+        with pytest.raises(SwitchError, match=r"server s2 moves from service web to web2.*that it was left with"):
+            world.adopt(await read_back(session), now_s=0)
+
+
+async def test_a_number_that_pins_name_is_given_to_no_other_server(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    config = write_config()
+    async with running(config) as it:
+        assert it.controller.link is not None
+        registers = it.controller.link.registers
+        await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
+        await registers.write(Register.PIN_SERVER_1, 9, 3)
+        put(config, f"{OWN}  - {{name: s3, address: 10.0.3.3, port: 80}}\n")
+        await it.controller.reload()
+        assert set(switch.weights(1)) == {1, 2, 4}
 
 
 async def test_a_trace_that_no_one_opened_is_refused(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -23,7 +23,7 @@ from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
-from sluice.names import RATE_TICK_US, SAMPLES, Meter, PinState, Register, Table
+from sluice.names import RATE_TICK_US, SAMPLES, Meter, Register, Table
 from sluice.news import Decision
 from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
@@ -107,9 +107,8 @@ class Updates:
 
 
 PINS = {
-    Register.PIN_KEY_1: {7: 0xA1_0000_0001, 9: 0xA2_0000_0001},
+    Register.PIN_KEY_1: {7: 0xA12_0000_0001, 9: 0xA22_0000_0001},
     Register.PIN_SERVER_1: {7: 1, 9: 2},
-    Register.PIN_STATE_1: {7: int(PinState.ESTABLISHED), 9: int(PinState.ESTABLISHED)},
 }
 """Connections that were established before anything else: one to each server."""
 

@@ -33,7 +33,7 @@ from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.news import control
 from sluice.loops.newstrace import NewsTrace
-from sluice.loops.secondlook import correct_loads, keep_loads
+from sluice.loops.sweep import correct_loads, kept_slots, sweep
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
@@ -146,7 +146,7 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
 
 def taken(packets: Sequence[Packet], tmp_path: Path) -> tuple[World, Memory]:
     """What the controller reads once they have passed."""
-    world = World.of(parse(web(mode="production")))
+    world = World.of(parse(web(mode="production", more="connections: {idle_s: 300}")))
     switch = MeasuredSwitch(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
@@ -155,18 +155,31 @@ def taken(packets: Sequence[Packet], tmp_path: Path) -> tuple[World, Memory]:
 
 async def test_a_syn_that_moves_takes_its_connection_with_it(tmp_path: Path) -> None:
     syn = connection(1.0, 5000, S1, answered=False)
-    ejected = [*syn, *connection(3.0, 5000, S2, answered=False)]
-    _, memory = taken(ejected, tmp_path)
-    assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}
-    # The same after the pending time: its pin had ended, and the old server's load is corrected at the next sweep.
+    _, memory = taken([*syn, *connection(3.0, 5000, S2, answered=False)], tmp_path)
+    assert await read_loads(memory, [1, 2]) == {1: 1, 2: 0}, "a candidate's SYN leaves the pin where it is"
+    _, memory = taken([*syn, *connection(3.0, 5000, S2)[:-1]], tmp_path)
+    assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}, "the handshake's last ACK moves it"
+    # A SYN after the pending time: its pin had ended, and the old server's load is corrected at the next sweep.
     world, memory = taken([*syn, *connection(12.0, 5000, S2, answered=False)], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 1}
-    await correct_loads(world, memory, SwitchClock(memory.units), 0.0)
+    await swept(world, memory)
     assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}
+
+
+async def test_a_candidate_that_answers_again_is_no_second_answer(tmp_path: Path) -> None:
+    again = (3.5, S2, 80, CLIENT, 5000, SYN | ACK, 0)
+    packets = [*connection(1.0, 5000, S1)[:-1], *connection(3.0, 5000, S2)[:4], again]
+    _, memory = taken(packets, tmp_path)
+    assert (await read_ledger(memory, [2]))[2] == Counts(syn=1, synack=1, synack_again=1)
+
+
+async def swept(world: World, memory: Memory) -> None:
+    slots, kept = await kept_slots(world, memory, SwitchClock(memory.units), 0.0)
+    await correct_loads(world, memory, slots, kept)
 
 
 @pytest.mark.parametrize(
-    ("seen", "lives_s"), [(2, 10.0), (4, 60.0), (6, 60.0), (8, 300.0)], ids=["SYN", "SYN-ACK", "ACK", "payload"]
+    ("seen", "lives_s"), [(2, 10.0), (4, 60.0), (6, 300.0), (8, 300.0)], ids=["SYN", "SYN-ACK", "ACK", "payload"]
 )
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     tmp_path: Path, seen: int, lives_s: float
@@ -175,7 +188,7 @@ async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # says what time it is
         world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path)
-        await correct_loads(world, memory, SwitchClock(memory.units), 0.0)
+        await swept(world, memory)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
 
 
@@ -249,7 +262,7 @@ class Counting:
         self.switch.settle(self._now())
         return self.switch.memory
 
-    async def read(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
+    async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         return await self._memory().read(register, indices)
 
     async def _stall(self, kind: str) -> None:
@@ -258,12 +271,12 @@ class Counting:
             del self._stalls[kind]
             await asyncio.sleep(seconds)
 
-    async def columns(self, registers: Sequence[Register], indices: Sequence[int]) -> list[list[int]]:
+    async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         if Register.LEDGER_SYN in registers:
             await self._stall("ledger")
         return await self._memory().columns(registers, indices)
 
-    async def arrays(self, registers: Sequence[Register]) -> list[NDArray[np.uint64]]:
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         await self._stall("flows")
         return await self._memory().arrays(registers)
 
@@ -290,7 +303,7 @@ def live(
         monkeypatch.setattr(time, "time", now)
         counting = Counting(world, now, stalls)
         link, files = cast(Link, counting), (Trace(traces[0]), NewsTrace(traces[1]))
-        tasks = [asyncio.create_task(keep_loads(world, link))]
+        tasks = [asyncio.create_task(sweep(world, link))]
         tasks.append(asyncio.create_task(balance(world, link, service, files[0])))
         if view is not None:
             tasks.append(asyncio.create_task(control(world, link, view, files[1])))

@@ -11,10 +11,11 @@ import pytest
 import thriftpy2
 from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4d, p4r
+from sluice.config import ConnectionsConfig
 from sluice.names import REGISTER_SIZES, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.bmv2thrift import IDL
-from sluice.switch.connections import read_pins
+from sluice.switch.connections import Pins, pins_of, read_slots
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
 from sluice.switch.session import Session
@@ -181,25 +182,33 @@ async def test_pins_that_aged_are_not_counted() -> None:
     now = TICK_BASE + 100_000
 
     async def pin(way: int, slot: int, server: int, state: PinState, age_s: float) -> None:
-        key, owner, phase = (
-            (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)
-            if way == 1
-            else (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2)
+        key, owner = (
+            (Register.PIN_KEY_1, Register.PIN_SERVER_1) if way == 1 else (Register.PIN_KEY_2, Register.PIN_SERVER_2)
         )
-        await memory.write(key, slot, 0x1234 << 32 | now - memory.units.ticks(age_s))
+        await memory.write(key, slot, 0x1234 << 36 | state << 32 | now - memory.units.ticks(age_s))
         await memory.write(owner, slot, server)
-        await memory.write(phase, slot, int(state))
 
     await pin(1, 5, 1, PinState.ESTABLISHED, 0)
-    await pin(1, 6, 1, PinState.PENDING, 295)
-    await pin(2, 7, 2, PinState.ESTABLISHED, 100)
-    await pin(2, 8, 2, PinState.CLOSING, 400)
-    await pin(2, 9, 3, PinState.CLOSING, 298)
-    pins = await read_pins(memory, idle_s=300)
+    await pin(1, 6, 1, PinState.PENDING, 9)
+    await pin(1, 4, 1, PinState.PENDING, 11)
+    await pin(2, 7, 2, PinState.CLIENT_CLOSING, 100)
+    await pin(2, 8, 2, PinState.CLOSED, 400)
+    await pin(2, 9, 3, PinState.SERVER_CLOSING, 200)
+    pins = await counted(memory)
     assert pins.by_server == {1: 2, 2: 1}
-    assert pins.by_state == {PinState.ESTABLISHED: 2, PinState.PENDING: 1, PinState.CLOSING: 1}
+    assert pins.by_state == {
+        PinState.PENDING: 1,
+        PinState.ESTABLISHED: 1,
+        PinState.CLIENT_CLOSING: 1,
+        PinState.SERVER_CLOSING: 1,
+    }
     assert pins.held == {1, 2, 3}
 
 
 async def test_empty_table_has_no_pins() -> None:
-    assert (await read_pins(Memory(), idle_s=300)).by_server == {}
+    assert (await counted(Memory())).by_server == {}
+
+
+async def counted(memory: Memory) -> Pins:
+    slots = await read_slots(memory)
+    return pins_of(slots, slots.kept(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0))

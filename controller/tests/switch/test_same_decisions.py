@@ -11,12 +11,12 @@ import tofinoprogram
 from configs import web
 from fakeswitch import FakeSwitch, Memory
 from pytest import approx
-from sluice.config import NewsConfig
+from sluice.config import ConnectionsConfig, NewsConfig
 from sluice.configload import parse
 from sluice.loops.world import World
 from sluice.names import Meter, PinState, Register
 from sluice.switch import pipeline
-from sluice.switch.connections import Pins, read_pins
+from sluice.switch.connections import Pins, pins_of, read_slots
 from sluice.switch.ledger import read_ledger
 from sluice.switch.pipeline import Pipeline
 from sluice.switch.rates import FlowReader
@@ -117,16 +117,20 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
     step = units.step(options.rate_window_s)
     for packet in PACKETS:
         stamp = (1 << 24) + units.ticks(packet.at_s)
-        await memory.write(Register.PIN_KEY_1, packet.slot, cell(99, stamp))
+        state = 0 if units.pin_states else PinState.ESTABLISHED << 32
+        await memory.write(Register.PIN_KEY_1, packet.slot, cell(99 << 4, stamp) | state)
         await memory.write(Register.PIN_SERVER_1, packet.slot, packet.slot % 3 + 1)
-        await memory.write(Register.PIN_STATE_1, packet.slot, PinState.ESTABLISHED)
+        if units.pin_states:
+            await memory.write(units.pin_states[0], packet.slot, PinState.ESTABLISHED)
         # The window's part of the last step is a step's half, whatever a step is called.
         time = (1 << 24) + round(packet.at_s * 1e6 / units.rate_tick_us) // step * step + step // 2
         await memory.write(Register.RATE_FLOW, packet.slot, cell(99, time))
         before = (await memory.read(Register.RATE_BYTES, [packet.slot]))[0]
         await memory.write(Register.RATE_BYTES, packet.slot, before + packet.octets)
     _, rates = await reader.read(memory, options)
-    return await read_pins(memory, idle_s=9.5), rates.tolist()
+    slots = await read_slots(memory)
+    kept = slots.kept(ConnectionsConfig(), 9.5, units, slots.newest or 0)
+    return pins_of(slots, kept), rates.tolist()
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:

@@ -10,11 +10,13 @@ from fakeswitch import FakeSwitch, Memory
 from finsy import P4TableAction
 from finsy.proto import p4r
 from sluice.balance import Mode, weight_sum
+from sluice.config import ConnectionsConfig
 from sluice.configload import parse
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.balance import SMALL_POOL, others, shares
 from sluice.switch.classify import services
+from sluice.switch.connections import read_slots
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.secondlook import correct, count_expired, read_loads
@@ -119,43 +121,45 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
 
 async def connection(registers: Memory, slot: int, server: int, state: PinState, *, age_s: float, way: int = 1) -> None:
     stamp = TICK_BASE + MICROSECONDS.ticks(1000.0) - MICROSECONDS.ticks(age_s)
-    key, pin, cell = (
-        (Register.PIN_KEY_1, Register.PIN_SERVER_1, Register.PIN_STATE_1)
-        if way == 1
-        else (Register.PIN_KEY_2, Register.PIN_SERVER_2, Register.PIN_STATE_2)
-    )
-    await registers.write(key, slot, slot << 32 | stamp)
+    key, pin = (Register.PIN_KEY_1, Register.PIN_SERVER_1) if way == 1 else (Register.PIN_KEY_2, Register.PIN_SERVER_2)
+    await registers.write(key, slot, slot << 36 | state << 32 | stamp)
     await registers.write(pin, slot, server)
-    await registers.write(cell, slot, state)
+
+
+async def expired(registers: Memory, clock: SwitchClock, now_s: float) -> list[int]:
+    slots = await read_slots(registers)
+    assert slots.newest is not None
+    kept = slots.kept(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
+    return count_expired(slots, kept)
 
 
 async def test_what_ended_unseen_is_taken_off() -> None:
     registers = Memory()
     await connection(registers, 1, 1, PinState.ESTABLISHED, age_s=0.0)
-    await connection(registers, 2, 1, PinState.PENDING, age_s=400.0)
+    await connection(registers, 2, 1, PinState.PENDING, age_s=11.0)
     await connection(registers, 3, 1, PinState.ESTABLISHED, age_s=400.0, way=2)
-    await connection(registers, 4, 2, PinState.CLOSING, age_s=400.0)
+    await connection(registers, 4, 2, PinState.CLOSED, age_s=400.0)
+    await connection(registers, 5, 2, PinState.CLIENT_RESET, age_s=400.0)
     await registers.write(Register.LOAD_EVICTED, 2, 5)
     for server, load in ((1, 3), (2, 6)):
         await registers.write(Register.LOAD_FIRST, server, load)
-    clock = SwitchClock(MICROSECONDS)
-    expired = await count_expired(registers, 300.0, clock, 0.0)
-    assert (expired[1], expired[2], sum(expired)) == (2, 0, 2)
-    assert await correct(registers, [1, 2], 300.0, clock, 0.0) == {1: 2, 2: 5}
+    gone = await expired(registers, SwitchClock(MICROSECONDS), 0.0)
+    assert (gone[1], gone[2], sum(gone)) == (2, 0, 2)
+    assert await correct(registers, [1, 2], gone) == {1: 2, 2: 5}
     assert await registers.read(Register.STALE_OTHER, [1, 2]) == [2, 5]
     assert await read_loads(registers, [1, 2]) == {1: 1, 2: 1}
-    assert await correct(registers, [1, 2], 300.0, clock, 0.0) == {}
+    assert await correct(registers, [1, 2], gone) == {}
 
 
 async def test_what_ended_unseen_stays_off_when_all_that_is_open_has_ended() -> None:
     registers, clock = Memory(), SwitchClock(MICROSECONDS)
-    await connection(registers, 1, 1, PinState.PENDING, age_s=301.0)
+    await connection(registers, 1, 1, PinState.ESTABLISHED, age_s=301.0)
     await connection(registers, 2, 2, PinState.ESTABLISHED, age_s=0.0)
-    assert (await count_expired(registers, 300.0, clock, 5000.0))[1] == 1
-    await connection(registers, 2, 2, PinState.CLOSING, age_s=298.0)  # a FIN came, and left a stamp that is over soon
-    assert (await count_expired(registers, 300.0, clock, 5060.0))[1] == 1
-    await connection(registers, 3, 1, PinState.PENDING, age_s=280.0)
-    assert (await count_expired(registers, 300.0, clock, 5060.0))[1] == 2, "a minute has passed without a newer stamp"
+    assert (await expired(registers, clock, 5000.0))[1] == 1
+    await connection(registers, 2, 2, PinState.CLOSED, age_s=0.0)
+    assert (await expired(registers, clock, 5060.0))[1] == 1
+    await connection(registers, 3, 1, PinState.ESTABLISHED, age_s=280.0)
+    assert (await expired(registers, clock, 5060.0))[1] == 2, "a minute has passed without a newer stamp"
 
 
 def test_the_switchs_time_is_at_least_what_was_seen_and_what_has_passed_since() -> None:

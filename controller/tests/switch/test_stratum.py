@@ -118,7 +118,7 @@ async def test_what_is_there_is_adopted_without_a_write(switch: StratumSwitch, s
     await reconcile(session, await read_back(session), state)
     before = len(switch.requests)
     found = await read_back(session)
-    assert found.numbers.servers == {server.endpoint: server.id for server in state.plan.servers}
+    assert {one.endpoint: one.id for one in found.origins.values()} == {s.endpoint: s.id for s in state.plan.servers}
     assert await reconcile(session, found, state) == 0
     assert len(switch.requests) == before
 

@@ -12,9 +12,10 @@ from fakeswitch import FakeSwitch, Memory
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sluice.config import ConnectionsConfig
 from sluice.names import PinState, Register
 from sluice.switch.bucket import Bucket
-from sluice.switch.connections import read_pins
+from sluice.switch.connections import pins_of, read_slots
 from sluice.switch.errors import SwitchError
 from sluice.switch.pipeline import artefacts
 from sluice.switch.targets import EMBEDDED, STRATUM, bfpipeline
@@ -151,7 +152,11 @@ async def test_pins_age_alike_whatever_the_clock_also_when_it_wraps(units: objec
     memory = Memory(units)  # type: ignore[arg-type]
     for slot, (age_s, server) in enumerate([(0.0, 1), (295.0, 2), (310.0, 3)], 1):
         stamp = (start + memory.units.ticks(400) - memory.units.ticks(age_s)) % (1 << 32)
-        await memory.write(Register.PIN_KEY_1, slot, stamp)
+        state = 0 if memory.units.pin_states else PinState.ESTABLISHED << 32
+        await memory.write(Register.PIN_KEY_1, slot, state | stamp)
         await memory.write(Register.PIN_SERVER_1, slot, server)
-        await memory.write(Register.PIN_STATE_1, slot, PinState.ESTABLISHED)
-    assert (await read_pins(memory, idle_s=300)).by_server == {1: 1, 2: 1}
+        if memory.units.pin_states:
+            await memory.write(memory.units.pin_states[0], slot, PinState.ESTABLISHED)
+    slots = await read_slots(memory)
+    kept = slots.kept(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
+    assert pins_of(slots, kept).by_server == {1: 1, 2: 1}

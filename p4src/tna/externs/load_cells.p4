@@ -72,7 +72,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             meta.claimed      : ternary @name("claimed");
             meta.state        : ternary @name("state");
             drop              : ternary @name("drop");
-            meta.ejected      : ternary @name("ejected");
+            meta.draining      : ternary @name("draining");
             meta.second_pass  : ternary @name("second_pass");
             decided.refused   : ternary @name("refused");
             meta.choice       : ternary @name("choice");
@@ -82,13 +82,16 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             (1, _, _, _, _, _, _, _, _, _)                                               : do_look_first();
             (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
             (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_first();
-            (_, _, Event.syn, _, PinState.closing, DropReason.none, _, _, _, _)          : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, REFUSED, _)     : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, 0)           : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, _)           : neither();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)           : do_add_first();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_first();
-            (_, _, Event.fin, _, PinState.closing, _, _, _, _, _)                        : neither();
+            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                        : neither();
             (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_first();
-            (_, _, Event.reset, _, PinState.closing, _, _, _, _, _)                      : neither();
+            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                      : neither();
             (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_first();
         }
         const default_action = neither();
@@ -118,7 +121,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             meta.claimed      : ternary @name("claimed");
             meta.state        : ternary @name("state");
             drop              : ternary @name("drop");
-            meta.ejected      : ternary @name("ejected");
+            meta.draining      : ternary @name("draining");
             meta.second_pass  : ternary @name("second_pass");
             decided.refused   : ternary @name("refused");
             meta.choice       : ternary @name("choice");
@@ -128,13 +131,16 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             (1, _, _, _, _, _, _, _, _, _)                                               : do_look_other();
             (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
             (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_other();
-            (_, _, Event.syn, _, PinState.closing, DropReason.none, _, _, _, _)          : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, REFUSED, _)     : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, 0)           : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, _)           : neither();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)           : do_add_other();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
             (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_other();
-            (_, _, Event.fin, _, PinState.closing, _, _, _, _, _)                        : neither();
+            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                        : neither();
             (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_other();
-            (_, _, Event.reset, _, PinState.closing, _, _, _, _, _)                      : neither();
+            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                      : neither();
             (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_other();
         }
         const default_action = neither();

@@ -169,23 +169,23 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) step = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            if (cell == (bit<8>)place.expected) {
-                cell = (bit<8>)place.next;
+            if (cell == (bit<8>)place.step.expected) {
+                cell = (bit<8>)place.step.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) leap = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            if (cell >= (bit<8>)place.expected) {
-                cell = (bit<8>)place.next;
+            if (cell >= (bit<8>)place.step.expected) {
+                cell = (bit<8>)place.step.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) set = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            cell = (bit<8>)place.next;
+            cell = (bit<8>)place.step.next;
         }
     };
 
@@ -212,7 +212,7 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     table operation {
         key = {
             meta.claimed   : ternary @name("claimed");
-            place.or_later : ternary @name("or_later");
+            place.step.or_later : ternary @name("or_later");
         }
         actions = { do_step; do_leap; do_begin; neither; }
         const entries = {
@@ -235,23 +235,23 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) step = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            if (cell == (bit<8>)place.expected) {
-                cell = (bit<8>)place.next;
+            if (cell == (bit<8>)place.step.expected) {
+                cell = (bit<8>)place.step.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) leap = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            if (cell >= (bit<8>)place.expected) {
-                cell = (bit<8>)place.next;
+            if (cell >= (bit<8>)place.step.expected) {
+                cell = (bit<8>)place.step.next;
             }
         }
     };
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) set = {
         void apply(inout bit<8> cell, out bit<8> before) {
             before = cell;
-            cell = (bit<8>)place.next;
+            cell = (bit<8>)place.step.next;
         }
     };
 
@@ -278,7 +278,7 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     table operation {
         key = {
             meta.claimed   : ternary @name("claimed");
-            place.or_later : ternary @name("or_later");
+            place.step.or_later : ternary @name("or_later");
         }
         actions = { do_step; do_leap; do_begin; neither; }
         const entries = {

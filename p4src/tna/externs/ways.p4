@@ -38,7 +38,7 @@ control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in c
 // Both ways are looked at side by side: what is done to each is known beforehand. A SYN looks in its first pass, and remembers
 // which way it found free; in its second it claims that one and looks at the other. (A slot that another SYN has claimed
 // in between stays its: the connection goes without a pin.) Where both have it, way 1 counts.
-control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
+control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     PinKey1() key_1;
     PinKey2() key_2;
     PinServer1() server_1;
@@ -54,8 +54,8 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
     pin_t pin;
 
     apply {
-        key_1.apply(meta.path, place.slot_1, place.op, decided.way, place.fingerprint, place.time, look_1, result_1);
-        key_2.apply(meta.path, place.slot_2, place.op, decided.way, place.fingerprint, place.time, look_2, result_2);
+        key_1.apply(meta.path, place.slot_1, place.step.op, decided.way, place.fingerprint, place.step.time, look_1, result_1);
+        key_2.apply(meta.path, place.slot_2, place.step.op, decided.way, place.fingerprint, place.step.time, look_2, result_2);
 
         if (result_1 == ONLY_FIRST || (result_1 == BOTH && look_1 != LOOK_LIVE)
                 || (result_1 == ONLY_SECOND && look_1 == LOOK_CLAIM)) {
@@ -73,7 +73,7 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
                 state_2.apply(place.slot_2, place, meta, pin);
             }
         }
-        if (pin.state_before == PinState.closing || place.op != KeyOp.claim) {
+        if (pin.state_before == PinState.closed || place.step.op != KeyOp.claim) {
             meta.evicted = 0;
         }
     }

@@ -6,8 +6,7 @@
 // Whoever draws finds a place in a group, hence `identity`: the connection's hash, or a point of the unit interval times the
 // group's size. Members of a group lie in the order in which they were written, those of a server side by side.
 
-// The weights that R decides. A second pass draws anew, with the client's address in front of its port. (Its number as one more
-// field would not do: CRCs are linear, and all who drew one server would draw the same other one.)
+// The weights that R decides.
 //
 // Evenly: each service goes on in a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap
 // that those before have left, so that a server's turns come about as far apart as its weight says.
@@ -41,12 +40,8 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
     }
 
     apply {
-        if (asked) {
-            if (meta.second_pass == 1) {
-                hash(draw, HashAlgorithm.crc32, 32w0,
-                     { meta.flow.src, meta.flow.src_port, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
-                     64w0x100000000);
-            } else if (meta.shares == 0) {
+        if (asked && meta.pass == Pass.first) {
+            if (meta.shares == 0) {
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);

@@ -15,9 +15,9 @@ control LedgerEntries(in metadata_t meta, out LedgerEntry entry) {
             }
         } else if (meta.path == Path.from_server) {
             if (meta.event == Event.syn_ack) {
-                if (meta.pinned == 0 || meta.state == PinState.pending) {
-                    entry = LedgerEntry.syn_ack;
-                } else {
+                entry = LedgerEntry.syn_ack;
+                if (meta.answered_again == 1
+                    || (meta.pinned == 1 && (meta.next_state != PinState.answered || meta.state == PinState.answered))) {
                     entry = LedgerEntry.syn_ack_again;
                 }
             } else if (meta.event == Event.reset) {

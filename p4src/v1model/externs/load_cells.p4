@@ -3,7 +3,8 @@
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
-// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies.
+// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies. The load of a server is the
+// number of slots that name it and are open, whatever becomes of the packet.
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(0x16000030)
     register<bit<32>>(SERVERS) load_first;
@@ -13,22 +14,18 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     apply {
         server_id_t other = meta.server;
         bit<32> change = 0;
+        bool was_open = meta.state < PinState.server_closing;
         meta.loads.look = 0;
-        if (meta.choose_again == 1) {
-            if (meta.pinned == 1) {
-                change = 0xffffffff;        // leaves its ejected server
-            } else {
-                meta.loads.look = 1;
-                other = meta.loads.other;
-            }
-        } else if (drop == DropReason.none) {
-            if (meta.event == Event.syn) {
-                if (meta.claimed == 1 || meta.state == PinState.closing) {
-                    change = 1;
-                }
-            } else if ((meta.event == Event.fin || meta.event == Event.reset) && meta.state != PinState.closing) {
-                change = 0xffffffff;
-            }
+        if (meta.pinned == 0) {
+            meta.loads.look = 1;            // it passes once more
+            other = meta.loads.other;
+        } else if (meta.claimed == 1 || (meta.pass == Pass.move && meta.choose_again == 0)) {
+            change = 1;
+        } else if (was_open != (meta.next_state < PinState.server_closing)) {
+            change = was_open ? 32w0xffffffff : 1;
+        }
+        if (meta.pass == Pass.move && meta.choose_again == 1) {
+            change = was_open ? 32w0xffffffff : 0;        // the pin leaves this server
         }
         if (meta.loads.look == 1 || change != 0) {
             load_first.read(meta.loads.load, (bit<32>)meta.server);

@@ -1,10 +1,10 @@
-// The cells of the connection table: six registers, each with one read-modify-write of at most two comparisons, its inputs known
-// beforehand. BMv2 and the embedded switch run one ingress pipeline, so packets see each other's writes in order.
+// What packets do to a key cell of the connection table: fingerprint, state, and the time of the last packet that counted.
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
 typedef bit<17> pin_slot_t;          // CONNECTION_SLOTS in sizes.p4
-typedef bit<31> fingerprint_t;       // 31 + 32 bits share one 63-bit cell: Thrift carries signed 64-bit values
+typedef bit<27> fingerprint_t;       // with state and stamp 63 bits: Thrift carries signed 64-bit values
+typedef bit<63> pin_key_t;           // 62..36 fingerprint, 35..32 PinState, 31..0 stamp
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
 // exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
@@ -16,125 +16,140 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
         hash(slot_2, HashAlgorithm.crc32, 17w0,
              { meta.connection.service_port, meta.connection.client_port, meta.connection.protocol, meta.connection.service, meta.connection.client },
              CONNECTION_SLOTS);
-        hash(fingerprint, HashAlgorithm.crc32, 31w0,
+        hash(fingerprint, HashAlgorithm.crc32, 27w0,
              { meta.connection.protocol, meta.connection.client_port, meta.connection.client, meta.connection.service_port, meta.connection.service },
-             32w0x80000000);
+             32w0x8000000);
     }
 }
 
-// A key cell: fingerprint above, stamp below.
-typedef bit<63> pin_key_t;
+typedef bit<4> pin_state_t;          // a PinState in a key
 
-void step_key(in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-              inout pin_key_t cell, out bit<1> hit, out bit<1> claimed) {
-    bool match = cell[62:32] == fingerprint;
-    hit = 0;
-    claimed = 0;
-    if (op == KeyOp.claim) {
-        if (later(oldest, cell[31:0])) {
-            cell = fingerprint ++ stamp;
-            claimed = 1;
-        } else if (match) {
-            hit = 1;
+const pin_state_t PENDING        = 0;
+const pin_state_t ANSWERED       = 1;
+const pin_state_t ESTABLISHED    = 2;
+const pin_state_t REOPENING      = 3;
+const pin_state_t CLIENT_CLOSING = 4;
+const pin_state_t SERVER_CLOSING = 5;
+const pin_state_t CLIENT_RESET   = 6;
+const pin_state_t CLOSED         = 7;
+const pin_state_t RESET          = 8;
+
+// What a packet found in its slot, and made of it.
+struct found_t {
+    bit<1>      hit;              // the slot holds the packet's connection
+    bit<1>      vacant;           // no connection that still has a right to it: a SYN may claim it
+    pin_state_t before;           // of a vacant slot: that of whoever had it
+    pin_state_t after;
+}
+
+// How long a slot is kept in a state.
+ticks_t lifetime(in pin_state_t state, in times_t times) {
+    ticks_t time = times.idle;
+    if (state == PENDING) {
+        time = times.pending;
+    } else if (state == ANSWERED) {
+        time = times.answered;
+    } else if (state >= CLOSED) {
+        time = times.linger;
+    } else if (state >= SERVER_CLOSING) {
+        time = times.half_closed;
+    }
+    return time;
+}
+
+// A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot.
+void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
+    bool match = cell[62:36] == fingerprint;
+    found.hit = 0;
+    found.vacant = 0;
+    found.before = cell[35:32];
+    found.after = found.before;
+    if (later(now - lifetime(found.before, times), cell[31:0]) || (match && found.before >= CLOSED)) {
+        found.vacant = 1;
+        if (claims == 1) {
+            found.after = PENDING;
+            cell = fingerprint ++ PENDING ++ now;
         }
     } else if (match) {
-        if (op == KeyOp.close || ((op == KeyOp.touch || op == KeyOp.renew) && later(stamp, cell[31:0]))) {
-            cell[31:0] = stamp;
-        }
-        if (op == KeyOp.renew) {
-            claimed = 1;
-        } else if (op != KeyOp.look_live || !later(oldest, cell[31:0])) {
-            hit = 1;
+        found.hit = 1;
+        if (found.before > ANSWERED) {
+            found.after = REOPENING;
+            cell[35:32] = REOPENING;
         }
     }
 }
 
-control PinKey1(in pin_slot_t slot, in KeyOp op, in fingerprint_t fingerprint, in ticks_t oldest, in ticks_t stamp,
-                out bit<1> hit, out bit<1> claimed) {
-    @id(0x16000001)
-    register<pin_key_t>(CONNECTION_SLOTS) pin_key_1;
-
-    apply {
-        pin_key_t cell;
-        pin_key_1.read(cell, (bit<32>)slot);
-        step_key(op, fingerprint, oldest, stamp, cell, hit, claimed);
-        pin_key_1.write((bit<32>)slot, cell);
-    }
-}
-
-// `look_only`: way 1 was claimed, and this way may only be looked at.
-control PinKey2(in pin_slot_t slot, in KeyOp op, in bit<1> look_only, in fingerprint_t fingerprint, in ticks_t oldest,
-                in ticks_t stamp, out bit<1> hit, out bit<1> claimed) {
-    @id(0x16000002)
-    register<pin_key_t>(CONNECTION_SLOTS) pin_key_2;
-
-    apply {
-        pin_key_t cell;
-        pin_key_2.read(cell, (bit<32>)slot);
-        step_key(look_only == 1 ? KeyOp.look_live : op, fingerprint, oldest, stamp, cell, hit, claimed);
-        pin_key_2.write((bit<32>)slot, cell);
-    }
-}
-
-// A server cell: takes `pin` when the slot was claimed, and says what it was before; gives it otherwise.
-control PinServer1(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
-    @id(0x16000003)
-    register<server_id_t>(CONNECTION_SLOTS) pin_server_1;
-
-    apply {
-        server_id_t cell;
-        pin_server_1.read(cell, (bit<32>)slot);
-        if (claimed == 1) {
-            before = cell;
-            pin_server_1.write((bit<32>)slot, pin);
-        } else {
-            pin = cell;
+// Any other packet of the client's. Only the ACK that ends a handshake keeps the slot: whether numbers are right the server knows, and
+// it answers. A FIN shortens nothing; a RST leaves the time of a half-closed connection.
+void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
+    found.hit = 0;
+    found.vacant = 0;
+    found.before = cell[35:32];
+    found.after = found.before;
+    if (cell[62:36] == fingerprint) {
+        found.hit = 1;
+        if (event == Event.fin) {
+            if (found.before == SERVER_CLOSING) {
+                found.after = CLOSED;
+                cell[35:0] = CLOSED ++ now;
+            } else if (found.before == ANSWERED || found.before == ESTABLISHED) {
+                found.after = CLIENT_CLOSING;
+                cell[35:32] = CLIENT_CLOSING;
+            }
+        } else if (event == Event.reset) {
+            if (found.before == SERVER_CLOSING) {
+                found.after = CLOSED;
+                cell[35:0] = CLOSED ++ now;
+            } else if (found.before < SERVER_CLOSING) {
+                found.after = CLIENT_RESET;
+                cell[35:0] = CLIENT_RESET ++ now;
+            }
+        } else if (found.before == ANSWERED && (event == Event.ack || event == Event.payload)) {
+            found.after = ESTABLISHED;
+            cell[35:0] = ESTABLISHED ++ now;
         }
     }
 }
 
-control PinServer2(in pin_slot_t slot, in bit<1> claimed, inout server_id_t pin, inout server_id_t before) {
-    @id(0x16000004)
-    register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
-
-    apply {
-        server_id_t cell;
-        pin_server_2.read(cell, (bit<32>)slot);
-        if (claimed == 1) {
-            before = cell;
-            pin_server_2.write((bit<32>)slot, pin);
-        } else {
-            pin = cell;
+// A packet of the server that the slot names (`own`), or of another one, which changes nothing. What the server sends keeps the slot, and
+// takes back what others have claimed in the client's name.
+void step_answer(in bit<1> own, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
+    found.hit = 0;
+    found.vacant = 0;
+    found.before = cell[35:32];
+    found.after = found.before;
+    if (cell[62:36] == fingerprint) {
+        found.hit = 1;
+        if (own == 1 && event != Event.none) {
+            if (event == Event.syn_ack) {
+                if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
+                    found.after = ANSWERED;
+                }
+            } else if (event == Event.fin) {
+                if (found.before <= REOPENING || found.before == SERVER_CLOSING) {
+                    found.after = SERVER_CLOSING;
+                } else {
+                    found.after = CLOSED;
+                }
+            } else if (event == Event.reset) {
+                found.after = RESET;
+            } else if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
+                found.after = ESTABLISHED;
+            }
+            cell[35:0] = found.after ++ now;
         }
     }
 }
 
-// A state cell: goes to `next` from `expected`, or also from any later; gives the state before.
-control PinState1(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> or_later, out PinState before) {
-    @id(0x16000005)
-    register<bit<8>>(CONNECTION_SLOTS) pin_state_1;
-
-    apply {
-        bit<8> cell;
-        pin_state_1.read(cell, (bit<32>)slot);
-        before = (PinState)cell;
-        if (cell == (bit<8>)expected || (or_later == 1 && cell > (bit<8>)expected)) {
-            pin_state_1.write((bit<32>)slot, (bit<8>)next);
-        }
-    }
-}
-
-control PinState2(in pin_slot_t slot, in PinState expected, in PinState next, in bit<1> or_later, out PinState before) {
-    @id(0x16000006)
-    register<bit<8>>(CONNECTION_SLOTS) pin_state_2;
-
-    apply {
-        bit<8> cell;
-        pin_state_2.read(cell, (bit<32>)slot);
-        before = (PinState)cell;
-        if (cell == (bit<8>)expected || (or_later == 1 && cell > (bit<8>)expected)) {
-            pin_state_2.write((bit<32>)slot, (bit<8>)next);
-        }
+// The pin has moved to the server that answered the client's new SYN.
+void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
+    found.hit = 0;
+    found.vacant = 0;
+    found.before = ANSWERED;
+    found.after = ESTABLISHED;
+    if (cell[62:36] == fingerprint) {
+        found.hit = 1;
+        cell = fingerprint ++ ESTABLISHED ++ now;
     }
 }
 

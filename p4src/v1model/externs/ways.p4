@@ -3,58 +3,167 @@
 #define SLUICE_V1MODEL_WAYS_P4
 
 // Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
-// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice. Each register is touched once, in the order key_1, key_2,
-// server_2, server_1, state_2, state_1: a retransmitted SYN may find way 1 free while its connection lives in way 2. It claims
-// way 1 and carries the pin there; way 2 then holds a connection that has ended.
-control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
-    PinKey1() key_1;
-    PinKey2() key_2;
-    PinServer1() server_1;
-    PinServer2() server_2;
-    PinState1() state_1;
-    PinState2() state_2;
+// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice.
+//
+// A SYN looks at way 2 before it claims way 1: its connection may live there, though way 1 has become vacant. That touches way 2, so
+// that a SYN which finds way 1 taken and way 2 vacant claims that one in a second pass. An answer reads the server first: only that
+// server's packets change the key.
+control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
+    @name(".SluiceIngress.connections.key_1.pin_key_1")
+    @id(0x16000001)
+    register<pin_key_t>(CONNECTION_SLOTS) pin_key_1;
+    @name(".SluiceIngress.connections.key_2.pin_key_2")
+    @id(0x16000002)
+    register<pin_key_t>(CONNECTION_SLOTS) pin_key_2;
+    @name(".SluiceIngress.connections.server_1.pin_server_1")
+    @id(0x16000003)
+    register<server_id_t>(CONNECTION_SLOTS) pin_server_1;
+    @name(".SluiceIngress.connections.server_2.pin_server_2")
+    @id(0x16000004)
+    register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
+
+    pin_key_t before;
+    pin_key_t key;
+    server_id_t pin;
+    found_t found;
+
+    // Takes the server that the slot is claimed for; a connection that lost it before its end is counted.
+    @hidden
+    action claim_1() {
+        pin_server_1.read(meta.evicted, (bit<32>)place.slot_1);
+        pin_server_1.write((bit<32>)place.slot_1, meta.choice);
+    }
+    @hidden
+    action claim_2() {
+        pin_server_2.read(meta.evicted, (bit<32>)place.slot_2);
+        pin_server_2.write((bit<32>)place.slot_2, meta.choice);
+    }
 
     apply {
-        bit<1> hit_1 = 0;
-        bit<1> hit_2 = 0;
-        bit<1> claimed_1 = 0;
-        bit<1> claimed_2 = 0;
-        // A SYN that a server sends opens no connection of the service's.
-        bool any = meta.path != Path.from_server || meta.event != Event.syn;
-        if (any) {
-            key_1.apply(place.slot_1, place.op, place.fingerprint, place.oldest, place.stamp, hit_1, claimed_1);
-        }
-        if (any && hit_1 == 0) {
-            if (claimed_1 == 0 || place.op == KeyOp.claim) {
-                key_2.apply(place.slot_2, place.op, claimed_1, place.fingerprint, place.oldest, place.stamp, hit_2, claimed_2);
+        pin = 0;
+        found.hit = 0;
+        found.vacant = 0;
+        found.before = PENDING;
+        found.after = PENDING;
+        bit<1> claimed = 0;
+
+        if (meta.path == Path.from_server) {
+            if (meta.event != Event.syn) {        // with a SYN a server opens no connection of the service's
+                bit<1> own = 0;
+                pin_server_1.read(pin, (bit<32>)place.slot_1);
+                if (pin == meta.server) {
+                    own = 1;
+                }
+                pin_key_1.read(before, (bit<32>)place.slot_1);
+                key = before;
+                step_answer(own, meta.event, place.fingerprint, meta.now, key, found);
+                if (key != before) {
+                    pin_key_1.write((bit<32>)place.slot_1, key);
+                }
+                if (found.hit == 0) {
+                    own = 0;
+                    pin_server_2.read(pin, (bit<32>)place.slot_2);
+                    if (pin == meta.server) {
+                        own = 1;
+                    }
+                    pin_key_2.read(before, (bit<32>)place.slot_2);
+                    key = before;
+                    step_answer(own, meta.event, place.fingerprint, meta.now, key, found);
+                    if (key != before) {
+                        pin_key_2.write((bit<32>)place.slot_2, key);
+                    }
+                }
+            }
+        } else if (meta.event == Event.syn) {
+            bool vacant_2 = false;
+            if (meta.vacant != 1) {
+                pin_key_2.read(before, (bit<32>)place.slot_2);
+                key = before;
+                step_syn(meta.vacant[1:1], place.fingerprint, meta.now, place.step.times, key, found);
+                if (key != before) {
+                    pin_key_2.write((bit<32>)place.slot_2, key);
+                }
+                if (found.hit == 1) {
+                    pin_server_2.read(pin, (bit<32>)place.slot_2);
+                } else if (found.vacant == 1) {
+                    if (meta.vacant == 2) {
+                        claim_2();
+                        claimed = 1;
+                    } else {
+                        vacant_2 = true;
+                    }
+                }
+            }
+            if (found.hit == 0 && meta.vacant != 2) {
+                pin_key_1.read(before, (bit<32>)place.slot_1);
+                key = before;
+                step_syn(place.step.claims, place.fingerprint, meta.now, place.step.times, key, found);
+                if (key != before) {
+                    pin_key_1.write((bit<32>)place.slot_1, key);
+                }
+                if (found.hit == 1) {
+                    pin_server_1.read(pin, (bit<32>)place.slot_1);
+                } else if (found.vacant == 1 && place.step.claims == 1) {
+                    claim_1();
+                    claimed = 1;
+                } else if (found.vacant == 1) {
+                    meta.vacant = 1;
+                } else if (vacant_2) {
+                    meta.vacant = 2;
+                }
+            }
+            if (claimed == 1) {
+                pin = meta.choice;
+                meta.claimed = 1;
+                if (found.before >= SERVER_CLOSING) {
+                    meta.evicted = 0;         // it had ended
+                }
+            }
+            if (meta.vacant == 0) {
+                decided.undecided = 0;        // a second pass would find no slot either
+            }
+        } else {
+            pin_key_1.read(before, (bit<32>)place.slot_1);
+            key = before;
+            if (meta.pass == Pass.move) {
+                step_move(place.fingerprint, meta.now, key, found);
+            } else {
+                step_request(meta.event, place.fingerprint, meta.now, key, found);
+            }
+            if (key != before) {
+                pin_key_1.write((bit<32>)place.slot_1, key);
+            }
+            if (found.hit == 1) {
+                pin_server_1.read(pin, (bit<32>)place.slot_1);
+                if (meta.pass == Pass.move) {
+                    pin = meta.preferred;
+                    pin_server_1.write((bit<32>)place.slot_1, pin);
+                }
+            } else {
+                pin_key_2.read(before, (bit<32>)place.slot_2);
+                key = before;
+                if (meta.pass == Pass.move) {
+                    step_move(place.fingerprint, meta.now, key, found);
+                } else {
+                    step_request(meta.event, place.fingerprint, meta.now, key, found);
+                }
+                if (key != before) {
+                    pin_key_2.write((bit<32>)place.slot_2, key);
+                }
+                if (found.hit == 1) {
+                    pin_server_2.read(pin, (bit<32>)place.slot_2);
+                    if (meta.pass == Pass.move) {
+                        pin = meta.preferred;
+                        pin_server_2.write((bit<32>)place.slot_2, pin);
+                    }
+                }
             }
         }
 
-        PinState expected_2 = place.expected;
-        PinState next_2 = place.next;
-        bit<1> or_later_2 = place.or_later;
-        if (claimed_1 == 1 || claimed_2 == 1) {
-            expected_2 = PinState.pending;
-            or_later_2 = 1;
-            if (claimed_1 == 1) {
-                next_2 = PinState.closing;
-            }
-        }
-
-        // The pin: way 2 first, for way 1 may inherit it.
-        server_id_t pin = meta.choice;
-        server_id_t server_before = 0;
-        if (hit_2 == 1 || claimed_2 == 1) {
-            server_2.apply(place.slot_2, claimed_2, pin, server_before);
-        }
-        if (hit_1 == 1 || claimed_1 == 1) {
-            server_1.apply(place.slot_1, claimed_1, pin, server_before);
-        }
-        if (hit_2 == 0 && (claimed_1 == 1 || claimed_2 == 1)) {
-            meta.claimed = 1;
-        }
-        if (pin != 0 && (hit_1 == 1 || hit_2 == 1 || claimed_1 == 1 || claimed_2 == 1)) {
+        if (found.hit == 1 || claimed == 1) {
             meta.held = 1;
+            meta.state = (PinState)(bit<8>)found.before;
+            meta.next_state = (PinState)(bit<8>)found.after;
             if (meta.path == Path.to_service) {
                 meta.server = pin;
             }
@@ -66,33 +175,6 @@ control Pins(inout metadata_t meta, in place_t place, in decided_t decided) {
                 meta.server = meta.choice;
             } else {
                 meta.server = meta.stable_choice;
-            }
-        }
-
-        if (meta.pinned == 1) {
-            PinState before_1 = PinState.pending;
-            PinState before_2 = PinState.pending;
-            if (hit_2 == 1 || claimed_2 == 1) {
-                state_2.apply(place.slot_2, expected_2, next_2, or_later_2, before_2);
-            }
-            if (claimed_1 == 1) {
-                // Claimed by a SYN: a connection that was established in way 2, or closing, begins anew.
-                PinState inherited = PinState.pending;
-                if (before_2 == PinState.answered) {
-                    inherited = before_2;
-                }
-                state_1.apply(place.slot_1, PinState.pending, inherited, 1, before_1);
-                meta.state = before_2;
-                if (before_1 != PinState.closing && place.op == KeyOp.claim) {
-                    meta.evicted = server_before;
-                }
-            } else if (hit_1 == 1) {
-                state_1.apply(place.slot_1, place.expected, place.next, place.or_later, before_1);
-                meta.state = before_1;
-            } else if (hit_2 == 1) {
-                meta.state = before_2;
-            } else if (before_2 != PinState.closing && place.op == KeyOp.claim) {
-                meta.evicted = server_before;
             }
         }
     }

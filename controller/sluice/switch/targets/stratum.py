@@ -81,6 +81,12 @@ def objection(config: Config, schema: P4Schema) -> str | None:
         )
     if config.connections.pending_s != PENDING_S:
         return f"connections.pending_s is part of the program for Tofino; leave it at {PENDING_S:g}"
+    times = config.connections
+    if max(times.pending_s, times.answered_s, times.linger_s) > min(times.idle_s, times.idle_least_s):
+        return (
+            "the program for Tofino stamps times relative to the idle time; leave connections.pending_s, answered_s "
+            "and linger_s at or below idle_s and idle_least_s"
+        )
     if config.news is not None and NANOSECONDS.step(config.news.rate_window_s) != STEP:
         return "news.rate_window_s is part of the program for Tofino; leave it at 1"
     blind = [register for register in READ if not _readable(schema.p4info, register)]

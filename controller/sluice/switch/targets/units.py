@@ -1,11 +1,14 @@
-"""What a program's numbers are on a target: its clocks. The one place where a time becomes a number."""
+"""What a program's numbers are on a target: its clocks, and where it keeps states.
+
+The one place where a time becomes a number.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from sluice.names import RATE_TICK_US, TICK_US
+from sluice.names import RATE_TICK_US, TICK_US, TofinoRegister
 
 STEPS = 7
 """Steps in a window; see p4src/stages/rates.p4."""
@@ -19,6 +22,8 @@ class Units:
     """Of the connection table and of the memory of clients (``meta.now``)."""
     rate_tick_us: float
     """Of the response rates (``meta.clock``)."""
+    pin_states: tuple[str, str] | None = None
+    """The registers of the connections' states, by way; None: the keys hold them."""
 
     def ticks(self, seconds: float) -> int:
         """A time in the connection table's ticks, rounded up."""
@@ -32,5 +37,7 @@ class Units:
 MICROSECONDS = Units(TICK_US, RATE_TICK_US)
 """v1model: a clock of 48 bits that counts microseconds."""
 
-NANOSECONDS = Units((1 << 26) / 1000, (1 << 20) / 1000)
+NANOSECONDS = Units(
+    (1 << 26) / 1000, (1 << 20) / 1000, pin_states=(TofinoRegister.PIN_STATE_1, TofinoRegister.PIN_STATE_2)
+)
 """Tofino: a clock of 48 bits that counts nanoseconds, with its turns above it (p4src/tna/clock.p4)."""

@@ -1,0 +1,90 @@
+"""The task that goes through the connection table once a minute: for what it holds nobody tells the controller."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.log import logger
+from sluice.names import Table
+from sluice.switch.connections import Slots, idle_for, pins_of, read_slots
+from sluice.switch.registers import Registers
+from sluice.switch.secondlook import correct, count_expired
+from sluice.switch.switchclock import SwitchClock
+
+from .grid import until_next
+from .link import Link
+from .world import World
+
+_log = logger("sweep")
+
+SWEEP_S = 60.0
+"""So often. Half a second of work on a table of 2 x 2^17 slots."""
+
+_WORTH = 0.05
+"""The idle time is written when it has changed by more than this share."""
+
+
+async def sweep(world: World, link: Link) -> None:
+    """Never returns. Raises SwitchError.
+
+    Without it a client that vanishes would count against its server for ever, a removed server would stay translated,
+    and a full table would keep idle connections as long as an empty one.
+    """
+    time = asyncio.get_running_loop().time
+    while True:
+        await asyncio.sleep(until_next(link.since_s, SWEEP_S, time()))
+        await sweep_once(world, link, time())
+
+
+async def sweep_once(world: World, link: Link, now_s: float) -> None:
+    """Correct the loads, fit the idle time to what the table holds, forget removed servers. Raises SwitchError.
+
+    ``now_s`` is the controller's time, in seconds.
+    """
+    slots, kept = await kept_slots(world, link.registers, link.clock, now_s)
+    await correct_loads(world, link.registers, slots, kept)
+    idle_s = idle_for(float(np.count_nonzero(kept)) / slots.size, world.config.connections)
+    if abs(idle_s - world.idle_s) > _WORTH * world.idle_s:
+        world.idle_s = idle_s
+        await link.apply(world.state(), [Table.TIMERS])
+        _log.info("the idle time follows the table", extra={"idle_s": round(idle_s)})
+    world.held = pins_of(slots, kept).held
+    await forget_unused(world, link)
+
+
+async def kept_slots(
+    world: World, registers: Registers, clock: SwitchClock, now_s: float
+) -> tuple[Slots, NDArray[np.bool_]]:
+    """The table's slots, and which are still kept. An idle table seems livelier than it is, never less.
+
+    Raises SwitchError.
+    """
+    slots = await read_slots(registers)
+    newest = slots.newest
+    now = 0 if newest is None else clock.at(now_s, newest)
+    return slots, slots.kept(world.config.connections, world.idle_s, registers.units, now)
+
+
+async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
+    """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
+    looking = world.second_look(world.plan.services)
+    servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
+    if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
+        _log.debug("connections that ended unseen", extra={"servers": changed})
+
+
+async def forget_unused(world: World, link: Link) -> None:
+    """Take removed servers that no pin names out of the switch. Raises SwitchError.
+
+    Until then their entries stay, so that their connections live on.
+    """
+    gone = {server.id for server in world.plan.retired if server.id not in world.held}
+    if gone:
+        kept = tuple(server for server in world.plan.retired if server.id not in gone)
+        world.plan = replace(world.plan, retired=kept)
+        await link.apply(world.state())
+        _log.info("removed servers forgotten", extra={"servers": sorted(gone)})

@@ -1,0 +1,90 @@
+// Candidates: where a new connection goes whose client and port still hold a pin to a server that takes no new connections.
+//
+//   client        switch                                  old server (draining)     candidate
+//     | SYN ------->| the pin names a draining server: claim a candidate                |
+//     |             |----------------------------------------------------- SYN -------->|
+//     |<--- SYN-ACK |<------- its number + 1 is kept with the candidate ---- SYN-ACK ---|
+//     | ACK ------->| acknowledges that number: the pin moves                           |
+//     |             |----------------------------------------------------- ACK -------->|
+//
+//   reads  the place, path, event, pinned, held, claimed, draining, server, choice, now, decided; tcp
+//   writes the cells of candidate_*; choose_again, pass, preferred; answered_again
+//   drops  admission_refused, no_server
+//
+// So does one whose pin names a server that the switch does not know. The pin stays until the client has proved that it asks for a new connection: anybody can send a SYN in its name (RFC 5961). A SYN
+// whose pin is its candidate's already, or that draws the pin's own server (an ejected one's share of probes), goes there.
+#ifndef SLUICE_V1MODEL_CANDIDATES_P4
+#define SLUICE_V1MODEL_CANDIDATES_P4
+
+typedef bit<59> candidate_key_t;     // 58..32 fingerprint, 31..0 time until which it is kept
+typedef bit<49> candidate_pin_t;     // 48 whether the server has answered, 47..32 the server, 31..0 the number that an ACK has
+
+control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
+    @id(0x16000005)
+    register<candidate_key_t>(CANDIDATES) candidate_key;
+    @id(0x16000006)
+    register<candidate_pin_t>(CANDIDATES) candidate_pin;
+
+    apply {
+        bool syn = false;
+        bool syn_ack = false;
+        bool ack = false;
+        if (meta.path == Path.from_server) {
+            syn_ack = meta.event == Event.syn_ack && meta.held == 1 && meta.pinned == 0;
+        } else if ((meta.draining == 1 || drop == DropReason.server_unknown) && meta.pass == Pass.first && meta.claimed == 0) {
+            if (meta.event != Event.syn) {
+                ack = meta.pinned == 1 && (meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin);
+            } else if (decided.refused == REFUSED) {
+                drop = DropReason.admission_refused;
+            } else if (meta.pinned == 0 || meta.choice == 0) {
+                drop = DropReason.no_server;
+            } else if (meta.choice != meta.server) {
+                drop = DropReason.none;
+                syn = true;
+            }
+        }
+
+        if (syn || syn_ack || ack) {
+            bit<32> cell = (bit<32>)place.slot_1 & (CANDIDATES - 1);
+            candidate_key_t key;
+            candidate_pin_t pin;
+            candidate_key.read(key, cell);
+            bool match = key[58:32] == place.fingerprint && !later(meta.now, key[31:0]);
+            if (syn) {
+                if (match) {
+                    candidate_pin.read(pin, cell);
+                    meta.preferred = pin[47:32];
+                } else if (later(meta.now, key[31:0])) {
+                    candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.pending));
+                    candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
+                    meta.preferred = meta.choice;
+                } else {
+                    drop = DropReason.no_server;
+                }
+                if (drop == DropReason.none) {
+                    meta.choose_again = 1;
+                    meta.pass = Pass.candidate;
+                }
+            } else if (match) {
+                candidate_pin.read(pin, cell);
+                if (syn_ack) {
+                    if (pin[47:32] == meta.server) {
+                        candidate_pin_t answered = 1w1 ++ meta.server ++ (hdr.tcp.sequence + 1);
+                        if (pin == answered) {
+                            meta.answered_again = 1;
+                        }
+                        candidate_pin.write(cell, answered);
+                        candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.answered));
+                    }
+                } else if (pin[48:48] == 1 && pin[31:0] == hdr.tcp.acknowledgement) {
+                    candidate_key.write(cell, 0);
+                    meta.preferred = pin[47:32];
+                    meta.choose_again = 1;
+                    meta.pass = Pass.move;
+                }
+            }
+        }
+    }
+}
+
+#endif
