@@ -151,16 +151,16 @@ class Switch:
             moments.setdefault(names[number], []).append(time_s)
         return moments
 
-    def established(self) -> list[tuple[int, int, int, bytes]]:
-        """What a packet of each established connection meets: key, server and state of its pin, its server's entry."""
+    def established(self) -> list[tuple[int, int, bytes]]:
+        """What a packet of each established connection meets: its key, its server, and that one's entry."""
         number = self.updates.pipeline.schema.tables[Table.SERVERS].id
         servers = {
             int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()
             for entry in self.held.entries.values()
             if entry.table_id == number
         }
-        keys, pinned, states = (self.registers.cells[register] for register in PINS)
-        return [(key, pinned[slot], states[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
+        keys, pinned = (self.registers.cells[register] for register in PINS)
+        return [(key, pinned[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
 
     def requests(self, destination: str, many: int) -> int:
         """SYNs arrive; the number that passes."""
