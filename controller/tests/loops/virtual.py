@@ -225,7 +225,7 @@ class Run:
         self.world = World.of(parse(web(more=f"{self.services}\nnews: {self.options}", period_s=1, window_s=4)))
         assert self.world.news is not None
         self.view: NewsView = self.world.news
-        self.established: list[tuple[int, int, int, bytes]] = []
+        self.established: list[tuple[int, int, bytes]] = []
         """Connections of before the run, as the switch treated them then."""
 
     def until(self, end_s: float) -> Run:
