@@ -14,6 +14,7 @@ from sluice.balance import Mode
 from sluice.config import Config
 from sluice.configload import load
 from sluice.log import logger, switch_name
+from sluice.switch.answers import subscribe
 from sluice.switch.choice import program_for
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
 from sluice.switch.pipeline import Pipeline
@@ -126,6 +127,7 @@ class Controller:
         if not adopted:
             _log.info("loading the program")
             await session.push_pipeline()
+        await subscribe(session)
         found = await read_back(session)
         self.world.adopt(found, asyncio.get_running_loop().time())
         registers = await open_registers(session, self.world.config.switch.thrift)
@@ -158,6 +160,7 @@ class Controller:
             "session": session.until_ended(),
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
+            "neighbours": neighbours.hear(),
             "retirement": retire(self.world, link),
             "second-look": keep_loads(self.world, link),
         }
