@@ -83,6 +83,7 @@ def generate() -> str:
     lines += str_enum("TofinoRegister", "Registers that the program for Tofino has and v1model's has not.", only_tofino)
     lines += str_enum("Counter", "Indirect counters.", (c.preamble for c in info.counters))
     lines += str_enum("Meter", "Indirect meters.", (m.preamble for m in info.meters))
+    lines += str_enum("Digest", "Digests.", (d.preamble for d in info.digests))
     lines += sizes("TABLE_SIZES", "Entries of each table.", "Table", ((t.preamble, t.size) for t in info.tables))
     lines += sizes(
         "REGISTER_SIZES", "Cells of each register.", "Register", ((r.preamble, r.size) for r in info.registers)

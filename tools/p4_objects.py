@@ -98,9 +98,12 @@ def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object
 
 
 def full_names(path: Path) -> set[str]:
-    """The full names of what a compiled program has, as a controller looks it up."""
+    """The full names of what a compiled program has, as a controller looks it up; digests, too, which have no @id."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
-    lists = (info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles)
+    lists = (
+        *(info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles),
+        info.digests,
+    )
     return {each.preamble.name for objects in lists for each in objects}
 
 
@@ -124,7 +127,7 @@ def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
 
 Shapes = dict[str, tuple[str, ...]]
 """By kind and full name: of a table the fields of its key (name, kind, bits), of an action its parameters (name, bits),
-of everything else its size."""
+of a digest its fields (name, bits), of everything else its size."""
 
 
 def shapes_of_p4info(path: Path) -> Shapes:
@@ -145,6 +148,10 @@ def shapes_of_p4info(path: Path) -> Shapes:
         *(("action profile", each) for each in info.action_profiles),
     ):
         found[f"{kind} {each.preamble.name}"] = (f"size {each.size}",)
+    for digest in info.digests:
+        members = info.type_info.structs[digest.type_spec.struct.name].members
+        fields = (f"{one.name} {one.type_spec.bitstring.bit.bitwidth}" for one in members)
+        found[f"digest {digest.preamble.name}"] = tuple(fields)
     return found
 
 
@@ -154,7 +161,11 @@ BFRT_KINDS = {"Register": "register", "Counter": "counter", "Meter": "meter", "A
 def shapes_of_bfrt(path: Path) -> Shapes:
     """The shapes of a program compiled for Tofino, as the driver is told them; what it has for itself is left out."""
     found: Shapes = {}
-    for table in json.loads(path.read_text())["tables"]:
+    told = json.loads(path.read_text())
+    for digest in told.get("learn_filters", ()):
+        fields = (f"{one['name']} {one['type']['width']}" for one in digest["fields"])
+        found[f"digest {digest['name'].removeprefix('pipe.')}"] = tuple(fields)
+    for table in told["tables"]:
         name, kind = table["name"].removeprefix("pipe."), table["table_type"]
         if kind.startswith("MatchAction"):
             key = (one for one in table["key"] if not one["name"].startswith("$"))

@@ -111,7 +111,7 @@ def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes) -> list[str
     said = [
         f"{name}: {v1model[name]} on v1model, {tofino.get(name)} on Tofino"
         for name in sorted(v1model)
-        if name.rsplit(" ", 1)[0] in ("table", "action") and v1model[name] != tofino.get(name)
+        if name.rsplit(" ", 1)[0] in ("table", "action", "digest") and v1model[name] != tofino.get(name)
     ]
     return said + [
         f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"

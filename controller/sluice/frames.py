@@ -1,4 +1,4 @@
-"""The few frames that the controller reads and writes itself: ARP, and ICMP time exceeded. Pure."""
+"""The few frames that the controller writes itself: ARP's questions, and ICMP time exceeded. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from .names import (
-    ARP_REPLY,
     ARP_REQUEST,
     ETHERTYPE_ARP,
     ETHERTYPE_IPV4,
@@ -33,6 +32,12 @@ def mac_bytes(mac: str) -> bytes:
 def mac_text(mac: bytes) -> str:
     """Six bytes as ``02:00:00:00:00:01``."""
     return mac.hex(":")
+
+
+def is_station(mac: str) -> bool:
+    """Whether a station can have this MAC address: not zero, and no group's (RFC 1812, section 3.3.2; IEEE 802)."""
+    octets = mac_bytes(mac)
+    return any(octets) and not octets[0] & 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,55 +70,12 @@ class Ethernet:
         return (head + self.payload).ljust(_MINIMUM, b"\0")
 
 
-@dataclass(frozen=True, slots=True)
-class Arp:
-    """An ARP packet for IPv4 over Ethernet."""
-
-    operation: int
-    sender_mac: bytes
-    sender: IPv4Address
-    target_mac: bytes
-    target: IPv4Address
-
-    @classmethod
-    def parse(cls, frame: bytes) -> Arp | None:
-        """None when the frame is no such packet."""
-        ethernet = Ethernet.parse(frame)
-        if ethernet is None or ethernet.ethertype != ETHERTYPE_ARP or len(ethernet.payload) < 28:
-            return None
-        fields = struct.unpack("!HHBBH6s4s6s4s", ethernet.payload[:28])
-        hardware, protocol, hardware_length, protocol_length, operation, *addresses = fields
-        if (hardware, protocol, hardware_length, protocol_length) != (1, ETHERTYPE_IPV4, 6, 4):
-            return None
-        sender_mac, sender, target_mac, target = addresses
-        return cls(operation, sender_mac, IPv4Address(sender), target_mac, IPv4Address(target))
-
-    @property
-    def is_reply(self) -> bool:
-        """True for an answer."""
-        return self.operation == ARP_REPLY
-
-    def payload(self) -> bytes:
-        """What goes behind the Ethernet header."""
-        return struct.pack(
-            "!HHBBH6s4s6s4s",
-            1,
-            ETHERTYPE_IPV4,
-            6,
-            4,
-            self.operation,
-            self.sender_mac,
-            self.sender.packed,
-            self.target_mac,
-            self.target.packed,
-        )
-
-
 def arp_request(mac: str, sender: IPv4Address, target: IPv4Address, vlan: int | None = None) -> bytes:
-    """The broadcast question for ``target``."""
-    ours = mac_bytes(mac)
-    arp = Arp(ARP_REQUEST, ours, sender, b"\0" * 6, target)
-    return Ethernet(_BROADCAST, ours, vlan, ETHERTYPE_ARP, arp.payload()).build()
+    """The broadcast question for ``target`` (RFC 826)."""
+    ours, nobody = mac_bytes(mac), bytes(6)
+    kind = struct.pack("!HHBBH", 1, ETHERTYPE_IPV4, 6, 4, ARP_REQUEST)
+    question = kind + ours + sender.packed + nobody + target.packed
+    return Ethernet(_BROADCAST, ours, vlan, ETHERTYPE_ARP, question).build()
 
 
 def checksum(data: bytes) -> int:

@@ -171,6 +171,12 @@ class Meter(StrEnum):
     PUNT_LIMIT = "SluiceIngress.verdict.punt_meter.punt_limit"
 
 
+class Digest(StrEnum):
+    """Digests."""
+
+    ARP_SENDER_T = "arp_sender_t"
+
+
 TABLE_SIZES: Final[dict[Table, int]] = {
     Table.PORTS: 512,
     Table.SERVICES: 2048,
@@ -263,13 +269,15 @@ class DropReason(IntEnum):
     NEIGHBOUR_UNRESOLVED = 18
     """Next hop has no MAC address yet; the controller asks for it."""
     ARP_IGNORED = 19
-    """An ARP that is not for one of our addresses."""
+    """An ARP that is not for one of our addresses: only its sender is heard."""
     PUNT_LIMITED = 20
     """Meant for the controller, above its rate."""
     CPU_HEADER = 21
     """From the controller, without a valid packet_out header."""
     ADMISSION_RESET = 22
     """As admission_refused, and answered by a reset."""
+    SOURCE_MAC = 23
+    """The frame's source is a group address, which no station has."""
 
 
 class PuntReason(IntEnum):
@@ -282,6 +290,8 @@ class PuntReason(IntEnum):
     """Answer with ICMP time exceeded; the packet is as it was received."""
     NEIGHBOUR = 3
     """Next hop unresolved: ask for it."""
+    SENDER = 4
+    """Any other ARP: a neighbour that may have moved."""
 
 
 class PinState(IntEnum):

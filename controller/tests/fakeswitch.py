@@ -1,4 +1,5 @@
-"""A P4Runtime switch in this process: tables, registers, meters, counters, packets, arbitration; no packet processing.
+"""A P4Runtime switch in this process: tables, registers, meters, counters, packets, digests, arbitration; no packet
+processing.
 
 It keeps what it is told as protobuf messages and behaves as the specification has it, so that a test sees what a
 controller does at the boundary: which requests, in which order, and what it makes of the answers.
@@ -11,6 +12,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from ipaddress import IPv4Address
 from typing import Any, Self
 
 import grpc.aio
@@ -62,6 +64,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.registers: dict[tuple[int, int], int] = {}
         self.meters: dict[tuple[int, int], p4r.MeterConfig] = {}
         self.counters: dict[tuple[int, int], int] = {}
+        self.digests: dict[int, p4r.DigestEntry] = {}
 
     @property
     def address(self) -> str:
@@ -124,6 +127,19 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         primary = self._primary()
         assert primary is not None
         primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=packet))
+
+    def arp(self, port: int, address: str, mac: str) -> None:
+        """Tell the primary controller the sender of an ARP, if it has asked for it."""
+        digest = self.schema.digests["arp_sender_t"]
+        if digest.id not in self.digests:
+            return
+        said = (port, int(IPv4Address(address)), int(mac.replace(":", ""), 16))
+        members = [p4d.P4Data(bitstring=shortest(value)) for value in said]
+        data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
+        primary = self._primary()
+        assert primary is not None
+        told = p4r.DigestList(digest_id=digest.id, list_id=1, data=[data])
+        primary.outbox.put_nowait(p4r.StreamMessageResponse(digest=told))
 
     # -- arbitration
 
@@ -262,8 +278,17 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 entry = entity.register_entry
                 cell = (entry.register_id, entry.index.index)
                 self.registers[cell] = int.from_bytes(entry.data.bitstring, "big")
+            case "digest_entry":
+                return self._update_digest(update.type, entity.digest_entry)
             case other:
                 return p4r.Error(canonical_code=rpc_code.UNIMPLEMENTED, message=f"no {other}")
+        return p4r.Error()
+
+    def _update_digest(self, kind: int, entry: p4r.DigestEntry) -> p4r.Error:
+        if kind == p4r.Update.INSERT and entry.digest_id in self.digests:
+            return p4r.Error(canonical_code=rpc_code.ALREADY_EXISTS, message="digest is configured")
+        assert kind == p4r.Update.INSERT, "the controller changes or ends no digest"
+        self.digests[entry.digest_id] = entry
         return p4r.Error()
 
     def _update_table(self, kind: int, entry: p4r.TableEntry) -> p4r.Error:
@@ -354,13 +379,18 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
 
 def _register(number: int, index: int, value: int) -> p4r.Entity:
-    data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
+    data = p4d.P4Data(bitstring=shortest(value))
     return p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data))
 
 
 @lru_cache
 def _zeros(number: int, size: int) -> p4r.ReadResponse:
     return p4r.ReadResponse(entities=[_register(number, index, 0) for index in range(size)])
+
+
+def shortest(value: int) -> bytes:
+    """A number as P4Runtime writes it."""
+    return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
 def _indices(entry: Any, size: int) -> range:

@@ -139,6 +139,8 @@ class StratumSwitch(FakeSwitch):
                 self._meter(update.entity.meter_entry)
             case "register_entry":
                 self._update(update)
+            case "digest_entry":
+                self._digest(update)
             case _:
                 raise Refusal(rpc_code.UNIMPLEMENTED, f"Unsupported entity type: {update}")
 
@@ -220,6 +222,13 @@ class StratumSwitch(FakeSwitch):
         held = tofinometer.held(Bucket(asked.cir, asked.cburst))
         config = p4r.MeterConfig(cir=held.rate, cburst=held.burst, pir=held.rate, pburst=held.burst)
         self.meters[cell] = config
+
+    def _digest(self, update: p4r.Update) -> None:
+        """bf_sde_wrapper.cc, InsertDigest: of the configuration it takes the timeout, which goes to the hardware."""
+        assert update.entity.digest_entry.config.max_timeout_ns > 0, "what a timeout of 0 does is not known"
+        error = self._update_digest(update.type, update.entity.digest_entry)
+        if error.canonical_code:
+            raise Refusal(error.canonical_code, "'learn_obj->bfRtLearnCallbackRegister' failed: Already exists")
 
     # -- reads
 

@@ -23,18 +23,21 @@ enum bit<8> DropReason {
     server_unknown       = 16, // pinned to a server that is no longer configured
     no_route             = 17,
     neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
-    arp_ignored          = 19, // an ARP that is not for one of our addresses
+    arp_ignored          = 19, // an ARP that is not for one of our addresses: only its sender is heard
     punt_limited         = 20, // meant for the controller, above its rate
     cpu_header           = 21, // from the controller, without a valid packet_out header
-    admission_reset      = 22  // as admission_refused, and answered by a reset
+    admission_reset      = 22, // as admission_refused, and answered by a reset
+    source_mac           = 23  // the frame's source is a group address, which no station has
 }
 
-// Why a packet goes to the controller: an index of the counter `punts` and of the meter `punt_limit`.
+// Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
+// sender, by a digest (arp_sender_t); of everything else it gets the packet.
 enum bit<8> PuntReason {
     none      = 0,
     arp       = 1,             // an ARP reply to us: a neighbour to learn
     ttl       = 2,             // answer with ICMP time exceeded; the packet is as it was received
-    neighbour = 3              // next hop unresolved: ask for it
+    neighbour = 3,             // next hop unresolved: ask for it
+    sender    = 4              // any other ARP: a neighbour that may have moved
 }
 
 // State of a pinned connection, and how long its slot is kept without a packet that counts: docs/pipeline.md. Below server_closing it

@@ -12,6 +12,13 @@ header packet_in_h {
     @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to ask for
 }
 
+// Who sent an ARP, and where: a digest.
+struct arp_sender_t {
+    port_t ingress_port;
+    ipv4_t address;
+    mac_t  mac;
+}
+
 @controller_header("packet_out")
 header packet_out_h {
     @id(1) port_t egress_port;    // sent as it is

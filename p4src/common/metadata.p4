@@ -45,7 +45,8 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
-// The packet's tuple; of an ICMP error, the reversed tuple of the packet inside.
+// The packet's tuple; of an ICMP error to whoever sent the packet inside, the reversed tuple of that. So dst is always the
+// address that the packet is to; of an ARP, the one that it asks for.
 struct flow_t {
     ipv4_t    src;
     ipv4_t    dst;

@@ -6,7 +6,8 @@
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint
 //   drops  direct_to_server
 //
-// An ICMP error is looked up by the reversed tuple of the packet it carries, so that it goes where the packet came from.
+// An ICMP error to the sender of the packet it carries is looked up by that one's reversed tuple, so that it goes where the packet
+// came from. Any other is looked up by its own, and has no ports.
 // Both tables are static: answers are translated whatever happens to the connection table.
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4

@@ -4,7 +4,8 @@
 //   writes ours
 //   keys   owned: an interface address, or the address of a service
 //
-// Of an ICMP error it is the address that the packet inside came from: where else would it go?
+// It is asked of whatever does not go to a service: what a server sends to an address of ours, ICMP errors included, is no answer to
+// anybody.
 #ifndef SLUICE_STAGES_LOCAL_P4
 #define SLUICE_STAGES_LOCAL_P4
 

@@ -10,6 +10,8 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
     Checksum() icmp;
     Checksum() inner_ipv4;
     Resubmit() second_pass;
+    @name(".arp_sender_t")
+    Digest<arp_sender_t>() arp_sender;    // by the name that it has on v1model
 
     apply {
         if (hdr.ipv4.isValid()) {
@@ -37,6 +39,9 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
         }
         if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
             second_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant, 0 });
+        }
+        if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
+            arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr.packet_in);

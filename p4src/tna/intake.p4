@@ -1,6 +1,6 @@
 // TNA intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  truncated, ipv4_checksum; unsupported and ipv4_header are the parser's. cpu_header is none of this target's
+//   drops  truncated, ipv4_checksum; source_mac, unsupported and ipv4_header are the parser's. cpu_header is none of this target's
 //
 // Ingress is not told how long a frame is: an IPv4 packet that says it is longer than its frame is forwarded as it is.
 #ifndef SLUICE_TNA_INTAKE_P4

@@ -96,6 +96,7 @@ control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inou
             (_, DropReason.none, _, _, _, _, false, _, _, _, _, _, _, _, _, _, _) : drop_as(DropReason.unsupported);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, DropReason.direct_to_server, _, _, _, _) : drop_as(DropReason.direct_to_server);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, Path.ipv4, 1, _, _) : go(Path.local, 0);
+            (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, Path.from_server, 1, _, _) : go(Path.local, 0);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, _, _, DropReason.ttl_exceeded, _) : expire();
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, Path.to_service, _, _, _) : go(Path.to_service, 1);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, Path.from_server, _, _, _) : go(Path.from_server, 0);

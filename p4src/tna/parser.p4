@@ -47,7 +47,21 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition accept;
     }
 
+    // The group bit of the frame's source, before the address is a field.
     state parse_ethernet {
+        bit<56> front = packet.lookahead<bit<56>>();
+        transition select(front[7:0]) {
+            1 &&& 1 : source_mac;
+            default : parse_frame;
+        }
+    }
+
+    state source_mac {
+        meta.found.frame = DropReason.source_mac;
+        transition accept;
+    }
+
+    state parse_frame {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;

@@ -24,6 +24,7 @@ const bit<8> REFUSED = RED;
 const bool TAKES_OPTIONS_OFF = false;
 
 const ResubmitType_t RESUBMIT_SECOND_PASS = 1;
+const DigestType_t DIGEST_ARP_SENDER = 1;
 
 // What a second pass knows of the first: 64 bits, all that Tofino 1 takes along. Every SYN towards inside takes one, unless it
 // finds its pin in the first.

@@ -1,7 +1,8 @@
-// TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more.
+// TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more, and where the
+// controller is told of an ARP.
 //
 //   reads  verdict, path, choose_again
-//   writes the egress port, drop_ctl, bypass_egress, packet_in, resubmit_type
+//   writes the egress port, drop_ctl, bypass_egress, packet_in, resubmit_type, digest_type
 //   drops  punt_limited
 #ifndef SLUICE_TNA_VERDICT_P4
 #define SLUICE_TNA_VERDICT_P4
@@ -47,6 +48,18 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
     }
 
     @hidden
+    action answer_and_tell() {
+        answer();
+        for_deparser.digest_type = DIGEST_ARP_SENDER;
+    }
+
+    @hidden
+    action drop_and_tell() {
+        drop();
+        for_deparser.digest_type = DIGEST_ARP_SENDER;
+    }
+
+    @hidden
     table sentence {
         key = {
             meta.choose_again : ternary @name("choose_again");
@@ -55,7 +68,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
             verdict.drop      : ternary @name("drop");
             meta.path         : ternary @name("path");
         }
-        actions = { again; punt; drop; forward; answer; }
+        actions = { again; punt; drop; forward; answer; answer_and_tell; drop_and_tell; }
         const entries = {
             (1, _, _, _, _)                                                 : again();
             (_, PuntReason.none, _, DropReason.none, Path.done)             : answer();
@@ -63,7 +76,11 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
             (_, PuntReason.none, _, DropReason.none, _)                     : forward();
             (_, PuntReason.none, _, DropReason.admission_reset, _)          : answer();
             (_, PuntReason.none, _, _, _)                                   : drop();
+            (_, PuntReason.sender, RED, DropReason.none, _)                 : answer();
+            (_, PuntReason.sender, _, DropReason.none, _)                   : answer_and_tell();
             (_, _, RED, _, _)                                               : drop();
+            (_, PuntReason.sender, _, _, _)                                 : drop_and_tell();
+            (_, PuntReason.arp, _, _, _)                                    : drop_and_tell();
         }
         const default_action = punt();
     }

@@ -39,11 +39,11 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
                 }
             }
         }
-        if (outcome.drop == DropReason.none && (meta.path == Path.ipv4 || meta.path == Path.arp)) {
+        if (outcome.drop == DropReason.none && meta.path != Path.done && meta.path != Path.to_service) {
             if (meta.path == Path.arp)                                      flow.apply(hdr, meta);
             local.apply(meta);
             if (meta.path == Path.arp || meta.ours == 1)                    meta.path = Path.local;
-            else                                                            meta.path = Path.routed;
+            else if (meta.path == Path.ipv4)                                meta.path = Path.routed;
         }
         if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
         else if (meta.path != Path.done && outcome.drop == DropReason.none)  hop_limit.apply(hdr, outcome);

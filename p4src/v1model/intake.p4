@@ -1,6 +1,6 @@
 // v1model intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  truncated, unsupported, ipv4_header, ipv4_checksum, cpu_header
+//   drops  truncated, source_mac, unsupported, ipv4_header, ipv4_checksum, cpu_header
 #ifndef SLUICE_V1MODEL_INTAKE_P4
 #define SLUICE_V1MODEL_INTAKE_P4
 
@@ -21,7 +21,9 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
                 meta.martian = 1;
             }
         }
-        if (intrinsic.parser_error == error.UnsupportedHeader) {
+        if (intrinsic.parser_error == error.SourceAddress) {
+            verdict.drop = DropReason.source_mac;
+        } else if (intrinsic.parser_error == error.UnsupportedHeader) {
             verdict.drop = DropReason.unsupported;
         } else if (intrinsic.parser_error == error.Ipv4Header) {
             verdict.drop = DropReason.ipv4_header;

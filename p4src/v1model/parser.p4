@@ -4,6 +4,7 @@
 #define SLUICE_V1MODEL_PARSER_P4
 
 error {
+    SourceAddress,
     UnsupportedHeader,
     Ipv4Header
 }
@@ -23,6 +24,7 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_ethernet {
         packet.extract(hdr.ethernet);
+        verify(hdr.ethernet.src[40:40] == 0, error.SourceAddress);
         meta.ipv4_room = (bit<16>)intrinsic.packet_length - 14;
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;

@@ -1,10 +1,13 @@
-// v1model verdict: the one place where a packet is sent, dropped or given to the controller.
+// v1model verdict: the one place where a packet is sent, dropped or given to the controller, and where the controller is told of an
+// ARP.
 //
-//   reads  verdict
-//   writes egress_spec, packet_in
+//   reads  verdict; arp, which answers has turned round
+//   writes egress_spec, packet_in, the digest arp_sender_t
 //   drops  punt_limited
 #ifndef SLUICE_V1MODEL_VERDICT_P4
 #define SLUICE_V1MODEL_VERDICT_P4
+
+const bit<32> ARP_SENDERS = 1;        // receiver of the digest; BMv2 has one
 
 control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict, inout standard_metadata_t intrinsic) {
     PuntMeter() punt_meter;
@@ -17,20 +20,24 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             punt_meter.apply(wanted, limited);
             if (limited == 1) {
                 verdict.punt = PuntReason.none;
-                if (verdict.drop == DropReason.none) {
+                if (wanted == PuntReason.arp) {               // of no other use
                     verdict.drop = DropReason.punt_limited;
                 }
             }
         }
         counters.apply(verdict, wanted);
 
-        if (verdict.punt != PuntReason.none) {
+        if (verdict.punt == PuntReason.arp || verdict.punt == PuntReason.sender) {
+            digest<arp_sender_t>(ARP_SENDERS, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac });
+        }
+        if (verdict.punt == PuntReason.ttl || verdict.punt == PuntReason.neighbour) {
             hdr.packet_in.setValid();
             hdr.packet_in.ingress_port = meta.ingress_port;
             hdr.packet_in.reason = (bit<8>)verdict.punt;
             hdr.packet_in.next_hop = verdict.next_hop;
             intrinsic.egress_spec = (bit<9>)CPU_PORT;
-        } else if (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset) {
+        } else if (verdict.punt == PuntReason.arp
+                   || (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset)) {
             mark_to_drop(intrinsic);
         } else {
             intrinsic.egress_spec = (bit<9>)verdict.egress_port;

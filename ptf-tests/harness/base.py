@@ -1,7 +1,7 @@
 """The test case: every frame that is sent is followed to its end, and every count that it changed is known.
 
-`forwards`, `drops` and `punts` each send one frame and state everything that comes of it: the exact frames out, and
-the exact changes of all counters and ledger registers. Nothing waits by the clock: a frame is followed by echo
+`forwards`, `drops`, `punts` and `hears` each send one frame and state everything that comes of it: the exact frames
+out, and the exact changes of all counters and ledger registers. Nothing waits by the clock: a frame is followed by echo
 requests to the router on every port (fences), and when their answers are back the frame has had its effect.
 """
 
@@ -19,10 +19,12 @@ import ptf
 from finsy import P4PacketIn, P4TableEntry
 from ptf.base_tests import BaseTest
 from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
+from sluice.switch.answers import Sender
+from sluice.switch.state import Neighbour
 
 from . import entries, plan
 from .flow import Flow
-from .frames import ICMP, IP, Ether, Packet, explained, layers, octets
+from .frames import ARP, ICMP, IP, Ether, Packet, explained, layers, octets
 from .plan import Server, Service
 from .results import recorded
 from .slots import STAMP_BITS, STATE_BITS, Tuple5
@@ -33,6 +35,9 @@ AWAIT_S = 60.0
 
 WINDOW = 32
 """Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
+
+TOLD = (PuntReason.ARP, PuntReason.SENDER)
+"""Of these the controller is told by a digest; of all others it gets the packet."""
 
 _FENCE_HOST = 250
 _CLOCK_PORT = 39_999
@@ -146,6 +151,7 @@ class StageTest(BaseTest):
             self.switch.restore()
         self.assertEqual(left, [], "the test left something in the tables")
         self.assertIsNone(self.switch.client.packet_in(0), "a packet to the controller that nobody expected")
+        self._flush()
         super().tearDown()
 
     def run(self, result: Any = None) -> Any:
@@ -156,7 +162,7 @@ class StageTest(BaseTest):
 
     def _flush(self) -> None:
         self.dataplane.flush()
-        while self.switch.client.packet_in(0):
+        while self.switch.client.packet_in(0) or self.switch.client.senders(0):
             pass
 
     def inject(self, port: plan.Port | int, frame: Packet | bytes) -> None:
@@ -211,7 +217,9 @@ class StageTest(BaseTest):
 
     def _packets_in(self, changes: Mapping[Cell, int]) -> list[P4PacketIn]:
         packets: list[P4PacketIn] = []
-        for _ in range(sum(number for (name, _), number in changes.items() if name is Counter.PUNTS)):
+        for _ in range(
+            sum(number for (name, reason), number in changes.items() if name is Counter.PUNTS and reason not in TOLD)
+        ):
             packet = self.switch.client.packet_in(AWAIT_S)
             if packet is None:
                 self.fail("a packet was counted as punted and did not reach the controller")
@@ -293,6 +301,25 @@ class StageTest(BaseTest):
         self.assertEqual(packet["ingress_port"], self.switch.number(port))
         self.assertEqual(packet["reason"], reason)
         self.assertEqual(packet["next_hop"], int(IPv4Address(next_hop)))
+
+    def hears(
+        self,
+        port: plan.Port | int,
+        frame: Packet,
+        reason: PuntReason,
+        *,
+        answer: Packet | bytes | None = None,
+        drop: DropReason = DropReason.NONE,
+    ) -> None:
+        """The controller is told who sent an ARP, and where; the ARP itself is answered, or dropped for ``drop``."""
+        self._flush()
+        outcome = self.exchange(port, frame)
+        self._sent(outcome, [] if answer is None else [(self.switch.number(port), octets(answer))])
+        self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, ())
+        sender: Any = frame[ARP]
+        place = Neighbour(self.switch.number(port), sender.hwsrc)
+        self.assertEqual(self.switch.client.senders(AWAIT_S), [Sender(IPv4Address(sender.psrc), place)])
+        self.assertEqual(self.switch.client.senders(0), [], "told twice")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
         if outcome.frames != expected:

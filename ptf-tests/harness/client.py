@@ -6,9 +6,18 @@ import queue
 from collections.abc import Iterable
 from typing import Protocol
 
-from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4PacketIn, P4PacketOut, P4Schema, P4TableEntry
+from finsy import (
+    P4ActionProfileGroup,
+    P4ActionProfileMember,
+    P4DigestList,
+    P4PacketIn,
+    P4PacketOut,
+    P4Schema,
+    P4TableEntry,
+)
 from finsy.proto import p4r
 from sluice.names import Profile
+from sluice.switch.answers import Sender, senders, subscription
 from sluice.switch.groups import Groups
 from sluice.switch.pipeline import Pipeline
 
@@ -16,6 +25,13 @@ from tools.target import client
 from tools.target.client import NotPrimary
 
 __all__ = ["Client", "NotPrimary", "Readable"]
+
+
+def _oldest(waiting: queue.Queue[p4r.StreamMessageResponse], timeout_s: float) -> p4r.StreamMessageResponse | None:
+    try:
+        return waiting.get(timeout=timeout_s) if timeout_s else waiting.get_nowait()
+    except queue.Empty:
+        return None
 
 
 class Readable(Protocol):
@@ -31,6 +47,7 @@ class Client(client.Client):
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int) -> None:
         self.schema = pipeline.schema
+        self._target = pipeline.target
         self._groups = None if pipeline.target.weights else Groups(self.schema)
         super().__init__(address, device_id, election_id)
 
@@ -41,11 +58,13 @@ class Client(client.Client):
 
     def packet_in(self, timeout_s: float) -> P4PacketIn | None:
         """The oldest packet from the switch, or None after ``timeout_s`` (0: only what is here already)."""
-        try:
-            message = self._packets.get(timeout=timeout_s) if timeout_s else self._packets.get_nowait()
-        except queue.Empty:
-            return None
-        return P4PacketIn.decode(message, self.schema)
+        message = _oldest(self._packets, timeout_s)
+        return message and P4PacketIn.decode(message, self.schema)
+
+    def senders(self, timeout_s: float) -> list[Sender]:
+        """Who sent the oldest ARP that the switch has told of; nobody after ``timeout_s`` (0: only what is here)."""
+        message = _oldest(self._digests, timeout_s)
+        return list(senders([P4DigestList.decode(message, self.schema)])) if message else []
 
     def send(self, payload: bytes, egress_port: int) -> None:
         """Have the switch send a frame as it is."""
@@ -53,10 +72,11 @@ class Client(client.Client):
         self.packet_out(packet.encode_update(self.schema).packet)
 
     def push_pipeline(self) -> None:
-        """Load the program: the switch forgets everything else."""
+        """Load the program: the switch forgets everything else. It is to tell the sender of every ARP."""
         config = self.schema.get_pipeline_config()
         self.push(config.p4info, config.p4_device_config, config.cookie.cookie)
         self.resume()
+        self.write([subscription(self._target).encode_update(self.schema)])
 
     def write(self, updates: Iterable[p4r.Update]) -> None:
         """See client.Client; a group without weights takes several requests."""

@@ -180,11 +180,14 @@ class Switch:
             fields = sorted(entry.match, key=lambda field: field.field_id)
             entry.ClearField("match")
             entry.match.extend(fields)
-            members = entry.action.action_profile_action_set.action_profile_actions
-            ordered = sorted(members, key=lambda member: member.SerializeToString(deterministic=True))
+            group = entry.action.action_profile_action_set
+            ordered = sorted(
+                group.action_profile_actions, key=lambda member: member.SerializeToString(deterministic=True)
+            )
             if ordered:
-                entry.action.action_profile_action_set.ClearField("action_profile_actions")
-                members.extend(ordered)
+                # A field that was cleared is another one than before.
+                group.ClearField("action_profile_actions")
+                group.action_profile_actions.extend(ordered)
             key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"
             state[key] = entry
         return state

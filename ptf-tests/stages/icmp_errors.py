@@ -1,28 +1,44 @@
-"""ICMP errors (types 3, 11, 12): they go where the packet inside came from, and both are translated alike."""
+"""ICMP errors (types 3, 11, 12): one to whoever sent the packet inside goes there, and both are translated alike.
+
+One to anybody else is a packet like any other (RFC 5508, REQ-4 and REQ-5): `EveryPairOfAddresses` has them all.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 from harness.base import StageTest, unpinned_mid
 from harness.flow import Flow
-from harness.frames import ICMP, IP, Ether, Packet, changed, layers, octets
+from harness.frames import ICMP, IP, TCP, UDP, Ether, Packet, changed, explained, layers, octets
 from harness.plan import (
+    CAPACITIES,
     CLIENT,
     CLIENT_HOST,
     D1,
     DNS,
+    EMPTY,
+    HOSTS,
+    OWNED,
+    POOL_A,
+    PORTS,
     S1,
     S3,
+    SERVICES,
+    UNROUTED,
     UPLINK,
     UPLINK_HOST,
     WEB,
     Port,
 )
 from harness.probes import ether, plain, routed
+from harness.switch import Cell
 from scapy.layers.inet import IPOption_NOP
-from sluice.names import DropReason, PinState
+from sluice.names import PROTOCOL_TCP, PROTOCOL_UDP, DropReason, PinState
+from sluice.names import Counter as Counts
 
 ETHERNET = 14
 TRANSPORT = 8
@@ -300,3 +316,152 @@ class Redirect(StageTest):
             about,
         )
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
+
+
+@dataclass(frozen=True)
+class End:
+    """An address and a port of a quoted packet."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Error:
+    """An ICMP message about a quoted packet, as it comes in by a port."""
+
+    side: Port
+    type: int
+    to: str
+    protocol: int
+    source: End
+    destination: End
+
+    @property
+    def about_sender(self) -> bool:
+        """Whether it is an error, and to whoever sent the packet inside."""
+        return self.type in (3, 11, 12) and self.to == self.source.address
+
+    def quoted(self, source: End | None = None, destination: End | None = None) -> bytes:
+        """The packet inside, with its ends or others in their place: eight bytes of TCP, or all of UDP."""
+        source, destination = source or self.source, destination or self.destination
+        network = IP(src=source.address, dst=destination.address, ttl=61, id=7)
+        if self.protocol == PROTOCOL_UDP:
+            return octets(layers(network, UDP(sport=source.port, dport=destination.port), b"question"))
+        return octets(layers(network, TCP(sport=source.port, dport=destination.port, seq=9), b"x" * 40))[:28]
+
+    def frame(self, number: int) -> Packet:
+        """On the wire; the number tells it from others."""
+        head = layers(Ether(dst=self.side.mac, src="02:00:00:00:99:99"), IP(src=ROUTER, dst=self.to, ttl=64, id=number))
+        return layers(head, icmp(self.type), self.quoted())
+
+
+@dataclass
+class Fate:
+    """What must come of all errors together: frames by port, in order, and counts."""
+
+    frames: dict[Port, list[bytes]]
+    counts: Counter[Cell]
+
+
+SERVED = {PROTOCOL_TCP: (WEB, S1), PROTOCOL_UDP: (DNS, D1)}
+HIGH = 40000
+TYPES = (3, 4, 11, 12, 5)
+"""Errors, and what is none of them: source quench (4) and redirect (5)."""
+
+
+class EveryPairOfAddresses(StageTest):
+    """Every destination of an error with every pair of ends of the packet inside, of TCP and UDP, from every side.
+
+    To whoever sent the packet inside it is about a connection; otherwise it is routed as it is, or ends here.
+    """
+
+    def ends(self, protocol: int) -> tuple[End, ...]:
+        """A service's, a server's, the router's own, and those of hosts."""
+        service, server = SERVED[protocol]
+        return (
+            End(service.address, service.port),
+            End(service.address, HIGH),
+            End(EMPTY.address, EMPTY.port),
+            End(server.host.address, server.port),
+            End(server.host.address, HIGH),
+            *(End(it, HIGH) for it in (CLIENT.address, CLIENT_HOST.address, UPLINK_HOST.address, UNROUTED)),
+        )
+
+    def errors(self) -> Iterator[Error]:
+        """All of them; their types take turns."""
+        kinds = itertools.cycle(TYPES)
+        for side, protocol in itertools.product((CLIENT, POOL_A, UPLINK), SERVED):
+            ends = self.ends(protocol)
+            for to in sorted({end.address for end in ends}):
+                for source, destination in itertools.permutations(ends, 2):
+                    yield Error(side, next(kinds), to, protocol, source, destination)
+
+    def route(self, fate: Fate, frame: Packet, to: str) -> None:
+        """It is sent on to an address, one hop later."""
+        host = next((host for host in HOSTS if host.address == to), None)
+        if host is None:
+            fate.counts[Counts.VERDICTS, DropReason.NO_ROUTE] += 1
+            return
+        fate.counts[Counts.VERDICTS, DropReason.NONE] += 1
+        fate.frames[host.port].append(
+            octets(changed(frame, Ether_dst=host.mac, Ether_src=host.port.mac, IP_dst=to, IP_ttl=63))
+        )
+
+    def judge(self, fate: Fate, error: Error, number: int) -> None:
+        """What must come of one."""
+        frame = error.frame(number)
+        services = {(item.address, item.protocol, item.port): item for item in SERVICES}
+        endpoints = {
+            (server.host.address, item.protocol, server.port): item for item in SERVICES for server in item.servers
+        }
+        source = (error.source.address, error.protocol, error.source.port)
+        destination = (error.destination.address, error.protocol, error.destination.port)
+        if error.about_sender and source in services:
+            service = services[source]
+            if service is EMPTY:
+                fate.counts[unpinned_mid(service)] += 1
+                fate.counts[Counts.VERDICTS, DropReason.NO_SERVER] += 1
+                return
+            (server,) = CAPACITIES[service]
+            fate.counts[unpinned_mid(service)] += 1
+            about = error.quoted(source=End(server.host.address, server.port))
+            self.route(fate, layers(*self._head(frame), about), server.host.address)
+        elif error.about_sender and source in endpoints:
+            fate.counts[Counts.VERDICTS, DropReason.DIRECT_TO_SERVER] += 1
+        elif error.to in OWNED:
+            fate.counts[Counts.VERDICTS, DropReason.NO_SERVICE] += 1
+        elif error.about_sender and destination in endpoints:
+            service = endpoints[destination]
+            about = error.quoted(destination=End(service.address, service.port))
+            self.route(fate, layers(*self._head(frame), about), error.to)
+        else:
+            self.route(fate, frame, error.to)
+
+    @staticmethod
+    def _head(frame: Packet) -> tuple[Packet, ...]:
+        """Its headers, without the packet inside."""
+        parts: list[Any] = []
+        for layer in (Ether, IP, ICMP):
+            part: Any = frame[layer].copy()
+            part.remove_payload()
+            parts.append(part)
+        return tuple(parts)
+
+    def runTest(self) -> None:
+        for side, errors in itertools.groupby(self.errors(), key=lambda error: error.side):
+            fate, frames = Fate({port: [] for port in PORTS}, Counter()), list[bytes]()
+            for number, error in enumerate(errors):
+                frames.append(octets(error.frame(number)))
+                self.judge(fate, error, number)
+            outcome = self.burst(side, frames)
+            for port, expected in fate.frames.items():
+                sent = [frame for number, frame in outcome.frames if number == self.switch.number(port)]
+                for one, other in itertools.zip_longest(sent, expected):
+                    if one != other:
+                        self.fail(f"port {port.place}: not the frame that must come\n{_shown(other)}\n{_shown(one)}")
+            self.assertEqual(outcome.changes, dict(fate.counts))
+
+
+def _shown(frame: bytes | None) -> str:
+    return "nothing" if frame is None else explained(frame)

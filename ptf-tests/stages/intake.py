@@ -5,7 +5,7 @@ from __future__ import annotations
 from finsy.proto import p4r
 from harness.base import StageTest, unpinned_mid
 from harness.flow import Flow
-from harness.frames import ARP, ICMP, IP, TCP, changed, layers, octets, tagged
+from harness.frames import ARP, BROADCAST, ICMP, IP, TCP, changed, layers, octets, tagged
 from harness.plan import CLIENT, CLIENT_HOST, S1, UPLINK_HOST, WEB
 from harness.probes import between, ether, plain
 from scapy.layers.inet import IPOption_NOP
@@ -103,6 +103,21 @@ class OtherArp(StageTest):
             start, size = {"hwtype": (14, 2), "ptype": (16, 2), "hwlen": (18, 1), "plen": (19, 1)}[field]
             data[start : start + size] = value.to_bytes(size, "big")
             self.drops(CLIENT, bytes(data), DropReason.UNSUPPORTED)
+
+
+class SourceOfNoStation(StageTest):
+    """A frame from a group's MAC address, whatever it carries: it is answered to nobody, and nobody is heard."""
+
+    def runTest(self) -> None:
+        request = layers(
+            ether(CLIENT_HOST),
+            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
+        )
+        echo = layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=CLIENT.address), ICMP(type=8), b"echo")
+        syn, through = Flow(WEB, S1).syn(), plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
+        for source in (BROADCAST, "01:00:5e:00:00:01", "03:00:00:00:00:00"):
+            for frame in (request, echo, syn, through, tagged(syn, 7)):
+                self.drops(CLIENT, changed(frame, Ether_src=source), DropReason.SOURCE_MAC)
 
 
 class WrongVersion(StageTest):

@@ -8,6 +8,8 @@ from harness.frames import ARP, BROADCAST, ICMP, IP, Ether, Packet, changed, lay
 from harness.plan import (
     CLIENT,
     CLIENT_HOST,
+    D1,
+    DNS,
     EMPTY,
     PORTS,
     S1,
@@ -19,6 +21,9 @@ from harness.plan import (
 )
 from harness.probes import ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
+
+VIRTUAL = "00:00:5e:00:01:07"
+"""A MAC address that moves from host to host (VRRP's)."""
 
 
 def asked(host: Host, address: str, to: str = BROADCAST) -> Packet:
@@ -40,14 +45,15 @@ class ArpForInterface(StageTest):
     def runTest(self) -> None:
         for host in (CLIENT_HOST, S1_HOST, UPLINK_HOST):
             request, reply = asked(host, host.port.address), answered(host, host.port.address)
-            self.forwards(host.port, request, host.port, reply)
+            self.hears(host.port, request, PuntReason.SENDER, answer=reply)
 
 
 class ArpForService(StageTest):
     """The address of a service is answered for with the port's own MAC address."""
 
     def runTest(self) -> None:
-        self.forwards(CLIENT, asked(CLIENT_HOST, WEB.address), CLIENT, answered(CLIENT_HOST, WEB.address))
+        request, reply = asked(CLIENT_HOST, WEB.address), answered(CLIENT_HOST, WEB.address)
+        self.hears(CLIENT, request, PuntReason.SENDER, answer=reply)
 
 
 class ArpUnicast(StageTest):
@@ -55,7 +61,7 @@ class ArpUnicast(StageTest):
 
     def runTest(self) -> None:
         request = asked(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
-        self.forwards(CLIENT, request, CLIENT, answered(CLIENT_HOST, CLIENT.address))
+        self.hears(CLIENT, request, PuntReason.SENDER, answer=answered(CLIENT_HOST, CLIENT.address))
 
 
 class ArpTagged(StageTest):
@@ -63,7 +69,8 @@ class ArpTagged(StageTest):
 
     def runTest(self) -> None:
         request = tagged(asked(CLIENT_HOST, CLIENT.address), 42, 3)
-        self.forwards(CLIENT, request, CLIENT, tagged(answered(CLIENT_HOST, CLIENT.address), 42, 3))
+        answer = tagged(answered(CLIENT_HOST, CLIENT.address), 42, 3)
+        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
 
 
 class ArpProbe(StageTest):
@@ -71,50 +78,66 @@ class ArpProbe(StageTest):
 
     def runTest(self) -> None:
         request = changed(asked(CLIENT_HOST, CLIENT.address), ARP_psrc="0.0.0.0")
-        self.forwards(CLIENT, request, CLIENT, changed(answered(CLIENT_HOST, CLIENT.address), ARP_pdst="0.0.0.0"))
+        answer = changed(answered(CLIENT_HOST, CLIENT.address), ARP_pdst="0.0.0.0")
+        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
+
+
+class ArpByProxy(StageTest):
+    """The MAC address that an ARP speaks of need not be the frame's: the one is told, the other is answered."""
+
+    def runTest(self) -> None:
+        request = changed(asked(CLIENT_HOST, CLIENT.address), ARP_hwsrc=VIRTUAL)
+        answer = changed(answered(CLIENT_HOST, CLIENT.address), ARP_hwdst=VIRTUAL)
+        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
 
 
 class ArpForOther(StageTest):
-    """Who has somebody else's address? Not ours to say."""
+    """Who has somebody else's address? Not ours to say; who asks is heard."""
 
     def runTest(self) -> None:
-        self.drops(CLIENT, asked(CLIENT_HOST, "10.0.1.77"), DropReason.ARP_IGNORED)
+        for to in (BROADCAST, CLIENT.mac):
+            request = asked(CLIENT_HOST, "10.0.1.77", to=to)
+            self.hears(CLIENT, request, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 class ArpGratuitous(StageTest):
-    """A host announcing itself is not asked for."""
+    """A host that announces itself, by a request or a reply, to everybody or to us alone (RFC 5227, section 3)."""
 
     def runTest(self) -> None:
-        self.drops(CLIENT, asked(CLIENT_HOST, CLIENT_HOST.address), DropReason.ARP_IGNORED)
+        for to in (BROADCAST, S1_HOST.port.mac):
+            for operation in (1, 2):
+                frame = changed(asked(S1_HOST, S1_HOST.address, to=to), ARP_op=operation, ARP_hwsrc=VIRTUAL)
+                self.hears(S1_HOST.port, frame, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 class ArpOtherOperation(StageTest):
-    """Neither a request nor a reply (RARP), even for our address."""
+    """Neither a request nor a reply (RARP), even for our address: nobody is heard."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(asked(CLIENT_HOST, CLIENT.address), ARP_op=3), DropReason.ARP_IGNORED)
 
 
 class ArpReply(StageTest):
-    """A reply to us is a neighbour to learn: the controller gets it as it came."""
+    """A reply to us is a neighbour to learn."""
 
     def runTest(self) -> None:
-        reply = layers(
-            ether(CLIENT_HOST),
-            ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
-        )
-        self.punts(CLIENT, reply, PuntReason.ARP, reply)
+        for to in (CLIENT.mac, BROADCAST):
+            reply = layers(
+                Ether(dst=to, src=CLIENT_HOST.mac),
+                ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
+            )
+            self.hears(CLIENT, reply, PuntReason.ARP)
 
 
 class ArpReplyToOther(StageTest):
-    """A reply that is not for us is no business of the controller."""
+    """A reply that is not for us tells where its sender is all the same."""
 
     def runTest(self) -> None:
         reply = layers(
             Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
             ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=BROADCAST, pdst="10.0.1.77"),
         )
-        self.drops(CLIENT, reply, DropReason.ARP_IGNORED)
+        self.hears(CLIENT, reply, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequence: int = 1) -> Packet:
@@ -186,6 +209,17 @@ class EchoThrough(StageTest):
         request = echo(CLIENT_HOST, UPLINK_HOST.address)
         expected = changed(request, Ether_src=UPLINK_HOST.port.mac, Ether_dst=UPLINK_HOST.mac, IP_ttl=16)
         self.forwards(CLIENT, request, UPLINK_HOST.port, expected)
+
+
+class FromServer(StageTest):
+    """What comes from a server's own port to an address of ours is no answer to anybody: it ends here, untranslated."""
+
+    def runTest(self) -> None:
+        for address in (S1_HOST.port.address, CLIENT.address, EMPTY.address, WEB.address):
+            answer = changed(Flow(WEB, S1).syn_ack(), IP_dst=address)
+            self.drops(S1_HOST.port, answer, DropReason.NO_SERVICE)
+            answer = changed(Flow(DNS, D1).reply(b"!"), IP_dst=address)
+            self.drops(S1_HOST.port, answer, DropReason.NO_SERVICE)
 
 
 class NoService(StageTest):

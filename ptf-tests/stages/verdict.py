@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.base import AWAIT_S, Outcome, StageTest
 from harness.flow import Flow
-from harness.frames import ARP, Ether, Packet, changed, layers, octets
+from harness.frames import ARP, BROADCAST, Ether, Packet, changed, layers, octets
 from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UPLINK_HOST, WEB
 from harness.probes import between, ether, plain
 from sluice.names import Counter, DropReason, Meter, PuntReason
@@ -66,15 +66,42 @@ class Punting(StageTest):
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS_LIMITED, punt): 1})
 
 
+def arp_request(address: str) -> Packet:
+    """A question for an address, ours or another one."""
+    return layers(
+        Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
+        ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst="00:00:00:00:00:00", pdst=address),
+    )
+
+
 class PuntLimited(Punting):
     """Above its rate an ARP reply is a drop with a reason of its own."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.ARP, 2)
         for _ in range(2):
-            self.punts(CLIENT, arp_reply(), PuntReason.ARP, arp_reply())
+            self.hears(CLIENT, arp_reply(), PuntReason.ARP)
         for _ in range(2):
             self.drops(CLIENT, arp_reply(), DropReason.PUNT_LIMITED, (Counter.PUNTS_LIMITED, PuntReason.ARP))
+        self.assertEqual(self.switch.client.senders(0), [])
+
+
+class SendersLimited(Punting):
+    """Above the rate of what is overheard nobody is told; requests are answered as ever, and answers to us heard."""
+
+    def runTest(self) -> None:
+        answer = layers(
+            Ether(dst=CLIENT_HOST.mac, src=CLIENT.mac),
+            ARP(op=2, hwsrc=CLIENT.mac, psrc=CLIENT.address, hwdst=CLIENT_HOST.mac, pdst=CLIENT_HOST.address),
+        )
+        limited = (Counter.PUNTS_LIMITED, PuntReason.SENDER)
+        self.limit(PuntReason.SENDER, 2)
+        self.hears(CLIENT, arp_request(CLIENT.address), PuntReason.SENDER, answer=answer)
+        self.hears(CLIENT, arp_request(ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+        for _ in range(2):
+            self.forwards(CLIENT, arp_request(CLIENT.address), CLIENT, answer, limited)
+            self.drops(CLIENT, arp_request(ABSENT), DropReason.ARP_IGNORED, limited)
+        self.hears(CLIENT, arp_reply(), PuntReason.ARP)
 
 
 class PuntLimitedKeepsReason(Punting):
@@ -106,7 +133,7 @@ class PuntReasonsApart(Punting):
         frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
         self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
-        self.punts(CLIENT, arp_reply(), PuntReason.ARP, arp_reply())
+        self.hears(CLIENT, arp_reply(), PuntReason.ARP)
 
 
 class LimitSparesTraffic(Punting):

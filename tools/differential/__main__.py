@@ -8,7 +8,9 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from finsy.proto import p4i
@@ -19,19 +21,33 @@ from tools.target.client import Refused
 from tools.target.entities import Entities
 from tools.target.process import ROOT, SwitchError, bmv2_binary, embedded_binary
 
-from . import compare
+from . import compare, selectors
 from .frames import Frames
 from .side import Side
 from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 
-PROGRAM = ROOT / "p4src/build/sluice"
-TWIN = ROOT / "p4src/build/twin/sluice"
-RESULTS = ROOT / "results/differential/sluice.json"
+RESULTS = ROOT / "results/differential"
 ROUND_PACKETS = 500
 START_S = 20.0
 """More than a switch runs before the first packet."""
 MARKER = b"\xff" * 14
 """Addressed to nobody: dropped by both, and counted."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program, and what happens to it."""
+
+    program: Path
+    """Without the ends of its JSON and P4Info."""
+    ports: Sequence[int]
+    world: Callable[[Entities, random.Random], World | selectors.World]
+    frames: Callable[[random.Random], Frames | selectors.Frames]
+
+
+SLUICE = Subject(ROOT / "p4src/build/sluice", PORTS, World, Frames)
+TWIN = ROOT / "p4src/build/twin/sluice"
+SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.PORTS, selectors.World, selectors.Frames)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,11 +56,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
-    parser.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
+    which.add_argument("--selectors", action="store_true", help="groups of all hash algorithms in place of sluice")
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
     options = parser.parse_args(arguments)
+    subject = SELECTORS if options.selectors else SLUICE
     try:
         embedded = embedded_binary(options.switch)
         binaries = (
@@ -57,27 +76,29 @@ def main(arguments: list[str] | None = None) -> int:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
         folder.mkdir(exist_ok=options.keep is None)
         try:
-            sides = [stack.enter_context(Side(n, b, folder / n, PORTS, CPU_PORT)) for n, b in binaries.items()]
-            result = run(sides[0], sides[1], options.packets, options.seed, options.round, twin=options.twin)
+            sides = [stack.enter_context(Side(n, b, folder / n, subject.ports, CPU_PORT)) for n, b in binaries.items()]
+            result = run(subject, sides[0], sides[1], options.packets, options.seed, options.round, twin=options.twin)
         except (SwitchError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(result, indent=1) + "\n")
+    results = options.results or RESULTS / f"{subject.program.name}.json"
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(json.dumps(result, indent=1) + "\n")
     _print(result)
     return 1 if result["differences"] else 0
 
 
 def run(
-    ours: Side, theirs: Side, packets: int, seed: int, round_packets: int, *, twin: bool = False
+    subject: Subject, ours: Side, theirs: Side, packets: int, seed: int, round_packets: int, *, twin: bool = False
 ) -> dict[str, object]:
     """Give both the same, round by round, and compare."""
-    p4info = text_format.Parse(PROGRAM.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
+    program = subject.program
+    p4info = text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
     sides = (ours, theirs)
-    ours.load(p4info, PROGRAM.with_suffix(".json").read_bytes())
-    theirs.load(p4info, (TWIN if twin else PROGRAM).with_suffix(".json").read_bytes())
+    ours.load(p4info, program.with_suffix(".json").read_bytes())
+    theirs.load(p4info, (TWIN if twin else program).with_suffix(".json").read_bytes())
     rng = random.Random(seed)
-    world, frames = World(Entities(p4info), random.Random(rng.random())), Frames(rng)
+    world, frames = subject.world(Entities(p4info), random.Random(rng.random())), subject.frames(rng)
     report = compare.Report(other="the twin" if twin else "BMv2")
     started, sent, came, writes = time.monotonic(), 0, 0, 0
     while sent < packets:

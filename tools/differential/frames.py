@@ -207,7 +207,7 @@ class Frames:
     def _arp(self) -> tuple[int, bytes]:
         rng = self.rng
         sender = rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS))
-        target = rng.choice((*ROUTERS.values(), *VIPS, *OTHERS))
+        target = rng.choice((*ROUTERS.values(), *VIPS, *OTHERS, sender))
         port = port_of(sender)
         vlan = rng.choice((None, None, None, 5))
         return port, ethernet(
@@ -221,7 +221,7 @@ class Frames:
         return self._sent(rng.choice(CLIENTS), destination, ICMP, icmp(rng.choice((8, 8, 0, 13)), 0, rest))
 
     def _icmp_error(self) -> tuple[int, bytes]:
-        """About a packet of a connection, as clients and servers send it."""
+        """About a packet of a connection, as clients and servers send it, to its sender or to somebody else."""
         rng = self.rng
         number = rng.choice(list(SERVERS))
         host, protocol, server_port, service = SERVERS[number]
@@ -235,7 +235,9 @@ class Frames:
         segment = self._segment(inner[0], inner[1], protocol, FLAGS)
         about = packet(inner[0][0], inner[1][0], protocol, segment, options=self._ip_options())
         about = about[: rng.choice((len(about), len(about), 28, 24, 20))]
-        kind, code = rng.choice(((3, 3), (3, 4), (11, 0), (12, 0), (3, 1)))
+        kind, code = rng.choice(((3, 3), (3, 4), (11, 0), (12, 0), (3, 1), (4, 0)))
+        anybody = rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, *ROUTERS.values(), *VIPS))
+        destination = rng.choice((destination, destination, anybody))
         source = rng.choice((source, source, rng.choice(OTHERS)))
         return self._sent(source, destination, ICMP, icmp(kind, code, b"\0\0\x05\x78" + about))
 

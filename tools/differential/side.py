@@ -13,6 +13,7 @@ from sluice.switch import bmv2thrift
 
 from tools.target import pcap
 from tools.target.client import Client, Refused
+from tools.target.entities import Entities
 from tools.target.process import Pipes, SwitchError, await_ready, start
 from tools.target.quiet import await_quiet
 
@@ -61,6 +62,8 @@ class Side:
         await_ready(self.switch)
         self.client = Client.primary(self.switch.address)
         self.client.push(p4info, program)
+        told = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
+        self.client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in told)
         if self.switch.thrift:
             # BMv2 drops what is beyond 64 packets without a word
             service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
@@ -105,10 +108,15 @@ class Side:
         self.switch.check()
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """What came out since the last call: frames by port, and packet-ins in wire form."""
+        """What came out since the last call: frames by port, packet-ins in wire form, and digests.
+
+        Each digest once: BMv2 tells none again before it has heard that the last one arrived.
+        """
         assert self.client
         out: dict[int | str, list[bytes]] = {port: tail.more() for port, tail in self._outputs.items()}
         out["controller"] = [_packet_in(packet) for packet in self.client.packets()]
+        told = (data for digest in self.client.digests() for data in digest.data)
+        out["digests"] = sorted({data.SerializeToString(deterministic=True) for data in told})
         return out
 
     def state(self, p4info: p4i.P4Info) -> State:

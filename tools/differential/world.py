@@ -233,7 +233,7 @@ class World:
         """
         cells = {
             "admission": tuple(SERVICES),
-            "punt_limit": (1, 2, 3),
+            "punt_limit": (1, 2, 3, 4),
             "destination_limit": range(1, LIMITED + 1),
             "returning_limit": range(1, LIMITED + 1),
         }

@@ -77,6 +77,7 @@ class Client:
         self._stub: Any = cast(Any, p4r_grpc).P4RuntimeStub(self._channel)
         self._requests: queue.Queue[p4r.StreamMessageRequest | None] = queue.Queue()
         self._packets: queue.Queue[p4r.StreamMessageResponse] = queue.Queue()
+        self._digests: queue.Queue[p4r.StreamMessageResponse] = queue.Queue()
         self._errors: queue.Queue[p4r.StreamError] = queue.Queue()
         self._arbitrations: queue.Queue[p4r.MasterArbitrationUpdate | Refused] = queue.Queue()
         self._stream: Any = self._stub.StreamChannel(iter(self._requests.get, None))
@@ -112,6 +113,8 @@ class Client:
                 match message.WhichOneof("update"):
                     case "packet":
                         self._packets.put(message)
+                    case "digest":
+                        self._digests.put(message)
                     case "arbitration":
                         self._arbitrations.put(message.arbitration)
                     case "error":
@@ -148,6 +151,10 @@ class Client:
     def packets(self) -> list[p4r.PacketIn]:
         """The packets that the switch has sent since the last call."""
         return [self._packets.get_nowait().packet for _ in range(self._packets.qsize())]
+
+    def digests(self) -> list[p4r.DigestList]:
+        """The digests that the switch has sent since the last call."""
+        return [self._digests.get_nowait().digest for _ in range(self._digests.qsize())]
 
     def stream_errors(self) -> list[str]:
         """What the switch said about messages on the stream since the last call."""

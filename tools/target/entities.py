@@ -52,6 +52,12 @@ class Entities:
         made.action.action.CopyFrom(self._action(table, action, args))
         return p4r.Entity(table_entry=made)
 
+    def digest(self, name: str) -> p4r.Entity:
+        """A digest, each message of which is to be told at once."""
+        number = _named(self.p4info.digests, name).preamble.id
+        config = p4r.DigestEntry.Config(max_list_size=1)
+        return p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=number, config=config))
+
     def meter(self, name: str, index: int, config: p4r.MeterConfig) -> p4r.Entity:
         """A meter's cell."""
         meter = _named(self.p4info.meters, name)

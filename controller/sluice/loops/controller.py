@@ -14,6 +14,7 @@ from sluice.balance import Mode
 from sluice.config import Config
 from sluice.configload import load
 from sluice.log import logger, switch_name
+from sluice.switch.answers import subscribe
 from sluice.switch.choice import program_for
 from sluice.switch.connections import pins_of
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
@@ -127,6 +128,7 @@ class Controller:
         if not adopted:
             _log.info("loading the program")
             await session.push_pipeline()
+        await subscribe(session)
         found = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
         link = Link(session, registers, found, asyncio.get_running_loop().time())
@@ -167,6 +169,7 @@ class Controller:
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
             "sweep": sweep(self.world, link),
+            "neighbours": neighbours.hear(),
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)

@@ -1,17 +1,21 @@
-"""The tasks that talk to the switch's neighbours: ARP both ways, and ICMP time exceeded."""
+"""The tasks that talk to the switch's neighbours: ARP both ways, and ICMP time exceeded.
+
+The switch answers ARP's requests itself, and tells the sender of every ARP that it hears: of an answer, of a request
+for us or for somebody else, of a host that announces itself (RFC 5227). An address that is known, or asked for, is
+where the last of them said, at once (RFC 826), if it can be there (World.believable).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from ipaddress import IPv4Address
 
 from finsy import P4PacketIn
 
-from sluice.frames import Arp, arp_request, mac_text, time_exceeded
+from sluice.frames import arp_request, time_exceeded
 from sluice.log import logger
 from sluice.names import PuntReason, Table
-from sluice.switch.state import Neighbour
+from sluice.switch.answers import Sender, senders
 from sluice.tokenbucket import TokenBucket
 
 from .link import Link
@@ -23,7 +27,7 @@ TABLES = frozenset({Table.NEIGHBOURS})
 
 
 class Neighbours:
-    """Asks for next hops, learns them from the answers, and answers packets whose TTL ran out."""
+    """Asks for next hops, learns where they are, and answers packets whose TTL ran out."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world = world
@@ -50,24 +54,31 @@ class Neighbours:
                 pass
 
     async def listen(self) -> None:
-        """Take in the switch's packets. Never returns; raises SwitchError.
-
-        Answers that came while others were written are written together: each writing compares all neighbours.
-        """
+        """Take in the switch's packets. Never returns; raises SwitchError."""
         while True:
-            learned: dict[IPv4Address, Neighbour] = {}
             for packet in await self._link.session.next_packets():
                 match packet["reason"]:
-                    case PuntReason.ARP:
-                        learned |= self._heard(packet)
                     case PuntReason.TTL:
                         await self._answer(packet)
                     case PuntReason.NEIGHBOUR:
                         self._unresolved(IPv4Address(packet["next_hop"]))
                     case other:
                         _log.warning("packet with an unknown reason", extra={"reason": other})
+
+    async def hear(self) -> None:
+        """Learn where neighbours are. Never returns; raises SwitchError.
+
+        What came while others were written is written together: each writing compares all neighbours.
+        """
+        while True:
+            told = senders(await self._link.session.next_digests())
+            learned = [sender for sender in told if self._is_new(sender)]
             if learned:
-                await self._write(learned)
+                await self._link.apply(self._world.state(), TABLES)
+                for sender in learned:
+                    fields = {"address": str(sender.address), "port": sender.place.port, "mac": sender.place.mac}
+                    _log.info("neighbour learned", extra=fields)
+                self._wake.set()
 
     async def _question(self, address: IPv4Address) -> None:
         for interface in self._world.plan.interfaces_towards(address):
@@ -75,25 +86,13 @@ class Neighbours:
             frame = arp_request(interface.mac, interface.address.ip, address, vlan)
             await self._link.session.send_packet(frame, interface.port)
 
-    def _heard(self, packet: P4PacketIn) -> dict[IPv4Address, Neighbour]:
-        """What an ARP packet tells that is new."""
-        arp = Arp.parse(packet.payload)
-        interface = self._interfaces.get(packet["ingress_port"])
-        if arp is None or interface is None or not arp.is_reply:
-            return {}
-        if arp.sender not in interface.address.network or arp.sender_mac[0] & 1:
-            # Not an address of that subnet, or not the MAC address of one host: whoever sends this is mistaken.
-            return {}
-        neighbour = Neighbour(interface.port, mac_text(arp.sender_mac))
+    def _is_new(self, sender: Sender) -> bool:
+        """Take in what an ARP says of its sender. True when it tells something new of a neighbour that is known or
+        asked for."""
         now = asyncio.get_running_loop().time()
-        return {arp.sender: neighbour} if self._world.neighbours.heard(arp.sender, neighbour, now) else {}
-
-    async def _write(self, learned: Mapping[IPv4Address, Neighbour]) -> None:
-        await self._link.apply(self._world.state(), TABLES)
-        for address, neighbour in learned.items():
-            fields = {"address": str(address), "port": neighbour.port, "mac": neighbour.mac}
-            _log.info("neighbour learned", extra=fields)
-        self._wake.set()
+        return self._world.believable(sender.address, sender.place) and self._world.neighbours.heard(
+            sender.address, sender.place, now
+        )
 
     def _unresolved(self, address: IPv4Address) -> None:
         if self._world.plan.interfaces_towards(address):

@@ -61,7 +61,7 @@ class NeighbourTable:
             self._entries[address] = _Entry(wanted=False, next_question=now)
 
     def heard(self, address: IPv4Address, neighbour: Neighbour, now: float) -> bool:
-        """An answer came in. True when it tells something new; False too for what nobody asked for."""
+        """An ARP said where an address is. True when that is new; False too for what nobody asked for."""
         entry = self._entries.get(address)
         if entry is None:
             return False

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, to_ratios
 from sluice.config import Config
+from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
 from sluice.switch.errors import SwitchError
 from sluice.switch.plan import Endpoint, Moved, OutOfNumbers, Plan, Retired, Service, make_plan
@@ -151,7 +152,7 @@ class World:
             for service in self.plan.services:
                 self._take_weights(service, found, now_s)
         for address, neighbour in found.neighbours.items():
-            if self._possible(address, neighbour):
+            if self.believable(address, neighbour):
                 self.neighbours.adopt(address, neighbour)
         for view in self.views.values():
             view.rebase()
@@ -247,10 +248,16 @@ class World:
         times = config.neighbours
         self.neighbours.configure(times.refresh_s, times.retry_s, times.forget_after)
         self.neighbours.want(self.plan.wanted_neighbours)
-        self.neighbours.keep(self._possible)
+        self.neighbours.keep(self.believable)
 
-    def _possible(self, address: IPv4Address, neighbour: Neighbour) -> bool:
-        """Whether a neighbour can be where it was: on a port of its subnet."""
+    def believable(self, address: IPv4Address, neighbour: Neighbour) -> bool:
+        """Whether a neighbour can be there, whoever says so.
+
+        It must be on a port of its subnet: otherwise a client could take a server's place. Its MAC address must be one
+        that a station can have (RFC 1812, section 3.3.2), and none of our own.
+        """
+        if not is_station(neighbour.mac) or any(i.mac == neighbour.mac for i in self.config.interfaces):
+            return False
         return any(interface.port == neighbour.port for interface in self.plan.interfaces_towards(address))
 
     def set_mode(self, name: str, mode: Mode, now_s: float) -> Change:

@@ -17,6 +17,10 @@ class NotPrimary(SwitchError):
     """Another controller is the primary one now."""
 
 
+class AlreadyThere(SwitchError):
+    """What was to be added is there."""
+
+
 _LOST = {GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED, GRPCStatusCode.CANCELLED}
 
 
@@ -34,7 +38,8 @@ def translated(error: P4ClientError, address: str, doing: str) -> SwitchError:
         for index, detail in sorted(error.details.items())
     ]
     shown = "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
-    return SwitchError(f"switch {address}: {doing}: {shown}")
+    there = all(detail.canonical_code is GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values())
+    return (AlreadyThere if there else SwitchError)(f"switch {address}: {doing}: {shown}")
 
 
 def _flat(value: object) -> str:

@@ -13,7 +13,5 @@ from .state import State
 
 def entries(state: State) -> Iterator[P4TableEntry]:
     """Interface addresses and services' addresses, each once."""
-    config = state.plan.config
-    addresses = {i.address.ip for i in config.interfaces} | {s.address for s in config.services}
-    for address in sorted(addresses):
+    for address in sorted(state.plan.own_addresses):
         yield P4TableEntry(Table.OWNED, match=P4TableMatch(address=int(address)), action=P4TableAction(Action.IS_OWNED))

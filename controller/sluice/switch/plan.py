@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address
 from itertools import count
 
@@ -78,7 +79,7 @@ class Retired:
     service_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """Everything static that a switch is to be programmed with."""
 
@@ -95,9 +96,20 @@ class Plan:
         """The service of that name."""
         return next((service for service in self.services if service.name == name), None)
 
+    @cached_property
+    def own_addresses(self) -> frozenset[IPv4Address]:
+        """The switch's own: the interfaces' and the services'."""
+        config = self.config
+        return frozenset({i.address.ip for i in config.interfaces} | {s.address for s in config.services})
+
     def interfaces_towards(self, address: IPv4Address) -> list[InterfaceConfig]:
-        """Every interface whose subnet holds ``address``: several ports may share one."""
-        return [i for i in self.config.interfaces if address in i.address.network]
+        """Every interface that ``address`` may be a neighbour on: several ports may share a subnet.
+
+        None for an address of our own, and for those that RFC 1122, section 3.2.1.3, gives to no host.
+        """
+        if address in self.own_addresses:
+            return []
+        return [i for i in self.config.interfaces if address in i.address.network and not _for_all(i, address)]
 
     def next_hop(self, address: IPv4Address) -> IPv4Address | None:
         """The neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
@@ -119,6 +131,12 @@ class Plan:
         """Next hops that the configuration needs: gateways, and the way to every server."""
         hops = {route.via for route in self.config.routes}
         return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
+
+
+def _for_all(interface: InterfaceConfig, address: IPv4Address) -> bool:
+    """Whether an address of an interface's subnet is that of the subnet itself, or its broadcast address (RFC 3021)."""
+    network = interface.address.network
+    return network.prefixlen < 31 and address in (network.network_address, network.broadcast_address)
 
 
 class OutOfNumbers(Exception):

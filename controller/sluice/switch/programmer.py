@@ -21,6 +21,7 @@ from finsy import P4CounterEntry, P4PacketIn
 from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
 from sluice.config import Config
+from sluice.frames import is_station
 from sluice.names import Counter, DropReason, Register
 
 from .choice import program_for
@@ -44,9 +45,16 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
     for service in plan.services:
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
         weights[service.id] = largest_remainder(fair_shares(members))
-    known = {IPv4Address(address): Neighbour(*place) for address, place in (neighbours or {}).items()}
     looking = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
-    return State(plan=plan, weights=weights, second_look=looking, neighbours=known)
+    return State(plan=plan, weights=weights, second_look=looking, neighbours=_placed(neighbours or {}))
+
+
+def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[IPv4Address, Neighbour]:
+    """Neighbours as given, address: (port, MAC). Raises SwitchError for a MAC address that no station has."""
+    for address, (_, mac) in neighbours.items():
+        if not is_station(mac):
+            raise SwitchError(f"neighbour {address}: no station has the MAC address {mac}; give it its own")
+    return {IPv4Address(address): Neighbour(*place) for address, place in neighbours.items()}
 
 
 class Programmer:
@@ -154,8 +162,7 @@ class Programmer:
         if ejected is not None:
             state = replace(state, ejected=frozenset(self.server(*pair).id for pair in ejected))
         if neighbours is not None:
-            known = {IPv4Address(address): Neighbour(*place) for address, place in neighbours.items()}
-            state = replace(state, neighbours=known)
+            state = replace(state, neighbours=_placed(neighbours))
         self.state = state
         return self._reconcile()
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from typing import Any, TypeVar
 
 import grpc.aio
 from finsy import GRPCStatusCode, P4Client, P4ClientError
@@ -38,8 +39,9 @@ _LISTEN_S = 10.0
 BATCH = 500
 """Updates in one WriteRequest; keeps a request well below the 4 MB that gRPC takes by default."""
 
-_PACKETS = 256
-"""Packets from the switch that wait for the controller; newer ones are dropped (the switch limits them too)."""
+_WAITING = 256
+"""Packets from the switch that wait for the controller, and as many digests; newer ones are dropped (the switch limits
+them too)."""
 
 
 class Role(Enum):
@@ -47,6 +49,17 @@ class Role(Enum):
 
     PRIMARY = auto()
     BACKUP = auto()
+
+
+_T = TypeVar("_T")
+
+
+async def _all_of(queue: asyncio.Queue[_T]) -> list[_T]:
+    """What is in a queue, once there is something."""
+    found = [await queue.get()]
+    while not queue.empty():
+        found.append(queue.get_nowait())
+    return found
 
 
 def standby_election_id() -> int:
@@ -64,13 +77,15 @@ class Session:
         self.target: Profile = pipeline.target
         """Which registers may turn out to be another's (see open_registers)."""
         self.dropped_packets = 0
+        """And digests."""
         self.sent_packets = 0
         self._election_id = election_id if election_id is not None else standby_election_id()
         self._client = P4Client(address, wait_for_ready=False)
         self._role: asyncio.Future[Role] | None = None
         self._role_changed = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
-        self._packets: asyncio.Queue[entity.P4PacketIn] = asyncio.Queue(_PACKETS)
+        self._packets: asyncio.Queue[entity.P4PacketIn] = asyncio.Queue(_WAITING)
+        self._digests: asyncio.Queue[entity.P4DigestList] = asyncio.Queue(_WAITING)
         self._current = Role.BACKUP
 
     async def __aenter__(self) -> Session:
@@ -197,20 +212,22 @@ class Session:
                 case "arbitration":
                     await self._arbitration(message.arbitration)
                 case "packet":
-                    self._packet(message)
+                    self._keep(self._packets, message)
+                case "digest":
+                    self._keep(self._digests, message)
                 case "error":
                     _log.warning("stream error", extra={"text": message.error.message})
                 case other:
                     _log.debug("stream message not used", extra={"kind": other})
 
-    def _packet(self, message: p4r.StreamMessageResponse) -> None:
+    def _keep(self, queue: asyncio.Queue[Any], message: p4r.StreamMessageResponse) -> None:
         try:
-            self._packets.put_nowait(entity.decode_stream(message, self.pipeline.schema))
+            queue.put_nowait(entity.decode_stream(message, self.pipeline.schema))
         except asyncio.QueueFull:
             self.dropped_packets += 1
         except (ValueError, KeyError) as error:
             # From a program that is about to be replaced.
-            _log.debug("packet not understood", extra={"error": str(error)})
+            _log.debug("message not understood", extra={"error": str(error)})
 
     def _stream_ended(self, task: asyncio.Task[None]) -> None:
         if self._role is not None and not self._role.done():
@@ -224,10 +241,11 @@ class Session:
 
     async def next_packets(self) -> list[entity.P4PacketIn]:
         """The packets that have come from the switch, at least one, in their order."""
-        packets = [await self.next_packet()]
-        while not self._packets.empty():
-            packets.append(self._packets.get_nowait())
-        return packets
+        return await _all_of(self._packets)
+
+    async def next_digests(self) -> list[entity.P4DigestList]:
+        """The digests that have come from the switch, at least one, in their order."""
+        return await _all_of(self._digests)
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
         """Have the switch send a frame as it is. Raises SwitchError."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from ipaddress import IPv4Address
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from configs import web
 from fakeswitch import FakeSwitch
+from finsy import P4DigestList
 from live import WriteConfig, running, until
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
+from sluice.configload import parse
+from sluice.loops.link import Link
+from sluice.loops.neighbours import Neighbours
 from sluice.loops.neighbourtable import NeighbourTable
+from sluice.loops.world import World
 from sluice.names import PuntReason
-from sluice.switch.state import Neighbour
+from sluice.switch.state import Neighbour, State
+from virtual import in_virtual_time
 
-SERVER = "02:aa:00:00:00:02"
+SERVER, OTHER = "02:aa:00:00:00:02", "02:aa:00:00:00:03"
 
 
 async def _out(switch: FakeSwitch) -> tuple[int, Any]:
@@ -25,8 +33,18 @@ async def _out(switch: FakeSwitch) -> tuple[int, Any]:
     return int.from_bytes(packet.metadata[0].value, "big"), Ether(packet.payload)
 
 
-def _reply(sender: str, target: str) -> bytes:
-    return bytes(Ether(src=SERVER) / ARP(op=2, hwsrc=SERVER, psrc=sender, pdst=target))
+def _mac(switch: FakeSwitch, address: str) -> str | None:
+    """Where the switch sends what is for a neighbour; None while it knows none."""
+    for entry in switch.entries("neighbours"):
+        if IPv4Address(entry.match[0].exact.value.rjust(4, b"\0")) == IPv4Address(address):
+            return entry.action.action.params[2].value.rjust(6, b"\0").hex(":")
+    return None
+
+
+def _asking_once(config: Path) -> Path:
+    """With no further questions to those that have answered: what is learned of them, ARP has told of itself."""
+    config.write_text(config.read_text().replace("refresh_s: 1", "refresh_s: 3600"))
+    return config
 
 
 async def test_next_hops_are_asked_for_and_learned(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -44,7 +62,7 @@ async def test_next_hops_are_asked_for_and_learned(switch: FakeSwitch, write_con
             "02:00:00:00:00:02",
         )
         assert asked["10.0.3.2"][1][Dot1Q].vlan == 7
-        switch.packet_in(_reply("10.0.2.2", "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
         entry = switch.entries("neighbours")[0]
         values = [p.value.rjust(6, b"\0").hex(":") for p in entry.action.action.params]
@@ -54,7 +72,7 @@ async def test_next_hops_are_asked_for_and_learned(switch: FakeSwitch, write_con
 async def test_restarted_controller_keeps_neighbours(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with running(config):
-        switch.packet_in(_reply("10.0.2.2", "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
     async with running(config) as again:
         assert "updates=0" in again.said[0]
@@ -70,7 +88,7 @@ async def test_neighbours_whose_subnet_moved_to_another_port_are_asked_for_there
     config.write_text(text)
     async with AsyncExitStack() as stack:
         it = await stack.enter_async_context(running(config))
-        switch.packet_in(_reply("10.0.2.2", "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
         for old, new in (("10.0.3.1/24", "?"), ("10.0.2.1/24", "10.0.3.1/24"), ("?", "10.0.2.1/24")):
             text = text.replace(old, new)
@@ -86,13 +104,83 @@ async def test_neighbours_whose_subnet_moved_to_another_port_are_asked_for_there
                 pass
 
 
-async def test_claims_for_another_subnet_are_not_believed(switch: FakeSwitch, write_config: WriteConfig) -> None:
-    async with running(write_config()):
-        switch.packet_in(_reply("10.0.2.2", "10.0.1.1"), ingress_port=1, reason=PuntReason.ARP, next_hop=0)
-        switch.packet_in(b"short", ingress_port=1, reason=PuntReason.ARP, next_hop=0)
-        switch.packet_in(_reply("10.0.1.9", "10.0.1.1"), ingress_port=1, reason=PuntReason.ARP, next_hop=0)
-        await until(lambda: switch.entries("neighbours"), "the believable neighbour")
-        assert len(switch.entries("neighbours")) == 1
+async def test_server_that_moves_to_another_mac_address_is_followed_at_once(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(_asking_once(write_config())):
+        switch.arp(2, "10.0.2.2", SERVER)
+        await until(lambda: _mac(switch, "10.0.2.2") == SERVER, "the server's place")
+        for mac in (OTHER, SERVER, OTHER):
+            switch.arp(2, "10.0.2.2", mac)
+            await until(lambda mac=mac: _mac(switch, "10.0.2.2") == mac, "the server's new place")
+
+
+@pytest.mark.parametrize(
+    ("port", "address", "mac"),
+    [
+        pytest.param(1, "10.0.2.2", OTHER, id="a client that takes a server's place"),
+        pytest.param(3, "10.0.2.2", OTHER, id="another server's port"),
+        pytest.param(9, "10.0.2.2", OTHER, id="a port that is not configured"),
+        pytest.param(2, "10.0.2.2", "ff:ff:ff:ff:ff:ff", id="broadcast"),
+        pytest.param(2, "10.0.2.2", "01:00:5e:00:00:01", id="multicast"),
+        pytest.param(2, "10.0.2.2", "03:aa:00:00:00:02", id="a group's, locally administered"),
+        pytest.param(2, "10.0.2.2", "00:00:00:00:00:00", id="none"),
+        pytest.param(2, "10.0.2.2", "02:00:00:00:00:02", id="the router's own"),
+        pytest.param(2, "10.0.2.2", "02:00:00:00:00:01", id="the router's own on another port"),
+        pytest.param(2, "10.0.2.1", OTHER, id="the router's address"),
+        pytest.param(1, "10.0.0.100", OTHER, id="a service's address"),
+        pytest.param(2, "10.0.2.255", OTHER, id="the subnet's broadcast address"),
+        pytest.param(2, "10.0.2.0", OTHER, id="the subnet's own address"),
+        pytest.param(2, "0.0.0.0", OTHER, id="a host that has no address yet"),
+        pytest.param(2, "224.0.0.1", OTHER, id="a group's address"),
+        pytest.param(2, "255.255.255.255", OTHER, id="everybody's address"),
+        pytest.param(2, "10.0.2.77", OTHER, id="somebody nobody asked for"),
+    ],
+)
+async def test_what_cannot_be_is_not_believed(
+    switch: FakeSwitch, write_config: WriteConfig, port: int, address: str, mac: str
+) -> None:
+    async with running(_asking_once(write_config())):
+        switch.arp(2, "10.0.2.2", SERVER)
+        await until(lambda: _mac(switch, "10.0.2.2"), "the server's place")
+        switch.arp(port, address, mac)
+        switch.arp(1, "10.0.1.9", OTHER)  # behind it
+        await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
+        assert _mac(switch, "10.0.2.2") == SERVER
+        assert len(switch.entries("neighbours")) == 2
+
+
+@pytest.mark.parametrize("address", ["10.0.2.1", "10.0.0.100", "10.0.2.255", "10.0.2.0"])
+async def test_no_address_of_our_own_is_asked_for_nor_one_that_no_host_has(
+    switch: FakeSwitch, write_config: WriteConfig, address: str
+) -> None:
+    text = _asking_once(write_config()).read_text().replace("address: 10.0.0.100", "address: 10.0.2.100")
+    config = write_config()
+    config.write_text(text)
+    address = address.replace("10.0.0.100", "10.0.2.100")
+    async with running(config):
+        for hop in (address, "10.0.2.77"):
+            number = int(IPv4Address(hop))
+            switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=number)
+        asked: list[str] = []
+        async with asyncio.timeout(60):
+            while "10.0.2.77" not in asked:
+                asked.append((await _out(switch))[1][ARP].pdst)
+        assert address not in asked
+
+
+@pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00", "02:00:00:00:00:02"])
+async def test_place_that_cannot_be_is_not_adopted_from_the_switch(
+    switch: FakeSwitch, write_config: WriteConfig, mac: str
+) -> None:
+    config = _asking_once(write_config())
+    async with running(config):
+        switch.arp(2, "10.0.2.2", SERVER)
+        await until(lambda: _mac(switch, "10.0.2.2"), "the server's place")
+    (entry,) = switch.entries("neighbours")
+    entry.action.action.params[2].value = bytes.fromhex(mac.replace(":", ""))
+    async with running(config):
+        assert not switch.entries("neighbours")
 
 
 async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -103,7 +191,7 @@ async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch,
         async with asyncio.timeout(60):
             while (await _out(switch))[1][ARP].pdst != "10.0.2.77":
                 pass
-        switch.packet_in(_reply("10.0.2.77", "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+        switch.arp(2, "10.0.2.77", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
 
 
@@ -118,7 +206,7 @@ async def test_answers_that_come_together_are_written_together(switch: FakeSwitc
                 unasked.discard((await _out(switch))[1][ARP].pdst)
         before = len(switch.writes)
         for host in hosts:
-            switch.packet_in(_reply(str(host), "10.0.2.1"), ingress_port=2, reason=PuntReason.ARP, next_hop=0)
+            switch.arp(2, str(host), SERVER)
         await until(lambda: len(switch.entries("neighbours")) == len(hosts), "every neighbour's entry")
         assert len(switch.writes) - before < len(hosts) / 2
 
@@ -157,6 +245,50 @@ def test_no_error_about_errors_fragments_or_groups(packet: Any) -> None:
 
     frame = bytes(Ether(bytes(packet)))
     assert time_exceeded(frame, "02:00:00:00:00:01", IPv4Address("10.0.1.1")) is None
+
+
+class Wire:
+    """A switch's stream, and what is written: each with its moment in virtual time. It is the controller's link and
+    session in one."""
+
+    def __init__(self) -> None:
+        self.session = self
+        self.asked: list[tuple[float, str]] = []
+        self.written: list[tuple[float, dict[IPv4Address, Neighbour]]] = []
+        self._told: asyncio.Queue[P4DigestList] = asyncio.Queue()
+
+    def arp(self, port: int, address: str, mac: str) -> None:
+        """Tell the sender of an ARP."""
+        said: Any = {"ingress_port": port, "address": int(IPv4Address(address)), "mac": int(mac.replace(":", ""), 16)}
+        self._told.put_nowait(P4DigestList("arp_sender_t", list_id=1, timestamp=0, data=[said]))
+
+    async def next_digests(self) -> list[P4DigestList]:
+        return [await self._told.get()]
+
+    async def send_packet(self, frame: bytes, _port: int) -> None:
+        self.asked.append((asyncio.get_running_loop().time(), Ether(frame)[ARP].pdst))
+
+    async def apply(self, state: State, _tables: object) -> int:
+        self.written.append((asyncio.get_running_loop().time(), dict(state.neighbours)))
+        return 1
+
+
+def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
+    wire, world = Wire(), World.of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
+    server = IPv4Address("10.0.2.2")
+
+    async def scene() -> None:
+        neighbours = Neighbours(world, cast(Link, wire))
+        tasks = [asyncio.create_task(task) for task in (neighbours.ask(), neighbours.hear())]
+        for at_s, mac in ((1, SERVER), (11, OTHER), (12, OTHER), (13, "ff:ff:ff:ff:ff:ff"), (60, OTHER)):
+            await asyncio.sleep(at_s - asyncio.get_running_loop().time())
+            wire.arp(2, str(server), mac)
+        for task in tasks:
+            task.cancel()
+
+    in_virtual_time(scene())
+    assert [(at_s, known[server].mac) for at_s, known in wire.written] == [(1, SERVER), (11, OTHER)]
+    assert next(at_s for at_s, address in wire.asked if address == str(server) and at_s > 1) == 12 + 30
 
 
 A, B = IPv4Address("10.0.2.2"), IPv4Address("10.0.2.77")

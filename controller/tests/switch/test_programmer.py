@@ -73,6 +73,16 @@ def test_programs_changes_and_reads(elsewhere: Elsewhere) -> None:
         assert switch.reconfigure(parse(without_routes)) == 3, "a route less, and weights and ejection as at first"
 
 
+@pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"])
+def test_neighbour_with_a_mac_address_that_no_station_has_is_refused(elsewhere: Elsewhere, mac: str) -> None:
+    config = parse(web(elsewhere.fake.address))
+    text = f"neighbour 10.0.2.2: no station has the MAC address {mac}; give it its own"
+    with pytest.raises(SwitchError, match=text):
+        Programmer(config, {"10.0.2.2": (2, mac)})
+    with Programmer(config) as switch, pytest.raises(SwitchError, match=text):
+        switch.apply(neighbours={"10.0.2.2": (2, mac)})
+
+
 def test_fresh_empties_the_registers_and_otherwise_they_stay(elsewhere: Elsewhere) -> None:
     config = parse(web(elsewhere.fake.address))
     with Programmer(config) as switch:

@@ -44,7 +44,8 @@ async def test_what_is_referred_to_comes_first_and_goes_last(switch: FakeSwitch,
     state = initial_state(_config())
     await reconcile(session, found, state)
     names = {table.id: table.alias for table in switch.schema.tables}
-    order = list(dict.fromkeys(names[u.entity.table_entry.table_id] for u in switch.writes[0].updates[:-4]))
+    tables = [u.entity.table_entry for u in switch.writes[0].updates if u.entity.HasField("table_entry")]
+    order = list(dict.fromkeys(names[entry.table_id] for entry in tables))
     assert order.index("servers") < order.index("choose") < order.index("services")
     assert order.index("owned") < order.index("services")
 

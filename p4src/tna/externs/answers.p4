@@ -3,7 +3,9 @@
 //   reads  arp, icmp, ours, flow, router_mac, ingress_port
 //   writes the answer into the headers, verdict
 //   drops  arp_ignored, no_service
-//   punts  arp: a reply to us, for the controller to learn the neighbour
+//   punts  arp: a reply to us, for the controller to learn the neighbour; sender: any other ARP, for a neighbour that has moved
+//
+// An ARP is turned round, whatever becomes of it: its sender, which the controller is told by a digest, is its target from here on.
 #ifndef SLUICE_TNA_ANSWERS_P4
 #define SLUICE_TNA_ANSWERS_P4
 
@@ -16,11 +18,17 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
     }
 
     @hidden
-    action answer_arp() {
-        reflect();
-        hdr.arp.operation = ARP_REPLY;
+    action turn_round(PuntReason reason) {
         hdr.arp.target_mac = hdr.arp.sender_mac;
         hdr.arp.target = hdr.arp.sender;
+        verdict.punt = reason;
+    }
+
+    @hidden
+    action answer_arp() {
+        turn_round(PuntReason.sender);
+        reflect();
+        hdr.arp.operation = ARP_REPLY;
         hdr.arp.sender_mac = meta.router_mac;
         hdr.arp.sender = meta.flow.dst;
     }
@@ -38,7 +46,13 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
 
     @hidden
     action learn() {
-        verdict.punt = PuntReason.arp;
+        turn_round(PuntReason.arp);
+    }
+
+    @hidden
+    action overhear() {
+        turn_round(PuntReason.sender);
+        verdict.drop = DropReason.arp_ignored;
     }
 
     @hidden
@@ -60,10 +74,12 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             hdr.icmp.type      : ternary @name("type");
             hdr.icmp.checksum  : ternary @name("checksum");
         }
-        actions = { answer_arp; answer_echo; learn; drop_as; neither; }
+        actions = { answer_arp; answer_echo; learn; overhear; drop_as; neither; }
         const entries = {
             (Path.local, true, 1, ARP_REQUEST, _, _, _)                     : answer_arp();
             (Path.local, true, 1, ARP_REPLY, _, _, _)                       : learn();
+            (Path.local, true, _, ARP_REQUEST, _, _, _)                     : overhear();
+            (Path.local, true, _, ARP_REPLY, _, _, _)                       : overhear();
             (Path.local, true, _, _, _, _, _)                               : drop_as(DropReason.arp_ignored);
             (Path.local, _, _, _, true, ICMP_ECHO, 0xf800 &&& 0xf800)       : answer_echo(0x0801);
             (Path.local, _, _, _, true, ICMP_ECHO, _)                       : answer_echo(0x0800);

@@ -46,7 +46,7 @@ control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
     Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts_limited;
 
     apply {
-        if (colour == RED && verdict.drop == DropReason.none) {
+        if (colour == RED && verdict.punt == PuntReason.arp) {        // of no other use
             verdicts.count((bit<8>)DropReason.punt_limited);
         } else {
             verdicts.count((bit<8>)verdict.drop);

@@ -1,4 +1,8 @@
-// Flow: what a packet is about. Its tuple; of an ICMP error, the reversed tuple of the packet inside; of an ARP, its target.
+// Flow: what a packet is about. Its tuple; of an ICMP error to the sender of the packet inside, the reversed tuple of that; of an
+// ARP, its target.
+//
+// An ICMP error goes to whoever sent the packet inside (RFC 792). One to anybody else is about none of our connections, whatever
+// it carries, and is a packet like any other to its destination (RFC 5508, REQ-4 and REQ-5).
 #ifndef SLUICE_TNA_FLOW_P4
 #define SLUICE_TNA_FLOW_P4
 
@@ -44,20 +48,23 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
             hdr.arp.isValid() : ternary @name("arp");
             hdr.tcp.isValid() : ternary @name("tcp");
             hdr.udp.isValid() : ternary @name("udp");
-            meta.icmp_error   : ternary @name("icmp_error");
         }
-        actions = { packet; segment; datagram; reversed; question; }
+        actions = { packet; segment; datagram; question; }
         const entries = {
-            (true, _, _, _) : question();
-            (_, true, _, _) : segment();
-            (_, _, true, _) : datagram();
-            (_, _, _, 1)    : reversed();
+            (true, _, _) : question();
+            (_, true, _) : segment();
+            (_, _, true) : datagram();
         }
         const default_action = packet();
     }
 
+    // The comparison is the gateway's of a table in the same stage: nothing waits for it.
     apply {
-        about.apply();
+        if (meta.icmp_error == 1 && hdr.ipv4.dst == hdr.inner_ipv4.src) {
+            reversed();
+        } else {
+            about.apply();
+        }
     }
 }
 

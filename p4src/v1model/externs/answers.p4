@@ -3,7 +3,9 @@
 //   reads  arp, icmp, ours, flow, router_mac, ingress_port
 //   writes the answer into the headers, verdict
 //   drops  arp_ignored, no_service
-//   punts  arp: a reply to us, for the controller to learn the neighbour
+//   punts  arp: a reply to us, for the controller to learn the neighbour; sender: any other ARP, for a neighbour that has moved
+//
+// An ARP is turned round, whatever becomes of it: its sender, which the controller is told by a digest, is its target from here on.
 #ifndef SLUICE_V1MODEL_ANSWERS_P4
 #define SLUICE_V1MODEL_ANSWERS_P4
 
@@ -16,10 +18,14 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
     }
 
     @hidden
-    action answer_arp() {
-        hdr.arp.operation = ARP_REPLY;
+    action turn_round() {
         hdr.arp.target_mac = hdr.arp.sender_mac;
         hdr.arp.target = hdr.arp.sender;
+    }
+
+    @hidden
+    action answer_arp() {
+        hdr.arp.operation = ARP_REPLY;
         hdr.arp.sender_mac = meta.router_mac;
         hdr.arp.sender = meta.flow.dst;
     }
@@ -34,13 +40,19 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
 
     apply {
         if (hdr.arp.isValid()) {
-            if (meta.ours == 1 && hdr.arp.operation == ARP_REQUEST) {
-                answer_arp();
-                reflect();
-            } else if (meta.ours == 1 && hdr.arp.operation == ARP_REPLY) {
-                verdict.punt = PuntReason.arp;
-            } else {
+            if (hdr.arp.operation != ARP_REQUEST && hdr.arp.operation != ARP_REPLY) {
                 verdict.drop = DropReason.arp_ignored;
+            } else {
+                turn_round();
+                verdict.punt = PuntReason.sender;
+                if (meta.ours == 0) {
+                    verdict.drop = DropReason.arp_ignored;
+                } else if (hdr.arp.operation == ARP_REPLY) {
+                    verdict.punt = PuntReason.arp;
+                } else {
+                    answer_arp();
+                    reflect();
+                }
             }
         } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {
             // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.

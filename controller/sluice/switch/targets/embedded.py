@@ -14,6 +14,7 @@ EMBEDDED = Profile(
     registers=RegisterAccess.P4RUNTIME,
     weights=True,
     metadata=True,
+    digest_timeout_ns=0,
     code=v1model.code,
     entry=v1model.entry,
     weights_of=v1model.weights_of,

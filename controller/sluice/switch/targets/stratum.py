@@ -10,6 +10,9 @@
   out of the hardware (SynchronizeRegisters). WriteRegister writes all pipes.
 - WriteIndirectMeter writes all pipes, so that each has the whole rate: another reason for one pipe. Meters by bytes are
   kept in kbit/s; ours count packets. The driver rounds (tofinometer.py). RED is 3, and only the program sees it.
+- A digest's list is as long as its timeout makes it (InsertDigest: "handle remaining digest config params"), and 0
+  would be written to the hardware as it is; nothing is acknowledged ("We don't support digest acks yet."). ReadDigests
+  names every digest, whether it was inserted or not; one that was is refused (open-p4studio, ``pipe_mgr_learn.c``).
 - ``p4_service.cc``: "Invalid device ID." for device 0; no RECONCILE_AND_COMMIT; atomicity CONTINUE_ON_ERROR only.
 """
 
@@ -115,6 +118,7 @@ STRATUM = Profile(
     registers=RegisterAccess.WHOLE,
     weights=False,
     metadata=False,
+    digest_timeout_ns=1_000_000,
     code=bfpipeline.code,
     entry=entry,
     weights_of=weights_of,

@@ -1,0 +1,48 @@
+"""Stage answers: who sent an ARP, as the switch tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Any, cast
+
+from finsy import P4DigestEntry, P4DigestList
+
+from sluice.frames import mac_text
+from sluice.names import Digest
+
+from .errors import AlreadyThere
+from .session import Session
+from .state import Neighbour
+from .targets import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What an ARP says of its sender: an address, and where it is."""
+
+    address: IPv4Address
+    place: Neighbour
+
+
+def subscription(target: Profile) -> P4DigestEntry:
+    """What has a switch tell the sender of every ARP, each at once, and the same one as often as it is heard."""
+    return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=target.digest_timeout_ns)
+
+
+async def subscribe(session: Session) -> None:
+    """Have the switch tell the sender of every ARP, if it does not yet. Raises SwitchError."""
+    # Whether it does cannot be read from every switch (targets/stratum.py).
+    with suppress(AlreadyThere):
+        await session.write([subscription(session.target).encode_update(session.pipeline.schema)])
+
+
+def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:
+    """The senders in lists of digests, in their order."""
+    for digest in digests:
+        for data in digest:
+            said = cast(dict[str, Any], data)
+            mac = mac_text(int(said["mac"]).to_bytes(6, "big"))
+            yield Sender(IPv4Address(said["address"]), Neighbour(said["ingress_port"], mac))

@@ -1,0 +1,200 @@
+"""Neighbours that move: the controller runs beside the switch, and traffic follows what ARP says, if that can be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from finsy import P4TableEntry
+from harness import entries, plan
+from harness.base import AWAIT_S, StageTest
+from harness.frames import ARP, BROADCAST, IP, Ether, Packet, layers, octets
+from harness.plan import (
+    CLIENT,
+    CLIENT_GATEWAY,
+    CLIENT_HOST,
+    POOL_A,
+    POOL_B,
+    PORTS,
+    S1_HOST,
+    S2_HOST,
+    UPLINK_HOST,
+    WEB,
+    Host,
+    Port,
+)
+from harness.probes import plain
+from sluice.configload import parse
+from sluice.loops.controller import Controller
+from sluice.loops.trace import Trace
+from sluice.names import Meter, PuntReason, Table
+
+PROBE_S = 0.2
+"""So long a probe is waited for; where a neighbour is not known it is dropped, and another one follows."""
+
+PLACES = [f"02:00:00:00:aa:{number:02x}" for number in range(64)]
+"""MAC addresses to move to."""
+
+
+def configuration(switch: Any, election_id: int) -> str:
+    """The plan's network for a controller that asks nobody a second time: what it learns it was told."""
+    at = switch.parameters
+    interfaces = "".join(
+        f'- {{port: {switch.number(port)}, mac: "{port.mac}", address: {port.address}/24}}\n' for port in PORTS
+    )
+    routes = "".join(f"- {{to: {to}, via: {via}}}\n" for to, via in plan.ROUTES if via)
+    servers = "".join(
+        f"  - {{name: s{server.id}, address: {server.host.address}, port: {server.port}}}\n" for server in WEB.servers
+    )
+    return (
+        f'switch: {{address: "{at.address}", device_id: {at.device_id}, election_id: {election_id},'
+        f' pipeline: "{at.pipeline}"{f", thrift: {at.thrift!r}" if at.thrift else ""}}}\n'
+        f"interfaces:\n{interfaces}routes:\n{routes}"
+        f"services:\n- name: web\n  address: {WEB.address}\n  port: {WEB.port}\n  servers:\n{servers}"
+        "neighbours: {refresh_s: 3600, retry_s: 60}\n"
+    )
+
+
+class Running:
+    """A controller in a thread of its own."""
+
+    def __init__(self, text: str) -> None:
+        self.said: list[str] = []
+        self.error: BaseException | None = None
+        self._text = text
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        async def main() -> None:
+            controller = Controller(parse(self._text), "", Trace(None), self.said.append)
+            self._task = asyncio.create_task(controller.run())
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+        try:
+            self._loop.run_until_complete(main())
+        except Exception as error:
+            self.error = error
+        finally:
+            self._loop.close()
+
+    def close(self) -> None:
+        """End it, as Ctrl-C would."""
+        if self._thread.is_alive() and self._task is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(AWAIT_S)
+
+
+class ControlledTest(StageTest):
+    """Base: the controller leads the switch for the length of the test."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        client = self.switch.client
+        self._places = iter(PLACES)
+        self.addCleanup(self._put_back)
+        self.controller = Running(configuration(self.switch, client.election_id + 1))
+        self.addCleanup(self._lead_again, client.election_id + 2)
+        self._until(lambda: self.controller.said or self.controller.error, "the controller to lead")
+        self.assertIsNone(self.controller.error)
+        self.assertIn("sluice: ready", self.controller.said[0])
+
+    def _lead_again(self, election_id: int) -> None:
+        self.controller.close()
+        self.switch.client.take_over(election_id)
+
+    def _put_back(self) -> None:
+        self.switch.restore()
+        self.switch.modify([entries.unmetered(Meter.PUNT_LIMIT, reason) for reason in PuntReason if reason])
+
+    def _until(self, condition: Any, what: str) -> None:
+        deadline = time.monotonic() + AWAIT_S
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"waited {AWAIT_S:g} s in vain for {what}")
+            time.sleep(0.01)
+
+    def place(self) -> str:
+        """A MAC address that no neighbour had before."""
+        return next(self._places)
+
+    def says(self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = "") -> None:
+        """An ARP by which an address says that it is at a MAC address; without a target, to nobody else."""
+        sender = CLIENT_HOST.mac if port is CLIENT else S1_HOST.mac
+        arp = ARP(op=op, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target or address)
+        self.inject(port, layers(Ether(dst=to, src=sender), arp))
+
+    def goes_to(self, host: Host) -> str | None:
+        """The MAC address that a packet to a host leaves with; None where it does not."""
+        source = UPLINK_HOST if host.port is not UPLINK_HOST.port else CLIENT_HOST
+        frame = octets(plain(source, host.address, payload=b"probe of a place"))
+        self.inject(source.port, frame)
+        number, deadline = self.switch.number(host.port), time.monotonic() + PROBE_S
+        while (left := deadline - time.monotonic()) > 0:
+            found = self.dataplane.poll(device_number=0, port_number=number, timeout=left)
+            if found.packet is not None:
+                out: Packet = Ether(bytes(found.packet))
+                if IP in out and b"probe of a place" in bytes(out):
+                    return str(out.dst)
+        return None
+
+    def followed(self, host: Host, mac: str) -> None:
+        """Packets to a host go to this MAC address, sooner or later."""
+        self._until(lambda: self.goes_to(host) == mac, f"packets for {host.address} to go to {mac}")
+
+    def known(self) -> set[str]:
+        """The addresses that the switch has neighbours for."""
+        found = self.switch.client.find([P4TableEntry(Table.NEIGHBOURS)])
+        return {".".join(map(str, e.table_entry.match[0].exact.value.rjust(4, b"\0"))) for e in found}
+
+
+class ServerMoves(ControlledTest):
+    """A server's address comes up at another MAC address: traffic follows whatever ARP tells so, without a question."""
+
+    def runTest(self) -> None:
+        self.followed(S1_HOST, S1_HOST.mac)
+        for to in (BROADCAST, POOL_A.mac):
+            for op in (1, 2):
+                for target in ("", POOL_A.address, WEB.address, "10.0.2.77", S2_HOST.address):
+                    mac = self.place()
+                    self.says(POOL_A, S1_HOST.address, mac, op=op, to=to, target=target)
+                    self.followed(S1_HOST, mac)
+
+
+class ServerStays(ControlledTest):
+    """What cannot be is not believed: another port's host, our own addresses, MAC addresses that no station has."""
+
+    def runTest(self) -> None:
+        self.followed(S1_HOST, S1_HOST.mac)
+        for port, address, mac in (
+            (CLIENT, S1_HOST.address, self.place()),
+            (POOL_B, S1_HOST.address, self.place()),
+            (POOL_A, S1_HOST.address, BROADCAST),
+            (POOL_A, S1_HOST.address, "01:00:5e:00:00:01"),
+            (POOL_A, S1_HOST.address, "00:00:00:00:00:00"),
+            (POOL_A, S1_HOST.address, POOL_A.mac),
+            (POOL_A, S1_HOST.address, CLIENT.mac),
+            (POOL_A, POOL_A.address, self.place()),
+            (CLIENT, WEB.address, self.place()),
+            (POOL_A, "10.0.2.255", self.place()),
+            (POOL_A, "0.0.0.0", self.place()),
+            (POOL_A, "10.0.2.77", self.place()),
+        ):
+            for op in (1, 2):
+                self.says(port, address, mac, op=op, target=port.address)
+                self._behind(port)
+                self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
+        self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
+
+    def _behind(self, port: Port) -> None:
+        """Something believable that came by the same port, later, is believed."""
+        host = {CLIENT: CLIENT_GATEWAY, POOL_A: S2_HOST, POOL_B: plan.S3_HOST}[port]
+        mac = self.place()
+        self.says(port, host.address, mac)
+        self.followed(host, mac)

@@ -1,0 +1,207 @@
+"""Random groups of action selectors, and frames that choose among their members.
+
+The program (selectors.p4) has two tables for every hash algorithm of v1model: the groups of the one are made member by
+member, those of the other are one-shot. PI, in front of BMv2, takes only one of the two ways for one selector.
+
+Compiled in this folder: `p4c-bm2-ss --p4v 16 -o selectors.json --p4runtime-files selectors.p4info.txtpb selectors.p4`.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from finsy.proto import p4r
+
+from tools.target.entities import Entities
+
+PORTS = tuple(range(1, 13))
+"""Members send by these; frames come by the first."""
+ALGORITHMS = ("crc32", "crc32_custom", "crc16", "crc16_custom", "csum16", "xor16", "identity")
+"""In the order in which frames name their tables."""
+IDS = range(1, 11)
+"""Of members and groups; few, so that handles are given back and used again."""
+DIRECT = 100
+"""Entries from here on are bound to the member with the number above it."""
+WEIGHTS = (1, 1, 1, 2, 3, 5, 8)
+INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
+
+
+@dataclass
+class Profile:
+    """What a selector has whose groups are made member by member."""
+
+    members: set[int] = field(default_factory=set[int])
+    groups: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
+    """Members by group; each group has an entry of its number."""
+    direct: set[int] = field(default_factory=set[int])
+    """Members with an entry of their own."""
+
+    def used(self) -> set[int]:
+        """Members that cannot be deleted."""
+        return self.direct.union(*self.groups.values())
+
+
+class World:
+    """Changes that are valid one after the other."""
+
+    def __init__(self, entities: Entities, rng: random.Random) -> None:
+        self._entities, self._rng = entities, rng
+        self._profiles = {name: Profile() for name in ALGORITHMS}
+        self._one_shot = {name: set[int]() for name in ALGORITHMS}
+
+    def start(self) -> list[p4r.Update]:
+        """Members and groups of every table."""
+        return [update for _ in range(40) for update in self.change()]
+
+    def change(self) -> list[p4r.Update]:
+        """A few random changes."""
+        kinds: list[Callable[[str], list[p4r.Update]]] = [
+            self._insert_member,
+            self._insert_member,
+            self._modify_member,
+            self._delete_member,
+            self._insert_group,
+            self._modify_group,
+            self._modify_group,
+            self._delete_group,
+            self._bind_member,
+            self._set_one_shot,
+            self._set_one_shot,
+            self._delete_one_shot,
+        ]
+        names = self._rng.choices(ALGORITHMS, k=self._rng.randint(8, 24))
+        return [update for name in names for update in self._rng.choice(kinds)(name)]
+
+    # -- made member by member
+
+    def _insert_member(self, name: str) -> list[p4r.Update]:
+        profile = self._profiles[name]
+        free = sorted(set(IDS) - profile.members)
+        if not free:
+            return []
+        profile.members.add(identifier := self._rng.choice(free))
+        return [self._member(INSERT, name, identifier)]
+
+    def _modify_member(self, name: str) -> list[p4r.Update]:
+        members = sorted(self._profiles[name].members)
+        return [self._member(MODIFY, name, self._rng.choice(members))] if members else []
+
+    def _delete_member(self, name: str) -> list[p4r.Update]:
+        profile = self._profiles[name]
+        idle = sorted(profile.members - profile.used())
+        if not idle:
+            return []
+        profile.members.remove(identifier := self._rng.choice(idle))
+        return [self._member(DELETE, name, identifier)]
+
+    def _insert_group(self, name: str) -> list[p4r.Update]:
+        profile = self._profiles[name]
+        free = sorted(set(IDS) - profile.groups.keys())
+        if not free:
+            return []
+        identifier = self._rng.choice(free)
+        action = p4r.TableAction(action_profile_group_id=identifier)
+        return [self._group(INSERT, name, identifier), self._entry(INSERT, name, identifier, action)]
+
+    def _modify_group(self, name: str) -> list[p4r.Update]:
+        groups = sorted(self._profiles[name].groups)
+        return [self._group(MODIFY, name, self._rng.choice(groups))] if groups else []
+
+    def _delete_group(self, name: str) -> list[p4r.Update]:
+        profile = self._profiles[name]
+        if not profile.groups:
+            return []
+        identifier = self._rng.choice(sorted(profile.groups))
+        del profile.groups[identifier]
+        group = p4r.ActionProfileGroup(action_profile_id=self._profile(name), group_id=identifier)
+        entity = p4r.Entity(action_profile_group=group)
+        return [self._entry(DELETE, name, identifier, None), p4r.Update(type=DELETE, entity=entity)]
+
+    def _bind_member(self, name: str) -> list[p4r.Update]:
+        """Give a member an entry of its own, or take it away."""
+        profile = self._profiles[name]
+        if not profile.members:
+            return []
+        identifier = self._rng.choice(sorted(profile.members))
+        if identifier in profile.direct:
+            profile.direct.remove(identifier)
+            return [self._entry(DELETE, name, DIRECT + identifier, None)]
+        profile.direct.add(identifier)
+        action = p4r.TableAction(action_profile_member_id=identifier)
+        return [self._entry(INSERT, name, DIRECT + identifier, action)]
+
+    def _member(self, kind: p4r.Update.Type, name: str, identifier: int) -> p4r.Update:
+        made = p4r.ActionProfileMember(action_profile_id=self._profile(name), member_id=identifier)
+        if kind != DELETE:
+            made.action.CopyFrom(self._forward(name))
+        return p4r.Update(type=kind, entity=p4r.Entity(action_profile_member=made))
+
+    def _group(self, kind: p4r.Update.Type, name: str, identifier: int) -> p4r.Update:
+        """A group of some of the members, now and then of none, in any order."""
+        profile = self._profiles[name]
+        chosen = self._rng.sample(sorted(profile.members), self._rng.randint(0, len(profile.members)))
+        profile.groups[identifier] = set(chosen)
+        made = p4r.ActionProfileGroup(action_profile_id=self._profile(name), group_id=identifier)
+        for member in chosen:
+            made.members.add(member_id=member, weight=self._rng.choice(WEIGHTS))
+        return p4r.Update(type=kind, entity=p4r.Entity(action_profile_group=made))
+
+    # -- one-shot
+
+    def _set_one_shot(self, name: str) -> list[p4r.Update]:
+        there = self._one_shot[name]
+        identifier = self._rng.choice(IDS)
+        members = [
+            (self._rng.choice(WEIGHTS), {"port": self._rng.choice(PORTS)}) for _ in range(self._rng.randint(1, 8))
+        ]
+        table = f"{name}_one_shot"
+        entity = self._entities.group_entry(table, {"group": identifier}, "forward", members)
+        kind = MODIFY if identifier in there else INSERT
+        there.add(identifier)
+        return [p4r.Update(type=kind, entity=entity)]
+
+    def _delete_one_shot(self, name: str) -> list[p4r.Update]:
+        there = self._one_shot[name]
+        if not there:
+            return []
+        there.remove(identifier := self._rng.choice(sorted(there)))
+        return [self._entry(DELETE, f"{name}_one_shot", identifier, None)]
+
+    # -- parts
+
+    def _profile(self, name: str) -> int:
+        return self._entities.table(f"I.{name}").implementation_id
+
+    def _forward(self, name: str) -> p4r.Action:
+        """Send by any port."""
+        entity = self._entities.entry(f"I.{name}", {}, "forward", {"port": self._rng.choice(PORTS)})
+        return entity.table_entry.action.action
+
+    def _entry(self, kind: p4r.Update.Type, name: str, group: int, action: p4r.TableAction | None) -> p4r.Update:
+        entity = self._entities.entry(f"I.{name}", {"group": group}, "forward", {})
+        entity.table_entry.action.Clear()
+        if action:
+            entity.table_entry.action.CopyFrom(action)
+        return p4r.Update(type=kind, entity=entity)
+
+
+class Frames:
+    """Frames to every table and group, some of which are not there."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def take(self, count: int) -> list[tuple[int, bytes]]:
+        """So many frames."""
+        return [(PORTS[0], self._one(number)) for number in range(count)]
+
+    def _one(self, number: int) -> bytes:
+        rng = self._rng
+        table = rng.randrange(2 * len(ALGORITHMS) + 1)
+        group = rng.choice(IDS) + rng.choice((0, 0, 0, DIRECT))
+        # Small numbers too: of sums and of the input itself these are all there is.
+        hashed = rng.choice((rng.getrandbits(56), rng.getrandbits(5)))
+        return struct.pack("!BB", table, group) + hashed.to_bytes(7, "big") + struct.pack("!I", number)
