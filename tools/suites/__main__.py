@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which.add_argument("--bmv2", action="store_true", help="the simple_switch_grpc of PATH in its place")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the copy there, with the scripts' logs")
     parser.add_argument("--json", action="store_true", help="print JSON at the end in place of lines")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     results: list[Result] = []

@@ -65,7 +65,7 @@ class Onos:
 
     def profile(self) -> int:
         """The id of the pipeline's first action profile."""
-        return self.entities.p4info.action_profiles[0].preamble.id
+        return self._profile().preamble.id
 
     def member(self, number: int, action: str, param: int) -> p4r.Entity:
         """A member of that profile whose action has one parameter."""
@@ -78,9 +78,13 @@ class Onos:
     def group(self, number: int, weights: Mapping[int, int]) -> p4r.Entity:
         """A group of that profile: the weight of each member."""
         members = [p4r.ActionProfileGroup.Member(member_id=key, weight=weight) for key, weight in weights.items()]
-        group = p4r.ActionProfileGroup(action_profile_id=self.profile(), group_id=number, members=members)
-        group.max_size = sum(weights.values())
+        largest = self._profile().max_group_size
+        group = p4r.ActionProfileGroup(action_profile_id=self.profile(), group_id=number, max_size=largest)
+        group.members.extend(members)
         return p4r.Entity(action_profile_group=group)
+
+    def _profile(self) -> p4i.ActionProfile:
+        return self.entities.p4info.action_profiles[0]
 
 
 def matched(entry: p4r.TableEntry) -> Match:

@@ -14,8 +14,8 @@ from .place import Place, Program
 PROMPT = "mininet> "
 START_S = 180.0
 """The program is compiled before; a busy machine takes its time."""
-COMMAND_S = 60.0
-LISTENING_S = 30.0
+COMMAND_S = 120.0
+LISTENING_S = 120.0
 _TRY_S = 3.0
 _TRIES = 8
 _LOOK_S = 0.1
