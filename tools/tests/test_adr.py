@@ -1,0 +1,106 @@
+"""Each architecture decision (docs/adr) is short and whole, leads to pages that exist, and stands in the index."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/adr"
+DECISIONS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+PARTS = ["Status", "Context", "Decision", "Consequence"]
+REPLACED = ["Status", "Decision"]
+"""Of one that another decision replaced everywhere: what it was, in a line."""
+WORDS = 150
+PARAGRAPH_WORDS = 100
+
+each = pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+
+
+def words(text: str) -> int:
+    """Words of Markdown; the target of a link is none."""
+    return len(re.sub(r"\]\([^)]*\)", "]", text).split())
+
+
+def parts(path: Path) -> dict[str, str]:
+    """The parts of a decision by name, each a paragraph."""
+    found = re.findall(r"^\*\*(\w+):\*\* (.+?)\n(?:\n|\Z)", path.read_text(), re.MULTILINE | re.DOTALL)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def title(path: Path) -> str:
+    """The title, which begins with the number of the file."""
+    number = path.name[:4]
+    heading = re.match(rf"# {number}: (.+)\n", path.read_text())
+    assert heading, f'{path.name} does not begin with "# {number}: " and a title'
+    return heading[1]
+
+
+def said(path: Path) -> str:
+    """What the index says of a decision's status: nothing where it simply holds."""
+    status = parts(path)["Status"]
+    return "" if status == "accepted" else status
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """What a link can name in a page: its headings, as GitHub makes anchors of them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(path: Path) -> list[str]:
+    """Links within the repository that name no file, or no heading of one."""
+    dead: list[str] = []
+    for link in re.findall(r"\]\(([^)]+)\)", path.read_text()):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        page = path.parent / name if name else path
+        if not page.is_file() or (anchor and anchor not in anchors(page)):
+            dead.append(link)
+    return dead
+
+
+def test_numbers_go_from_1_without_gaps() -> None:
+    assert [path.name[:4] for path in DECISIONS] == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
+
+
+@each
+def test_a_decision_has_a_title_and_its_parts_in_order(path: Path) -> None:
+    found = parts(path)
+    replaced = found.get("Status", "").startswith("superseded by")
+    assert title(path)
+    assert list(found) == (REPLACED if replaced else PARTS)
+    text = path.read_text()
+    assert len(text.strip().split("\n\n")) == len(found) + 1, "something stands outside of the parts"
+
+
+@each
+def test_a_status_says_whether_the_decision_holds(path: Path) -> None:
+    status = parts(path)["Status"]
+    assert re.match(r"(accepted|obsolete)\b|superseded by \[\d{4}\]\(", status), status
+    for clause in re.findall(r"superseded (?:on \w+ )?by (.*?)(?:;|$)", status):
+        assert re.match(r"\[\d{4}\]\(\d{4}-", clause), f"names no successor: {status}"
+    for number, target in re.findall(r"\[(\d{4})\]\(([^)]+)\)", status):
+        assert target.startswith(f"{number}-"), f"{number} leads to {target}"
+        assert (FOLDER / target).is_file(), f"no decision {target}"
+        assert number != path.name[:4], "it names itself"
+
+
+@each
+def test_a_decision_is_short(path: Path) -> None:
+    text = path.read_text()
+    assert words(text) <= WORDS
+    assert max(words(paragraph) for paragraph in text.split("\n\n")) <= PARAGRAPH_WORDS
+
+
+@pytest.mark.parametrize("path", [*DECISIONS, FOLDER / "README.md"], ids=lambda path: path.stem)
+def test_links_lead_somewhere(path: Path) -> None:
+    assert dead_links(path) == []
+
+
+def test_the_index_names_every_decision_once_with_its_title_and_status() -> None:
+    index = (FOLDER / "README.md").read_text()
+    rows = re.findall(r"^\| \[(\d{4})\]\((.+?)\) \| (.+?) \|(?: (.+))? \|$", index, re.MULTILINE)
+    assert sorted(rows) == [(path.name[:4], path.name, title(path), said(path)) for path in DECISIONS]
