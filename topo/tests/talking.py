@@ -1,0 +1,180 @@
+"""The lab with talkers for servers, connections to them, and strangers who want those connections' slots."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+from harness.slots import Tuple5, colliding
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+
+from topo.controller import CONFIGURATION
+from topo.netns import socket_in
+from topo.network import Lab
+from topo.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
+from topo.processes import Process
+from topo.switches import switch_kind
+from topo.tests.talker import READY
+
+HERE = Path(__file__).parent
+INTERFACE = f"{LOAD_CLIENT.name}-eth0"
+TIMEOUT_S = 20.0
+
+SHORT = {"pending_s": 1, "answered_s": 2, "idle_s": 4, "idle_least_s": 4, "half_closed_s": 6, "linger_s": 0.5}
+"""A pin's times, so short that a test can outlast them.  Keepalives come every second."""
+STRANGERS = "20.0.0.0/8"
+"""Where the connections of harness.slots.colliding come from."""
+PRESSES_PER_S = 4
+
+
+class TalkingLab(Lab):
+    """The lab, with a talker in place of each Apache."""
+
+    def __init__(self) -> None:
+        super().__init__(switch_kind(), Balance("fixed", 1.0, 10.0, second_look=True))
+        self.talkers: dict[str, Process] = {}
+        self._ports = count(20_000)
+
+    def port(self) -> int:
+        """Return a port of the load client's that no test has used."""
+        return next(self._ports)
+
+    def _start_servers(self) -> None:
+        for server in SERVERS:
+            self.talkers[server.name] = process = Process(
+                f"talker {server.name}",
+                [sys.executable, str(HERE / "talker.py"), server.name, str(server.address), str(WEB_PORT)],
+                log=self.directory / f"{server.name}.log",
+                namespace_pid=self.pid(server.name),
+                cores=self._cores.servers,
+            )
+            self._servers.append(process)
+            self._stack.callback(process.stop)
+            process.await_output(READY, TIMEOUT_S)
+
+    @contextmanager
+    def configured(self, change: Callable[[dict[str, Any]], None]) -> Generator[None]:
+        """Within this, the controller runs with a changed configuration."""
+        path = self.directory / CONFIGURATION
+        before = path.read_text()
+        wanted = yaml.safe_load(before)
+        change(wanted)
+        self.controller.configure(wanted)
+        try:
+            self.controller.ask(command="reload")
+            yield
+        finally:
+            path.write_text(before)
+            self.controller.ask(command="reload")
+
+    @contextmanager
+    def pressed(self) -> Generator[None]:
+        """Within this, the table's times are short, and the strangers who press it have a route."""
+
+        def change(wanted: dict[str, Any]) -> None:
+            wanted["connections"] = SHORT
+            wanted["routes"] = [{"to": STRANGERS, "via": str(LOAD_CLIENT.address)}]
+
+        with self.configured(change):
+            yield
+
+    @contextmanager
+    def draining(self, name: str) -> Generator[None]:
+        """Within this, a server drains."""
+        self.controller.drain(name, drain=True)
+        try:
+            yield
+        finally:
+            self.controller.drain(name, drain=False)
+
+    @contextmanager
+    def removed(self, name: str) -> Generator[None]:
+        """Within this, the configuration does not have a server."""
+
+        def change(wanted: dict[str, Any]) -> None:
+            (service,) = wanted["services"]
+            service["servers"] = [server for server in service["servers"] if server["name"] != name]
+
+        with self.configured(change):
+            yield
+
+
+@dataclass
+class Connection:
+    """An established connection of the load client's, and the server that it had at the beginning."""
+
+    port: int
+    socket: socket.socket
+    server: str = ""
+
+    def says(self, line: str) -> str:
+        """Send a line and return the server's; the empty string if there is no server that knows the connection."""
+        try:
+            self.socket.sendall(f"{line}\n".encode())
+            answer = b""
+            while not answer.endswith(b"\n"):
+                more = self.socket.recv(64)
+                if not more:
+                    return ""
+                answer += more
+        except ConnectionError:
+            return ""
+        return answer.decode().strip()
+
+    def holds(self) -> bool:
+        """Say whether the server still answers."""
+        return self.says("name") == self.server
+
+    def read(self) -> bytes:
+        """Return what comes up to the server's end."""
+        data = bytearray()
+        while more := self.socket.recv(1 << 16):
+            data += more
+        return bytes(data)
+
+
+@contextmanager
+def connections(
+    lab: TalkingLab, number: int, prepare: Callable[[Connection], object] = lambda _: None
+) -> Generator[list[Connection]]:
+    """Established connections, each prepared as soon as it is there."""
+    with ExitStack() as stack:
+        made: list[Connection] = []
+        for _ in range(number):
+            port = lab.port()
+            one = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
+            stack.enter_context(one)
+            one.settimeout(TIMEOUT_S)
+            one.bind(("", port))
+            one.connect((str(VIP), WEB_PORT))
+            made.append(Connection(port, one))
+            made[-1].server = made[-1].says("name")
+            prepare(made[-1])
+        yield made
+
+
+def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
+    """For some time, have SYNs of strangers claim the connections' slots, both ways, as soon as they are vacant."""
+    frames: list[bytes] = []
+    for one in pressed:
+        key = Tuple5(str(LOAD_CLIENT.address), one.port, str(VIP), WEB_PORT)
+        for stranger in islice(colliding(key, slot_1=key.slot_1, slot_2=key.slot_2), 3):
+            ethernet = Ether(src=LOAD_CLIENT.mac, dst=LOAD_CLIENT.gateway_mac)
+            addresses = IP(src=stranger.client, dst=str(VIP))
+            frames.append(bytes(ethernet / addresses / TCP(sport=stranger.client_port, dport=WEB_PORT, flags="S")))
+    end = time.monotonic() + seconds
+    with socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind((INTERFACE, 0))
+        while time.monotonic() < end:
+            for frame in frames:
+                raw.send(frame)
+            time.sleep(1 / PRESSES_PER_S)

@@ -1,0 +1,201 @@
+"""The life of a pin with real TCP (docs/pipeline.md): connections that are kept alive or half closed keep their server
+though others want their slots, and no new one goes to a server that drains or is removed, whatever its port did before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from topo.capture import Capture
+from topo.handshakes import Segment
+from topo.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
+from topo.processes import Process, await_true, run_in
+from topo.tests.port_reuse import WAYS
+from topo.tests.talker import content, keep_alive
+from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+COMPUTING_S = SHORT["half_closed_s"] / 2
+REUSE_TIMEOUT_S = 120.0
+PORTS_OF_A_WAY = {"embedded": 110, "bmv2": 8}
+"""Some 1,000 and 70 connections/s; a connection has 14 packets, and BMv2 can do with some thousands per second."""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[TalkingLab]:
+    with TalkingLab() as running:
+        yield running
+
+
+def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingLab) -> None:
+    """For three times the idle time nothing but probes, and strangers want the slots; meanwhile a server drains."""
+    with (
+        lab.pressed(),
+        connections(lab, 12, lambda one: keep_alive(one.socket)) as by_client,
+        connections(lab, 12, lambda one: one.says("keepalive")) as by_server,
+        connections(lab, 12) as silent,
+    ):
+        with lab.draining(by_client[0].server):
+            press(lab, [*by_client, *by_server, *silent], 3 * SHORT["idle_s"])
+            assert [one.port for one in (*by_client, *by_server) if not one.holds()] == []
+        assert not all(one.holds() for one in silent), "without probes slots are lost: else nothing was tried"
+
+
+def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
+    """The other end is silent for longer than `linger_s`, while strangers want the slots, and then sends megabytes."""
+    size = 3_000_000
+    sent = content("client", size)
+
+    def client_closes(one: Connection) -> None:
+        one.socket.sendall(f"compute {COMPUTING_S} {size}\n".encode())
+        one.socket.shutdown(socket.SHUT_WR)
+
+    def server_closes(one: Connection) -> None:
+        one.socket.sendall(b"listen\n")
+        assert one.read() == b""
+
+    with (
+        lab.pressed(),
+        connections(lab, 12, server_closes) as late,
+        connections(lab, 6, client_closes) as by_client,
+        connections(lab, 6, server_closes) as by_server,
+    ):
+        with lab.draining(by_client[0].server):
+            press(lab, [*by_client, *by_server], COMPUTING_S)
+            for one in by_server:
+                one.socket.sendall(sent)
+                one.socket.shutdown(socket.SHUT_WR)
+            for one in by_client:
+                assert one.read() == content(one.server, size), one.server
+            for one in by_server:
+                received = f"{one.port} {hashlib.sha256(sent).hexdigest()}"
+                lab.talkers[one.server].await_output(received, TIMEOUT_S)
+        press(lab, late, 1.5 * SHORT["half_closed_s"])
+        assert not all(goes_on(one) for one in late), "after `half_closed_s` slots are lost: else nothing was tried"
+
+
+def goes_on(one: Connection) -> bool:
+    """Send a little, three times, and say whether nobody has reset the connection."""
+    try:
+        for _ in range(2):
+            one.socket.sendall(b"late")
+            time.sleep(0.2)
+        one.socket.sendall(b"late")
+    except ConnectionError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Made:
+    """A connection that port_reuse.py has made."""
+
+    began: float
+    port: int
+    way: str
+    server: str
+    fault: str
+
+
+class Reuse:
+    """port_reuse.py in the load client's namespace."""
+
+    def __init__(self, lab: TalkingLab) -> None:
+        self._ports = PORTS_OF_A_WAY[lab.kind]
+        self._process = Process(
+            "port reuse",
+            [sys.executable, str(HERE / "port_reuse.py"), str(VIP), str(WEB_PORT), str(self._ports)],
+            log=lab.directory / "port_reuse.log",
+            namespace_pid=lab.pid(LOAD_CLIENT.name),
+        )
+        self._read = 0
+        self.made: list[Made] = []
+
+    def __enter__(self) -> Reuse:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stop()
+
+    def await_used(self, times: int, since: float = 0.0) -> None:
+        """Return once every port has made so many connections that began after a moment."""
+
+        def used() -> bool:
+            time.sleep(0.2)
+            self._process.require_running()
+            self._take()
+            counts = dict.fromkeys((one.port for one in self.made), 0)
+            for one in self.made:
+                counts[one.port] += one.began >= since
+            return len(counts) == self._ports * len(WAYS) and min(counts.values()) >= times
+
+        await_true(f"every port has been used {times} times", used, REUSE_TIMEOUT_S)
+
+    def _take(self) -> None:
+        with self._process.log.open("rb") as log:
+            log.seek(self._read)
+            whole = log.read().rpartition(b"\n")[0]
+        if whole:
+            self._read += len(whole) + 1
+            self.made += [Made(*json.loads(line)) for line in whole.splitlines()]
+
+
+@contextmanager
+def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]]:
+    """The SYNs to an address's service that pass a host's interface."""
+    seen: list[Segment] = []
+
+    def take(segment: Segment) -> None:
+        if segment.syn and not segment.ack:
+            seen.append(segment)
+
+    capture = Capture(
+        namespace_pid=lab.pid(host), interface=f"{host}-eth0", service=address, port=WEB_PORT, deliver=take
+    )
+    try:
+        yield seen
+        capture.stop()
+    finally:
+        capture.close()
+
+
+@pytest.mark.parametrize("how", ["drained", "removed"])
+def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: TalkingLab, how: str) -> None:
+    """Ports make connection after connection, ended by either end's FIN or RST or not at all, while a server goes."""
+    run_in(lab.pid(LOAD_CLIENT.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1"])
+    server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
+    with (
+        connections(lab, 24) as held,
+        syns_at(lab, LOAD_CLIENT.name, VIP) as sent,
+        syns_at(lab, server.name, server.address) as arrived,
+        Reuse(lab) as reuse,
+    ):
+        reuse.await_used(1)
+        with goes(server.name):
+            gone = time.time()
+            reuse.await_used(2, since=gone)
+            assert [one.port for one in held if not one.holds()] == []
+            back = time.time()
+    assert server.name in {one.server for one in held}
+    assert {one.server for one in reuse.made if one.began < gone} == {one.name for one in SERVERS}
+    assert [one for one in reuse.made if one.fault] == []
+    assert [one for one in reuse.made if one.began >= gone and one.server == server.name] == []
+    assert [one for one in arrived if gone <= one.time < back and last_sent(one, sent) >= gone] == []
+
+
+def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
+    """When a SYN that has arrived was sent: of its repetitions, the last one before.  In seconds, on time.time()."""
+    same = (one for one in sent if (one.client_port, one.sequence) == (arrived.client_port, arrived.sequence))
+    return max(one.time for one in same if one.time <= arrived.time)
