@@ -43,6 +43,8 @@ def bmv2_binary() -> Path:
         raise SwitchError(
             "simple_switch_grpc is not on PATH; install p4lang-bmv2 (https://github.com/p4lang/behavioral-model)"
         )
+    if Path(found).resolve().name == EMBEDDED.name:
+        raise SwitchError(f"{found} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
     return Path(found)
 
 

@@ -466,6 +466,15 @@ def test_what_cannot_run_is_said_and_ends_with_2(suite: Path, capsys: pytest.Cap
     assert "no-such-switch is not there; build it" in capsys.readouterr().err
 
 
+@built
+def test_bmv2_is_not_the_embedded_switch_under_its_name(
+    suite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(ROOT / "tools/bmv2"), prepend=os.pathsep)
+    assert main(["onos", str(suite), "--bmv2"]) == 2
+    assert "simple_switch_grpc is the embedded switch" in capsys.readouterr().err
+
+
 @pytest.mark.root
 @as_root
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
