@@ -43,10 +43,25 @@ fn no_idle_timeouts(table: &TableBinding) -> Fault {
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEntry) -> Outcome {
     if entry.is_default_action {
         let table = find_table(target.binding, entry.table_id)?;
+        refuse_in_pi_words(table, entry)?;
         return write_default(target, table, operation, entry).map_err(|fault| fault.within(&place(table)));
     }
     let (table, key, priority) = locate(target.binding, entry, operation.new_names())?;
+    if operation != Operation::Delete {
+        refuse_in_pi_words(table, entry)?;
+    }
     write_entry(target, table, operation, entry, key, priority).map_err(|fault| fault.within(&place(table)))
+}
+
+/// Refusals that clients know by their text, which is p4lang/PI's: p4-guide's tests compare it word for word.
+fn refuse_in_pi_words(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
+    if entry.time_since_last_hit.is_some() {
+        return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));
+    }
+    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
+        return Err(Fault::invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout"));
+    }
+    Ok(())
 }
 
 fn write_entry(
@@ -162,12 +177,6 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
 /// What can be refused without knowing the entry that is there.
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     refuse_is_const(entry)?;
-    if entry.time_since_last_hit.is_some() {
-        return Err(Fault::invalid("time_since_last_hit is for reading; leave it out"));
-    }
-    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
-        return Err(no_idle_timeouts(table));
-    }
     if entry.counter_data.is_some() && table.counter.is_none() {
         return Err(lacks(table, "direct counter"));
     }

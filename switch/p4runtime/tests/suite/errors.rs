@@ -391,7 +391,9 @@ fn every_refusal_has_a_remedy() {
         let text = line.splitn(3, " | ").last().unwrap();
         let remedy = text.split_once("; ").map_or("", |(_, remedy)| remedy);
         let mut clauses = remedy.split([';', ',', ':']).map(str::trim_start);
-        !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
+        // texts that are p4lang/PI's, word for word, say it so
+        let in_pi_words = text.contains(" must be set to ") || text.contains(" must not be set ");
+        !in_pi_words && !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
     };
     let without: Vec<_> = golden.lines().filter(|line| !line.starts_with('#')).filter(lacks_remedy).collect();
     assert!(without.is_empty(), "these do not say what to do:\n{}", without.join("\n"));
@@ -538,8 +540,9 @@ async fn streams(switch: &Switch, golden: &mut Golden) {
     controller.tell_nothing().await;
     golden.status("stream: an empty message", &controller.try_next().await.unwrap_err());
     let mut primary = switch.controller(12).await;
+    let twice = vec![p4::PacketMetadata { metadata_id: 1, value: vec![4] }; 2];
     let messages = [
-        ("a packet without metadata", ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: vec![] })),
+        ("a packet with metadata twice", ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: twice })),
         ("an acknowledgement of no digest", { ToSwitch::DigestAck(p4::DigestListAck { digest_id: 1, list_id: 1 }) }),
         ("a message of another type", ToSwitch::Other(prost_types::Any::default())),
     ];

@@ -123,7 +123,7 @@ async fn refusals_name_table_field_and_reason() {
             Insert,
             p4::TableEntry { idle_timeout_ns: 5, ..entry(LPM, vec![lpm(1, &[1], 32)], forward()) },
             Code::InvalidArgument,
-            "no idle timeouts",
+            "tables which do not support idle timeout",
         ),
         (
             Insert,
