@@ -27,7 +27,7 @@ help: ## this list
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/news.md)
+lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
 ifdef SCENARIO
 	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
@@ -60,7 +60,7 @@ test-python: setup ## tests of the controller, the tools, the experiments and th
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
 
-ptf-twin: setup root ## the same, of the program with the parts of Tofino's that v1model can run (docs/targets.md)
+ptf-twin: setup root ## the same, of the program with the parts of Tofino's that v1model can run (docs/reference/targets.md)
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
 test-lab: setup root ## a short lab run with real TCP
@@ -82,7 +82,7 @@ format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff format .
 	cd switch && cargo fmt
 
-p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino: p4src/tna (docs/targets.md)
+p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino: p4src/tna (docs/reference/targets.md)
 ifeq ($(TARGET),tofino)
 	$(BIN)/python -m tools.p4_tofino build
 else

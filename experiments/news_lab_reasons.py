@@ -8,7 +8,7 @@ ALARM_EARLY = (
 LIMIT_LOW = (
     "The limit as published starts from what was admitted in the interval of the alarm. Here that interval is partly "
     "quiet and lies in the crowd's rise, so that the limit starts low, and then it only moves up and down around its "
-    "start ([news.md](news.md), the phase of the onset); the paper's alarm came later in its crowd. What is rejected "
+    "start ([crowds](reference/crowds.md)); the paper's alarm came later in its crowd. What is rejected "
     "follows from the limit."
 )
 SYN_ACKS_PASS = (

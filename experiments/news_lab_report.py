@@ -183,7 +183,7 @@ def report(records: Sequence[Record]) -> Report:
             findings.reasons(held),
             _without(found),
             _seen_with(found, records),
-            "[news.md](news.md) tells how it is measured, and what the limit has to do with the onset's phase.",
+            "[crowds](reference/crowds.md) tells how it is measured, and how the limit follows from the onset's phase.",
         ],
         summary={
             **{one.key: {window: one.result[window] for window in (QUIET, CROWD)} for one in records},

@@ -204,7 +204,7 @@ def _same_split(records: Sequence[Record]) -> str:
     return (
         f"The kernel's DNAT splits as equally, and connects {', '.join(said)}. A loaded server answers more pages the "
         "sooner its clients close: the kernel brings it their FIN at once, and a switch in user space or a proxy has "
-        "to be woken for it ([lab.md](lab.md#the-servers) has the times). All of sluice's modes are behind that switch."
+        "to be woken for it ([lab](guide/lab.md) has the times). All of sluice's modes are behind that switch."
     )
 
 

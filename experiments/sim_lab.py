@@ -290,7 +290,7 @@ def report(records: Sequence[Record]) -> Report:
         text=[
             f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times at its rate. The server's CPU time is shared "
             "out by the kernel's algorithm, what a page costs and how long a client takes to close were traced in the "
-            "lab ([simulation.md](simulation.md)). One figure is taken from what is compared: how long a page is on "
+            "lab ([model](reference/simulation.md)). One figure is taken from what is compared: how long a page is on "
             "its way in Fig. 5's pool is chosen for the median of the lab's transfers, and is part of production "
             "mode's whole transfers. Connections begin when httperf begins them, which draws the same intervals in "
             "every load of the lab. The crowds have the lab's own settings and requests.",

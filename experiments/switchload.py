@@ -14,7 +14,7 @@ BENCH = REPOSITORY / "results/bench/switch.json"
 FRAME_BYTES = 1400
 DOCUMENTED_PER_S = {"embedded": 487_113, "bmv2": 14_350}
 """Packets of FRAME_BYTES per second, 100 servers and 1,000 connections, by kind of switch in the table of
-docs/switch.md: on the machine that it names."""
+docs/reference/switch.md: on the machine that it names."""
 
 
 def ceiling_sentence(bench: Path = BENCH) -> str:
@@ -23,7 +23,7 @@ def ceiling_sentence(bench: Path = BENCH) -> str:
     rows = json.loads(bench.read_text())["rows"] if bench.exists() else []
     usual = {"who": kind, "frame": FRAME_BYTES, "servers": 100, "connections": 1000, "entries": 0}
     here = [row["pps"] for row in rows if all(row.get(name) == value for name, value in usual.items())]
-    where = "by `make bench` here" if here else "on the machine of [switch.md](switch.md)"
+    where = "by `make bench` here" if here else "on the machine of [switch.md](reference/switch.md)"
     ceiling = here[0] if here else DOCUMENTED_PER_S[kind]
     return f"its ceiling is {ceiling:,} with frames of {FRAME_BYTES:,} bytes, {where}"
 

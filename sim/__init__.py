@@ -1,1 +1,1 @@
-"""The controller's own algorithms where no lab reaches: a discrete-event simulation. See docs/simulation.md."""
+"""The controller's algorithms where no lab reaches: a discrete-event simulation. See docs/reference/simulation.md."""

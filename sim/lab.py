@@ -34,7 +34,7 @@ _OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0
 
 SLOW_REQUEST_US, SLOW_TURN_US = 277.0, 24.0
 """CPU time of the lab's slow server beside the cost of its turns, for a request and for a turn: measured there, and not
-compressed (experiments/servercost.py; docs/simulation.md)."""
+compressed (experiments/servercost.py; docs/reference/simulation.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def build() -> None:
     if not has_selects((REPORT / ASSEMBLY).read_text()):
         raise P4Error(
             f"this {BACK_END} has lost every `select` of the parser, so that every packet takes the first case: "
-            "docs/targets.md has the line that mends it"
+            "docs/reference/targets.md has the line that mends it"
         )
     print(p4_resources.table(REPORT))
     assemble()

@@ -2,7 +2,7 @@
 
 `python -m tools.tsw_error [--out FOLDER]` runs trains of packets through the switch's estimator (its twin in
 ptf-tests/harness/tsw.py, which the packet tests hold against the switch to the bit) and through the exact one, and
-writes tsw_error.txt and tsw_error.svg. No switch is needed. docs/algorithms.md states what comes out.
+writes tsw_error.txt and tsw_error.svg. No switch is needed. docs/reference/algorithms.md states what comes out.
 """
 
 import argparse

@@ -653,9 +653,9 @@ def test_the_ceiling_is_the_benchs_or_the_documented_one(
     monkeypatch.setenv("SWITCH", kind)
     bench, ceiling = tmp_path / "switch.json", f"{DOCUMENTED_PER_S[kind]:,}"
     assert ceiling_sentence(bench) == (
-        f"its ceiling is {ceiling} with frames of 1,400 bytes, on the machine of [switch.md](switch.md)"
+        f"its ceiling is {ceiling} with frames of 1,400 bytes, on the machine of [switch.md](reference/switch.md)"
     )
-    table = (REPOSITORY / "docs/switch.md").read_text()
+    table = (REPOSITORY / "docs/reference/switch.md").read_text()
     assert f"| {title} | {FRAME_BYTES} | 100 | 1,000 | 0 | {ceiling} |" in table
     row = {"who": kind, "frame": 1400, "servers": 100, "connections": 1000, "entries": 0, "pps": 123456}
     bench.write_text(json.dumps({"rows": [{**row, "frame": 64, "pps": 1}, {**row, "who": "another", "pps": 2}, row]}))

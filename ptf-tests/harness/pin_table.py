@@ -1,4 +1,4 @@
-"""The life of a pin (docs/pipeline.md) as a table: what each kind of packet makes of each state. Pure.
+"""The life of a pin (docs/reference/pipeline.md) as a table: what each kind of packet makes of each state. Pure.
 
 Packet tests hold the compiled program to it, sim/tests the model that a replay decides from.
 """

@@ -1,4 +1,4 @@
-"""Stage `connections`: the life of a pin (docs/pipeline.md): its states, who moves them, how long each is kept.
+"""Stage `connections`: the life of a pin (docs/reference/pipeline.md): states, who moves them, how long each is kept.
 
 The cells are written, so that no test waits for the time that it is about.
 """

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_drop_reason_has_a_line_in_the_docs() -> None:
-    text = (ROOT / "docs/pipeline.md").read_text()
+    text = (ROOT / "docs/reference/pipeline.md").read_text()
     listed = {int(number): name for number, name in re.findall(r"^\| (\d+) \| (\w+) \|", text, re.MULTILINE)}
     assert listed == {reason.value: reason.name.lower() for reason in DropReason if reason is not DropReason.NONE}
 
@@ -35,7 +35,7 @@ def claims(row: str) -> list[tuple[str, str]]:
 
 
 def test_every_line_of_the_compliance_table_has_tests_that_exist() -> None:
-    text = (ROOT / "docs/p4runtime.md").read_text()
+    text = (ROOT / "docs/reference/p4runtime.md").read_text()
     rows = [row for row in text.splitlines() if row.startswith("| ") and not row.startswith(("| **", "| requirement "))]
     assert len(rows) > 60
     for row in rows:

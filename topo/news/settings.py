@@ -26,7 +26,7 @@ class Settings:
     onset_phase: float = 0.4
     """Where in its interval the crowd begins.  As published, the limit starts from what was admitted in the interval of
     the alarm and then moves up and down around it, so this and the ramp decide how high it is: `topo.news.phases`
-    shows how much (docs/news.md)."""
+    shows how much (docs/reference/crowds.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
     ramp_s: float = 60.0

@@ -1,4 +1,4 @@
-"""The life of a pin with real TCP (docs/pipeline.md): connections that are kept alive or half closed keep their server
+"""The life of a pin with real TCP (docs/reference/pipeline.md): connections kept alive or half closed keep their server
 though others want their slots, and no new one goes to a server that drains or is removed, whatever its port did before.
 """
 

@@ -1,6 +1,6 @@
 """What stages connections and second_look keep: each connection's server, state and stamp, and how many are open.
 
-The states and times are those of docs/pipeline.md, "The life of a pin". Here every connection has a slot of its own:
+States and times are those of docs/reference/pipeline.md, "The life of a pin". Here every connection has its own slot:
 none loses it to another one, and there is room for all.
 """
 

@@ -41,7 +41,7 @@ def timers(state: State) -> Iterator[P4TableEntry]:
 
 
 def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> float:
-    """How long a slot is kept in a state behind the last packet that counted: docs/pipeline.md, "The life of a pin"."""
+    """How long a slot outlives the last packet that counted (docs/reference/pipeline.md, "The life of a pin")."""
     match state:
         case PinState.PENDING:
             return times.pending_s

@@ -1,4 +1,4 @@
-"""The embedded switch: all of P4Runtime that is used here, as the specification has it (docs/p4runtime.md)."""
+"""The embedded switch: all of P4Runtime, as the specification has it (docs/reference/p4runtime.md)."""
 
 from __future__ import annotations
 
