@@ -95,7 +95,7 @@ def objection(config: Config, schema: P4Schema) -> str | None:
     blind = [register for register in READ if not _readable(schema.p4info, register)]
     if blind:
         names = ", ".join(register.rpartition(".")[2] for register in blind)
-        return f"Stratum reads of a pair only the field {_FIELD}, and {names} has none; see docs/reference/targets.md"
+        return f"of a pair Stratum reads the one named {_FIELD}, and {names} has none; see docs/reference/targets.md"
     numbers = [meter.preamble.name for meter in schema.p4info.meters if meter.spec.unit != p4i.MeterSpec.PACKETS]
     if set(numbers) & set(Meter):
         return f"meters count packets, and {', '.join(numbers)} does not; see docs/reference/targets.md"
