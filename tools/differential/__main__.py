@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder.mkdir(exist_ok=options.keep is None)
         try:
             sides = [stack.enter_context(Side(n, b, folder / n, subject.ports, CPU_PORT)) for n, b in binaries.items()]
-            result = run(subject, sides[0], sides[1], options.packets, options.seed, options.round, twin=options.twin)
+            result = run(subject, *sides, options.packets, options.seed, round_packets=options.round, twin=options.twin)
         except (SwitchError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(
-    subject: Subject, ours: Side, theirs: Side, packets: int, seed: int, round_packets: int, *, twin: bool = False
+    subject: Subject, ours: Side, theirs: Side, packets: int, seed: int, *, round_packets: int, twin: bool
 ) -> dict[str, object]:
     """Give both the same, round by round, and compare."""
     program = subject.program

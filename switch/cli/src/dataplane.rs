@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use sluice_engine::{Sink, TraceEvent};
+use sluice_engine::{Backlog, Sink, TraceEvent};
 use sluice_p4runtime::Device;
 use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Received, RxBatch, TxBatch, Waker};
 
@@ -14,6 +14,7 @@ use crate::args::TraceFormat;
 use crate::captures::Captures;
 use crate::files::{Input, Inputs};
 use crate::link::Link;
+use crate::queues::Queues;
 use crate::statistics::PortStatistics;
 use crate::trace;
 
@@ -71,6 +72,7 @@ pub struct DataPlane {
     ports: Vec<Port>,
     /// Place in `ports` by port number.
     by_number: Vec<Option<usize>>,
+    queues: Queues,
     no_such_port: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     /// Someone reads the statistics while the switch runs.
@@ -86,6 +88,7 @@ pub struct DataPlane {
 struct Outputs<'a> {
     ports: &'a mut [Port],
     by_number: &'a [Option<usize>],
+    queues: &'a mut Queues,
     no_such_port: &'a AtomicU64,
 }
 
@@ -97,6 +100,11 @@ impl Sink for Outputs<'_> {
                 self.no_such_port.fetch_add(1, Relaxed);
             }
         }
+    }
+
+    fn backlog(&mut self, port: u32) -> Backlog {
+        let place = self.by_number.get(port as usize).copied().flatten();
+        place.map_or_else(Backlog::default, |place| self.queues.backlog(place, &self.ports[place].link))
     }
 }
 
@@ -154,6 +162,7 @@ impl DataPlane {
         Ok(Self {
             device,
             poller,
+            queues: Queues::new(running.len()),
             ports: running,
             by_number,
             no_such_port: Arc::default(),
@@ -321,8 +330,12 @@ impl DataPlane {
         frames: impl ExactSizeIterator<Item = &'f [u8]>,
         trace: Option<&mut Vec<TraceEvent>>,
     ) {
-        let mut outputs =
-            Outputs { ports: &mut self.ports, by_number: &self.by_number, no_such_port: &self.no_such_port };
+        let mut outputs = Outputs {
+            ports: &mut self.ports,
+            by_number: &self.by_number,
+            queues: &mut self.queues,
+            no_such_port: &self.no_such_port,
+        };
         self.device.receive(number, frames, &mut outputs, trace);
     }
 

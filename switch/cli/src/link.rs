@@ -40,6 +40,14 @@ impl Link {
         }
     }
 
+    /// The interface's number, while there is one.
+    pub fn index(&self) -> Option<i32> {
+        match self {
+            Self::Interface(interface) => interface.index(),
+            Self::Files(_) => None,
+        }
+    }
+
     /// Whether it is there.
     pub fn is_open(&self) -> bool {
         match self {

@@ -9,6 +9,7 @@ mod link;
 mod links;
 mod logging;
 mod metrics;
+mod queues;
 mod rotation;
 mod statistics;
 mod trace;

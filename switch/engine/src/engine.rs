@@ -30,10 +30,26 @@ impl Default for Options {
     }
 }
 
+/// What waits to leave by a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets: `enq_qdepth` and `deq_qdepth`.
+    pub packets: u32,
+    /// Microseconds that one that is sent now waits, as far as is known: `deq_timedelta`.
+    pub wait_us: u32,
+}
+
 /// Takes the frames that leave.
 pub trait Sink {
     /// A frame leaves by `port`; it is `head` followed by `payload`. Both are valid only during the call.
     fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]);
+
+    /// What waits to leave by `port`: nothing, where nobody knows. Asked as a packet's egress begins, if the program reads the
+    /// answer.
+    fn backlog(&mut self, port: u32) -> Backlog {
+        let _ = port;
+        Backlog::default()
+    }
 }
 
 impl Sink for Vec<(u32, Vec<u8>)> {

@@ -19,8 +19,9 @@
 //! - An access to a stack element that does not exist reads zero and writes nothing. (BMv2: the process ends.)
 //! - A packet that is resubmitted, recirculated or cloned without end is dropped after [`Options::max_passes`] passes.
 //! - A group changes as a whole; an empty one runs no action; writing the configuration that a meter has does not refill it.
-//! - Every packet runs to its end at once: there are no queues, nothing is lost in them, and the queueing metadata is zero
-//!   but for the time. Of a packet and its clones, ingress clones leave first and egress clones last.
+//! - Every packet runs to its end at once: there are no queues, and nothing is lost in them. The queueing metadata is what the
+//!   caller says of a port's backlog ([`Sink::backlog`]). Of a packet and its clones, ingress clones leave first and egress
+//!   clones last.
 //! - `random()` is a seeded generator of its own, uniform between both bounds.
 //! - A table that is full refuses entries, and so does an action profile whose limit is set ([`Engine::limit_profile`]).
 //! - A member whose watch port is down is left out of the choice.
@@ -33,7 +34,7 @@ pub mod control;
 pub mod engine;
 pub mod error;
 mod expr;
-
+mod handles;
 mod hash;
 mod layout;
 mod load;
@@ -55,9 +56,10 @@ mod wide;
 pub use control::{
     ActionCall, Array, CloneSession, CountedIn, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction,
     EntryPlace, EntryView, Group, GroupMember, Heir, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
-    OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedMeter, Selection,
+    OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter,
+    Selection,
 };
-pub use engine::{Drops, Engine, Options, Sink};
+pub use engine::{Backlog, Drops, Engine, Options, Sink};
 pub use error::{ControlError, LoadError};
 pub use program::{
     ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, HeaderInfo, KeyInfo, MatchKind,

@@ -1,11 +1,11 @@
 //! A frame's way: parser, ingress, what comes between, egress, deparser; in the order of `simple_switch`.
 //!
-//! Everything runs to its end at once. There are no queues, so the queueing metadata is zero but for the time.
+//! Everything runs to its end at once. There are no queues: the queueing metadata tells of those behind the switch.
 
 use crate::bits::to_bytes;
 use crate::code::Code;
 use crate::control::Digest;
-use crate::engine::Sink;
+use crate::engine::{Backlog, Sink};
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
@@ -365,9 +365,11 @@ impl Pass<'_> {
         let micros = self.m.now / 1000;
         st.egress_timestamp.set(self.s, micros);
         st.enq_timestamp.set(self.s, micros);
-        for f in [st.enq_qdepth, st.deq_timedelta, st.deq_qdepth] {
-            f.set(self.s, 0);
-        }
+        let asks = self.native.is_none_or(Native::reads_backlog);
+        let Backlog { packets, wait_us } = if asks { out.backlog(port) } else { Backlog::default() };
+        st.enq_qdepth.set(self.s, packets.into());
+        st.deq_qdepth.set(self.s, packets.into());
+        st.deq_timedelta.set(self.s, wait_us.into());
         st.egress_port.set(self.s, port.into());
         st.egress_spec.set(self.s, u64::from(self.m.options.drop_port) + 1);
         st.packet_length.set(self.s, self.m.packet_length);

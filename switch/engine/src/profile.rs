@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::control::{Group, OneShotGroup, ProfileLimit, ProfileSize, Selection};
+use crate::handles::{Copies, Handles};
 use crate::program::ActionId;
 use crate::rng::Rng;
 
@@ -36,8 +37,8 @@ pub struct OneShot {
 impl OneShot {
     /// Chooses anew who can be chosen.
     pub fn spin_up(&mut self, down: &BTreeSet<u32>) {
-        let shares = self.written.members.iter().enumerate().map(|(i, m)| (i as u32, m.weight, m.watch_port));
-        self.wheel = wheel(shares, down);
+        let members = (0..).zip(&self.written.members).filter(|(_, m)| is_up(m.watch_port, down));
+        self.wheel = members.flat_map(|(i, m)| std::iter::repeat_n(i, m.weight as usize)).collect();
     }
 }
 
@@ -47,12 +48,13 @@ pub struct MemberState {
     pub call: Call,
     /// Groups and entries that refer to it.
     pub users: u32,
+    pub copies: Copies,
 }
 
 #[derive(Debug, Clone)]
 pub struct GroupState {
     pub written: Group,
-    /// Index of a member, as often as it weighs; those whose watch port is down are left out.
+    /// Index of a member, as often as it weighs, by handle; those whose watch port is down are left out.
     pub wheel: Vec<u32>,
     /// Entries that refer to it.
     pub users: u32,
@@ -67,6 +69,7 @@ pub struct ProfileState {
     pub groups: Vec<Option<GroupState>>,
     pub free_groups: Vec<u32>,
     pub group_at: BTreeMap<u32, u32>,
+    pub handles: Handles,
     /// What groups, one-shot ones included, hold together.
     pub size: ProfileSize,
     pub limit: Option<ProfileLimit>,
@@ -94,12 +97,36 @@ impl ProfileState {
         self.groups.get(at as usize)?.as_ref()
     }
 
+    /// A group's members that can be chosen, each as often as it weighs, in the order of their handles.
+    pub fn wheel(&self, group: &Group, down: &BTreeSet<u32>) -> Vec<u32> {
+        let mut order = Vec::new();
+        for m in group.members.iter().filter(|m| is_up(m.watch_port, down)) {
+            let place = self.member_at.get(&m.member).copied();
+            if let Some((place, member)) = place.and_then(|place| Some((place, self.member(place)?))) {
+                order.extend(member.copies.handles.iter().take(m.weight as usize).map(|&handle| (handle, place)));
+            }
+        }
+        order.sort_unstable();
+        order.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Has the groups of which this is true choose anew who can be chosen.
+    pub fn choose_anew(&mut self, down: &BTreeSet<u32>, which: impl Fn(&Group) -> bool) {
+        for at in 0..self.groups.len() {
+            let wheel = self.groups[at].as_ref().filter(|g| which(&g.written)).map(|g| self.wheel(&g.written, down));
+            if let (Some(group), Some(wheel)) = (&mut self.groups[at], wheel) {
+                group.wheel = wheel;
+            }
+        }
+    }
+
     /// The action an entry stands for. `hash` or `rng` is asked only when there is a choice to make; an empty group gives none.
     #[inline]
     pub fn resolve<'a>(&'a self, bound: &'a Bound, rng: &mut Rng, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
-        let spin = |wheel: &[u32], hash: u64| match wheel.len() as u64 {
+        // BMv2 keeps 32 bits of the hash.
+        let spin = |wheel: &[u32], hash: u64| match wheel.len() {
             0 => None,
-            n => Some(wheel[(hash % n) as usize]),
+            n => Some(wheel[hash as u32 as usize % n]),
         };
         match bound {
             Bound::Call(call) => Some(call),
@@ -119,10 +146,7 @@ impl ProfileState {
     }
 }
 
-/// Each index as often as it weighs, without those whose watch port is down.
-pub fn wheel(shares: impl Iterator<Item = (u32, u32, Option<u32>)>, down: &BTreeSet<u32>) -> Vec<u32> {
-    shares
-        .filter(|(_, _, watch_port)| watch_port.is_none_or(|port| !down.contains(&port)))
-        .flat_map(|(index, weight, _)| std::iter::repeat_n(index, weight as usize))
-        .collect()
+/// Whether the port that a member watches, if any, is up.
+fn is_up(watch_port: Option<u32>, down: &BTreeSet<u32>) -> bool {
+    watch_port.is_none_or(|port| !down.contains(&port))
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
-use sluice_engine::{Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
+use sluice_engine::{Backlog, Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
 use tokio::sync::Notify;
 
 use crate::digests::{Digests, List};
@@ -110,6 +110,10 @@ impl<S: Sink> Sink for CpuTap<'_, S> {
         } else {
             self.sink.emit(port, head, payload);
         }
+    }
+
+    fn backlog(&mut self, port: u32) -> Backlog {
+        if Some(port) == self.cpu_port { Backlog::default() } else { self.sink.backlog(port) }
     }
 }
 

@@ -34,6 +34,12 @@ pub fn carry_over(look: &impl Look, new: &mut Running, ports: &Ports, now: u64) 
     for entity in look.look(members_and_groups)?? {
         write_one(&mut target, Type::Insert, entity)?;
     }
+    for profile in look.binding().profiles.iter() {
+        if let Some(same) = binding.profiles.get(profile.id) {
+            let handles = look.look(|source| source.engine.member_handles(profile.engine))?;
+            target.engine.succeed_handles(same.engine, handles);
+        }
+    }
     for table in look.binding().tables.iter() {
         carry_entries(look, table, &mut target, &mut kept)?;
         carry_default(look, table, &mut target, &mut kept)?;

@@ -60,8 +60,17 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity, saved: &
             Some(entry) => restore_entry(target, entry),
             None => Ok(nothing()),
         },
-        Entity::ActionProfileMember(member) => profile_member(target, operation, member),
-        Entity::ActionProfileGroup(group) => profile_group(target, operation, group),
+        Entity::ActionProfileMember(member) => {
+            let profile = profile::find(binding, member.action_profile_id)?.engine;
+            let old = target.engine.member_save(profile, member.member_id);
+            Ok(Box::new(move |target| Ok(target.engine.member_restore(old)?)))
+        }
+        Entity::ActionProfileGroup(group) => {
+            let profile = profile::find(binding, group.action_profile_id)?.engine;
+            let members = group.members.iter().map(|member| member.member_id);
+            let old = target.engine.group_save(profile, group.group_id, members);
+            Ok(Box::new(move |target| Ok(target.engine.group_restore(old)?)))
+        }
         Entity::PacketReplicationEngineEntry(entry) => Ok(replication_entry(target, operation, entry)),
         Entity::CounterEntry(entry) => counter_cells(target, entry, saved),
         Entity::MeterEntry(entry) => meter_cells(target, entry, saved),
@@ -105,30 +114,6 @@ fn restore_entry(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
     let saved = target.engine.entry_save(table.engine, &key, priority);
     let saved = saved.map_err(|error| Fault::from(error).within(&table::place(table)))?;
     Ok(Box::new(move |target| Ok(target.engine.entry_restore(saved)?)))
-}
-
-fn profile_member(target: &Target<'_>, operation: Operation, member: &p4::ActionProfileMember) -> Outcome<Undo> {
-    let profile = profile::find(target.binding, member.action_profile_id)?.engine;
-    let id = member.member_id;
-    let old = target.engine.member(profile, id);
-    Ok(match (operation, old) {
-        (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.member_delete(profile, id)?)),
-        (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.member_modify(profile, &old)?)),
-        (Operation::Delete, Some(old)) => Box::new(move |target| Ok(target.engine.member_insert(profile, &old)?)),
-        (_, None) => nothing(),
-    })
-}
-
-fn profile_group(target: &Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome<Undo> {
-    let profile = profile::find(target.binding, group.action_profile_id)?.engine;
-    let id = group.group_id;
-    let old = target.engine.group(profile, id).cloned();
-    Ok(match (operation, old) {
-        (Operation::Insert, _) => Box::new(move |target| Ok(target.engine.group_delete(profile, id)?)),
-        (Operation::Modify, Some(old)) => Box::new(move |target| Ok(target.engine.group_modify(profile, &old)?)),
-        (Operation::Delete, Some(old)) => Box::new(move |target| Ok(target.engine.group_insert(profile, &old)?)),
-        (_, None) => nothing(),
-    })
 }
 
 fn replication_entry(target: &Target<'_>, operation: Operation, entry: &p4::PacketReplicationEngineEntry) -> Undo {

@@ -165,6 +165,11 @@ impl Interface {
         self.socket.as_ref().map(|socket| socket.fd.as_raw_fd())
     }
 
+    /// The interface's number, while it is there.
+    pub fn index(&self) -> Option<libc::c_int> {
+        self.socket.as_ref().map(|socket| socket.index)
+    }
+
     /// Tries to open a lost interface again.
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         if self.socket.is_none() {

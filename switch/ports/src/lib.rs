@@ -6,6 +6,7 @@
 //!
 //! Each use of `unsafe` stands next to the reason why it is sound.
 
+pub mod backlog;
 mod calls;
 pub mod counters;
 pub mod interface;
@@ -19,6 +20,7 @@ mod sys;
 pub mod tx;
 mod vlan;
 
+pub use backlog::{Backlogs, Waiting};
 pub use counters::{CounterSnapshot, Counters};
 pub use interface::{Input, Interface, Loss, OpenError, Options, Received};
 pub use links::LinkWatch;

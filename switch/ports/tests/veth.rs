@@ -33,7 +33,11 @@ fn add_pair() {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}.disable_ipv6=1"));
         run(&format!("ip link set {end} up"));
     }
-    // Until the kernel has noticed the carrier, frames are dropped.
+    wait_for_carrier();
+}
+
+/// Until the kernel has noticed the carrier of both ends, it drops their frames.
+fn wait_for_carrier() {
     let started = Instant::now();
     while !["left", "right"].iter().all(|end| is_up(end)) {
         assert!(started.elapsed() < Duration::from_secs(60), "no carrier after a minute");
@@ -222,6 +226,7 @@ fn refused_and_down(mut left: Interface) {
     assert_eq!(left.counters().snapshot().tx_down_drops, 1);
     assert_eq!(left.receive(&mut RxBatch::default()), Received::Down);
     run("ip link set left up");
+    wait_for_carrier();
     send(&mut left, &[frame(60, &[8, 0])]);
     assert_eq!(left.counters().snapshot().tx_packets, 3);
 }
@@ -268,6 +273,7 @@ fn frames_that_came_before_the_interface_went_down_are_received() {
         assert_eq!((received, told), (frames, 1));
         assert!(right.was_down(), "its end would not be looked for");
         run("ip link set right up");
+        wait_for_carrier();
         let later = vec![frame(5000, &[0x08, 0x00])];
         send(&mut left, &later);
         assert_eq!(receive(&mut right, 1), later);

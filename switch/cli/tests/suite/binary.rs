@@ -52,27 +52,27 @@ fn is_up(interface: &str) -> bool {
     String::from_utf8_lossy(&output.stdout).contains(" state UP ")
 }
 
-fn run(command: &str) {
+pub fn run(command: &str) {
     let mut words = command.split(' ');
     let status = Command::new(words.next().unwrap()).args(words).status().expect(command);
     assert!(status.success(), "{command}: {status}");
 }
 
 /// An end of a veth pair that belongs to the test.
-struct Host {
+pub struct Host {
     interface: Interface,
     poller: Poller,
 }
 
 impl Host {
-    fn open(name: &str) -> Self {
+    pub fn open(name: &str) -> Self {
         let interface = Interface::open(name).unwrap();
         let poller = Poller::new().unwrap();
         poller.add(interface.raw_fd().unwrap(), 0).unwrap();
         Self { interface, poller }
     }
 
-    fn send(&mut self, frames: &[Vec<u8>]) {
+    pub fn send(&mut self, frames: &[Vec<u8>]) {
         for frames in frames.chunks(64) {
             let mut batch = TxBatch::default();
             frames.iter().for_each(|frame| batch.push(frame, &[]));

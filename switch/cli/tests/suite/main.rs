@@ -6,3 +6,4 @@ mod command_line;
 mod common;
 mod files;
 mod observe;
+mod queues;

@@ -30,7 +30,7 @@ use crate::table::store::EntryId;
 
 pub use limits::{ProfileLimit, ProfileSize};
 pub use succession::{Array, Heir};
-pub use undo::{SavedDefault, SavedEntry, SavedMeter};
+pub use undo::{SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 
@@ -237,7 +237,7 @@ pub struct GroupMember {
 pub struct Group {
     /// Its id.
     pub id: u32,
-    /// In the order of selection.
+    /// As written; the choice goes by the order in which members were made, not by this one.
     pub members: Vec<GroupMember>,
     /// Kept and returned; what it counts is the caller's to know.
     pub max_size: u32,

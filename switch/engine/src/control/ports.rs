@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::Engine;
 use crate::machine::TableState;
-use crate::profile::{Bound, OneShot, wheel};
+use crate::profile::{Bound, OneShot};
 
 impl Engine {
     /// Says that a port is up (every port is at first) or down. Members that watch it are back in the choice, or out of it,
@@ -16,14 +16,7 @@ impl Engine {
             return;
         }
         for ps in &mut self.machine.profiles {
-            for group in ps.groups.iter_mut().flatten() {
-                if group.written.members.iter().any(|m| m.watch_port == Some(port)) {
-                    let at = |id: u32| ps.member_at.get(&id).copied();
-                    let members = group.written.members.iter();
-                    let shares = members.filter_map(|m| Some((at(m.member)?, m.weight, m.watch_port)));
-                    group.wheel = wheel(shares, down);
-                }
-            }
+            ps.choose_anew(down, |group| group.members.iter().any(|m| m.watch_port == Some(port)));
         }
         for table in &mut self.machine.tables {
             for one_shot in one_shots(table) {

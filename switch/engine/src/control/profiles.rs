@@ -6,7 +6,8 @@ use super::tables::MAX_WEIGHT;
 use super::{ActionCall, Group, Member, ProfileSize, Result, call, view_call};
 use crate::engine::Engine;
 use crate::error::ControlError;
-use crate::profile::{Call, GroupState, MemberState, ProfileState, place, wheel};
+use crate::handles::Copies;
+use crate::profile::{Call, GroupState, MemberState, place};
 use crate::program::ProfileId;
 
 impl Engine {
@@ -21,7 +22,8 @@ impl Engine {
             return Err(ControlError::AlreadyExists(format!("member {} is there already; modify it", member.id)));
         }
         ps.has_room_for_member()?;
-        let at = place(&mut ps.members, &mut ps.free_members, MemberState { id: member.id, call, users: 0 });
+        let copies = Copies::new(ps.handles.take());
+        let at = place(&mut ps.members, &mut ps.free_members, MemberState { id: member.id, call, users: 0, copies });
         ps.member_at.insert(member.id, at);
         Ok(())
     }
@@ -50,7 +52,9 @@ impl Engine {
                 "member {id} is used by a group or an entry; remove it there first"
             )));
         }
-        ps.members[at as usize] = None;
+        if let Some(member) = ps.members[at as usize].take() {
+            member.copies.handles.into_iter().for_each(|handle| ps.handles.release(handle));
+        }
         ps.free_members.push(at);
         ps.member_at.remove(&id);
         Ok(())
@@ -72,7 +76,7 @@ impl Engine {
     /// # Errors
     /// `AlreadyExists`, `InvalidArgument`, `NotFound` (member), `ResourceExhausted`.
     pub fn group_insert(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
-        let wheel = self.group_wheel(profile, group)?;
+        self.check_group(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.group_at.contains_key(&group.id) {
             return Err(ControlError::AlreadyExists(format!("group {} is there already; modify it", group.id)));
@@ -80,10 +84,11 @@ impl Engine {
         let size = ProfileSize::of_group(group);
         ps.has_room(size, ProfileSize::default())?;
         ps.size.add(size);
+        ps.regroup(&[], &group.members);
+        let wheel = ps.wheel(group, &self.machine.ports_down);
         let state = GroupState { written: group.clone(), wheel, users: 0 };
         let at = place(&mut ps.groups, &mut ps.free_groups, state);
         ps.group_at.insert(group.id, at);
-        count_users(ps, group, true);
         Ok(())
     }
     /// Replaces a group's members at once: no packet sees a mixture.
@@ -91,19 +96,19 @@ impl Engine {
     /// # Errors
     /// `NotFound`, `InvalidArgument`, `ResourceExhausted`.
     pub fn group_modify(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
-        let wheel = self.group_wheel(profile, group)?;
+        self.check_group(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.group_at.get(&group.id).ok_or_else(|| no_group(group.id))?;
-        let old = ps.group(at).map_or(ProfileSize::default(), |g| ProfileSize::of_group(&g.written));
-        let new = ProfileSize::of_group(group);
-        ps.has_room(new, old)?;
-        let Some(g) = &mut ps.groups[at as usize] else { return Err(no_group(group.id)) };
-        ps.size.add(new);
-        ps.size.remove(old);
-        let old = std::mem::replace(&mut g.written, group.clone());
-        g.wheel = wheel;
-        count_users(ps, group, true);
-        count_users(ps, &old, false);
+        let old = ps.group(at).ok_or_else(|| no_group(group.id))?.written.clone();
+        let (before, after) = (ProfileSize::of_group(&old), ProfileSize::of_group(group));
+        ps.has_room(after, before)?;
+        ps.size.add(after);
+        ps.size.remove(before);
+        ps.regroup(&old.members, &group.members);
+        let wheel = ps.wheel(group, &self.machine.ports_down);
+        if let Some(g) = &mut ps.groups[at as usize] {
+            (g.written, g.wheel) = (group.clone(), wheel);
+        }
         Ok(())
     }
     /// Deletes a group that no entry refers to.
@@ -122,7 +127,7 @@ impl Engine {
         if let Some(g) = ps.groups[at as usize].take() {
             ps.free_groups.push(at);
             ps.size.remove(ProfileSize::of_group(&g.written));
-            count_users(ps, &g.written, false);
+            ps.regroup(&g.written.members, &[]);
         }
         Ok(())
     }
@@ -153,8 +158,8 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Checks a group; returns places of members that can be chosen, each as often as it weighs.
-    fn group_wheel(&self, profile: ProfileId, group: &Group) -> Result<Vec<u32>> {
+    /// Refuses a group that could not be made.
+    fn check_group(&self, profile: ProfileId, group: &Group) -> Result<()> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {
             return Err(ControlError::InvalidArgument(format!(
@@ -163,7 +168,6 @@ impl Engine {
             )));
         }
         let ps = &self.machine.profiles[profile.index()];
-        let mut shares = Vec::new();
         let mut seen = HashSet::new();
         for m in &group.members {
             if m.weight == 0 || !seen.insert(m.member) {
@@ -173,8 +177,9 @@ impl Engine {
                 );
                 return Err(ControlError::InvalidArgument(text));
             }
-            let at = *ps.member_at.get(&m.member).ok_or_else(|| no_member(m.member))?;
-            shares.push((at, m.weight, m.watch_port));
+            if !ps.member_at.contains_key(&m.member) {
+                return Err(no_member(m.member));
+            }
         }
         let total = ProfileSize::of_group(group).weights;
         if total > MAX_WEIGHT {
@@ -183,7 +188,7 @@ impl Engine {
                 group.id
             )));
         }
-        Ok(wheel(shares.into_iter(), &self.machine.ports_down))
+        Ok(())
     }
 }
 
@@ -193,14 +198,4 @@ pub(super) fn no_member(id: u32) -> ControlError {
 
 pub(super) fn no_group(id: u32) -> ControlError {
     ControlError::NotFound(format!("group {id} does not exist; insert it first"))
-}
-
-/// A group's members gain or lose a user.
-fn count_users(ps: &mut ProfileState, group: &Group, more: bool) {
-    for m in &group.members {
-        let at = ps.member_at.get(&m.member).copied();
-        if let Some(Some(state)) = at.and_then(|at| ps.members.get_mut(at as usize)) {
-            state.users = if more { state.users + 1 } else { state.users.saturating_sub(1) };
-        }
-    }
 }

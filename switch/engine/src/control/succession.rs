@@ -8,7 +8,7 @@ use super::{CounterData, EntryPlace, KeyField, Result};
 use crate::engine::Engine;
 use crate::error::ControlError;
 use crate::meter::Meter;
-use crate::program::{CounterId, MeterId, RegisterId, TableId};
+use crate::program::{CounterId, MeterId, ProfileId, RegisterId, TableId};
 use crate::state::Register;
 
 /// An array, and what it is in the new engine: none, if its program does not have it.
@@ -53,6 +53,19 @@ impl Engine {
             _ => false,
         };
         same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
+    }
+
+    /// The handles of all members of a profile, by id: what decides the order of choice in its groups.
+    pub fn member_handles(&self, profile: ProfileId) -> Vec<(u32, Vec<u32>)> {
+        let ps = &self.machine.profiles[profile.index()];
+        ps.handles_of(ps.member_at.keys().copied())
+    }
+
+    /// Gives the same members of a profile the handles that they had elsewhere.
+    pub fn succeed_handles(&mut self, profile: ProfileId, handles: Vec<(u32, Vec<u32>)>) {
+        let ps = &mut self.machine.profiles[profile.index()];
+        ps.set_handles(handles);
+        ps.choose_anew(&self.machine.ports_down, |_| true);
     }
 
     /// Takes over arrays from `old`, the tokens and configurations of the meters of `metered` entries, and where `random()` is.

@@ -1,12 +1,15 @@
 //! Taking changes back: what the other methods cannot restore, because packets have changed it or because it has an order.
 //!
-//! An entry keeps its counter, its meter's tokens, its idle time and its age (of equal priorities the older entry wins).
+//! An entry keeps its counter, its meter's tokens, its idle time and its age (of equal priorities the older entry wins). A member
+//! keeps its handles, and with them its place among those a group chooses from.
 
-use super::{Entry, EntryAction, KeyField, MeterConfig, Result};
+use std::collections::BTreeSet;
+
+use super::{Entry, EntryAction, Group, KeyField, Member, MeterConfig, Result};
 use crate::engine::Engine;
 use crate::machine::{EntryState, MissState};
 use crate::meter::Meter;
-use crate::program::{MeterId, TableId};
+use crate::program::{MeterId, ProfileId, TableId};
 
 /// An entry with everything that belongs to it, at one moment.
 #[derive(Debug, Clone)]
@@ -29,6 +32,24 @@ pub struct SavedDefault {
 /// A meter's configuration and tokens, at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct SavedMeter(Meter);
+
+/// A member of an action profile, or that there was none, at one moment.
+#[derive(Debug, Clone)]
+pub struct SavedMember {
+    profile: ProfileId,
+    id: u32,
+    member: Option<Member>,
+    handles: Vec<(u32, Vec<u32>)>,
+}
+
+/// A group of an action profile, or that there was none, at one moment.
+#[derive(Debug, Clone)]
+pub struct SavedGroup {
+    profile: ProfileId,
+    id: u32,
+    group: Option<Group>,
+    handles: Vec<(u32, Vec<u32>)>,
+}
 
 impl SavedMeter {
     /// The configuration; `None`: default.
@@ -87,6 +108,59 @@ impl Engine {
         self.machine.tables[table.index()].miss = state;
         if let Some(old) = self.machine.set_default(table, bound) {
             self.unbind(table, &old);
+        }
+        Ok(())
+    }
+
+    /// A member, to be restored later.
+    pub fn member_save(&self, profile: ProfileId, id: u32) -> SavedMember {
+        let handles = self.machine.profiles[profile.index()].handles_of(std::iter::once(id));
+        SavedMember { profile, id, member: self.member(profile, id), handles }
+    }
+
+    /// Puts a member back as it was, whether it has been made, changed or deleted since.
+    ///
+    /// # Errors
+    /// `FailedPrecondition` when it is used and was not there.
+    pub fn member_restore(&mut self, saved: SavedMember) -> Result<()> {
+        let SavedMember { profile, id, member, handles } = saved;
+        match member {
+            None => self.member_delete(profile, id)?,
+            Some(member) if self.member(profile, id).is_some() => self.member_modify(profile, &member)?,
+            Some(member) => self.member_insert(profile, &member)?,
+        }
+        self.machine.profiles[profile.index()].set_handles(handles);
+        Ok(())
+    }
+
+    /// A group, to be restored when it will have been written with other members.
+    pub fn group_save(&self, profile: ProfileId, id: u32, others: impl Iterator<Item = u32>) -> SavedGroup {
+        let group = self.group(profile, id).cloned();
+        let own = group.iter().flat_map(|group| &group.members).map(|m| m.member);
+        let ids: BTreeSet<u32> = own.chain(others).collect();
+        let handles = self.machine.profiles[profile.index()].handles_of(ids.into_iter());
+        SavedGroup { profile, id, group, handles }
+    }
+
+    /// Puts a group back as it was, whether it has been made, changed or deleted since.
+    ///
+    /// # Errors
+    /// `NotFound` when a member is gone; `FailedPrecondition` when the group is used and was not there.
+    pub fn group_restore(&mut self, saved: SavedGroup) -> Result<()> {
+        let SavedGroup { profile, id, group, handles } = saved;
+        match &group {
+            None => self.group_delete(profile, id)?,
+            Some(group) if self.group(profile, id).is_some() => self.group_modify(profile, group)?,
+            Some(group) => self.group_insert(profile, group)?,
+        }
+        let ps = &mut self.machine.profiles[profile.index()];
+        ps.set_handles(handles);
+        // Other groups want fewer copies of these members, whose handles have not changed.
+        if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
+            let wheel = ps.wheel(&group, &self.machine.ports_down);
+            if let Some(state) = &mut ps.groups[at as usize] {
+                state.wheel = wheel;
+            }
         }
         Ok(())
     }

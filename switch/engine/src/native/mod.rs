@@ -85,6 +85,8 @@ pub struct Native {
     whole: Entry,
     /// What there is something to do in.
     has: [bool; 5],
+    /// Somebody reads what waits at a port.
+    reads_backlog: bool,
     /// Gives slots their start values; `None`: all of them are to be copied.
     fresh: Option<Fresh>,
     /// Owns the code.
@@ -113,7 +115,7 @@ impl Native {
         }
         let mut module = module()?;
         let compiled = Self::compile(p, &mut module);
-        let compiled = compiled.and_then(|(ids, whole, fresh)| {
+        let compiled = compiled.and_then(|(ids, whole, fresh, reads_backlog)| {
             module.finalize_definitions().map_err(|e| e.to_string())?;
             let entry = |id: FuncId| {
                 let code = module.get_finalized_function(id);
@@ -125,11 +127,12 @@ impl Native {
                 // SAFETY: as above
                 unsafe { std::mem::transmute::<*const u8, Fresh>(code) }
             });
-            Ok((ids.map(entry), entry(whole), fresh))
+            Ok((ids.map(entry), entry(whole), fresh, reads_backlog))
         });
         match compiled {
-            Ok((entries, whole, fresh)) => {
-                Ok(Native { entries, whole, has: PARTS.map(|part| has(p, part)), fresh, module: Some(module) })
+            Ok((entries, whole, fresh, reads_backlog)) => {
+                let has = PARTS.map(|part| has(p, part));
+                Ok(Native { entries, whole, has, reads_backlog, fresh, module: Some(module) })
             }
             Err(e) => {
                 // SAFETY: nothing of it was handed out
@@ -139,8 +142,8 @@ impl Native {
         }
     }
 
-    /// The parts, the whole way, and the start values.
-    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>), String> {
+    /// The parts, the whole way, the start values, and whether somebody reads what waits at a port.
+    fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>, bool), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = PARTS.map(|part| Reach::new(p, &leaders, starts(p, part)));
         let outside: HashSet<Slot> = reaches.iter().flat_map(|r| r.outside.iter().copied()).collect();
@@ -177,11 +180,14 @@ impl Native {
         touched.extend(p.objects.kept());
         touched.extend(p.world.calculations.iter().flatten());
         touched.extend(p.code.conditions.iter().map(|c| c.1));
+        let st = &p.standard;
+        let backlog = [st.enq_qdepth, st.deq_qdepth, st.deq_timedelta].iter().any(|cell| touched.contains(&cell.slot));
         let way = Way {
             fresh: fresh.is_some().then_some(&needed),
             read: &touched,
             verify: has(p, Part::Verify),
             egress: has(p, Part::Egress),
+            backlog,
         };
         let constants = p.world.constants.clone();
         let plan = Plan { p, leaders, constants, widths, raw: &raw, exits: false, calls: HashMap::new() };
@@ -189,7 +195,13 @@ impl Native {
             fun.whole(&way);
             HashSet::new()
         })?;
-        Ok((ids, whole, fresh))
+        Ok((ids, whole, fresh, backlog))
+    }
+
+    /// Whether somebody reads what waits at a port.
+    #[inline]
+    pub fn reads_backlog(&self) -> bool {
+        self.reads_backlog
     }
 
     /// Whether there is something to do in a part.

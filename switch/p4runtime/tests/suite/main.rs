@@ -1,6 +1,7 @@
 //! The P4Runtime server as its clients meet it.
 
 mod atomicity;
+mod choice;
 mod common;
 mod errors;
 mod load;

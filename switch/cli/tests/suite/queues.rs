@@ -1,0 +1,51 @@
+//! What packets are told of the queue behind a port: a link that `tc` shapes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::binary::{Host, in_namespace, run};
+use crate::common::{Switch, capture};
+
+/// Writes what egress is told into the frame; where it goes is the frame's second byte.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/p4/queues.json");
+
+/// `enq_qdepth`, `deq_timedelta` and `deq_qdepth` of the frames that went out, as soon as there are so many.
+fn told(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
+    let started = Instant::now();
+    let frames = loop {
+        match capture(path) {
+            Ok(frames) if frames.len() >= count => break frames,
+            read => assert!(started.elapsed() < Duration::from_secs(60), "after a minute: {read:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    frames.iter().map(|frame| (number(&frame[6..9]), number(&frame[9..13]), number(&frame[13..16]))).collect()
+}
+
+#[test]
+fn packets_are_told_how_many_wait_at_a_link_that_is_shaped() {
+    in_namespace(|| {
+        let directory = tempfile::tempdir().unwrap();
+        // A frame of 1,000 bytes takes a second, and two may go at once.
+        run("tc qdisc add dev s2 root tbf rate 8kbit burst 2kb limit 100kb");
+        let flags = format!(
+            "{PROGRAM} -i 1@s1 -i 2@s2 --pcap={} -- --grpc-server-addr 127.0.0.1:0",
+            directory.path().display()
+        );
+        let switch = Switch::start(&flags);
+        let mut left = Host::open("h1");
+        for port in [1, 2] {
+            for _ in 0..20 {
+                left.send(&[[&[0, port][..], &[0; 998]].concat()]);
+                // An answer of the kernel's is good for a millisecond.
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        assert_eq!(told(&directory.path().join("s1_out.pcap"), 20), [(0, 0, 0); 20]);
+        let shaped = told(&directory.path().join("s2_out.pcap"), 20);
+        assert!(shaped.iter().all(|(enqueued, _, dequeued)| enqueued == dequeued && *enqueued < 20), "{shaped:?}");
+        assert!(shaped[0] == (0, 0, 0) && shaped[19].0 > 8, "{shaped:?}");
+        switch.stop(libc::SIGTERM);
+    });
+}

@@ -1,0 +1,80 @@
+//! Whom a group chooses for which packet, where members have been deleted and copies of weights come and go.
+
+use crate::common::*;
+use crate::reconcile::with_room_for;
+use p4::entity::Entity::{self, ActionProfileGroup, ActionProfileMember, TableEntry};
+use p4::set_forwarding_pipeline_config_request::Action;
+use p4::update::Type::{Delete, Insert, Modify};
+use p4::write_request::Atomicity::{DataplaneAtomic, RollbackOnError};
+use sluice_p4runtime::proto::p4::v1 as p4;
+
+fn member(id: u32) -> Entity {
+    let action = Some(forward(id as u8));
+    ActionProfileMember(p4::ActionProfileMember { action_profile_id: POOL, member_id: id, action })
+}
+
+fn group(group_id: u32, weights: &[(u32, i32)]) -> Entity {
+    let member = |&(member_id, weight): &_| p4::action_profile_group::Member { member_id, weight, watch_kind: None };
+    let members = weights.iter().map(member).collect();
+    ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: POOL, group_id, members, max_size: 16 })
+}
+
+/// Two groups of the members 1 and 3; the handle between theirs is free.
+async fn prepare(controller: &mut Controller) {
+    for id in [1, 2, 3] {
+        controller.insert(member(id)).await;
+    }
+    controller.delete(member(2)).await;
+    let action = Some(p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)) });
+    controller.insert(group(1, &[(1, 1), (3, 1)])).await;
+    controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], action))).await;
+}
+
+/// The ports, which are members, by which packets from 64 sources leave.
+fn chosen(switch: &Switch) -> Vec<u32> {
+    let packet = |source| switch.packet(1, &frame(5, source, 0x800)).first().expect("a frame").0;
+    (0..64).map(packet).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_taken_back_changes_no_choice() {
+    let (switch, mut controller) = Switch::ready().await;
+    prepare(&mut controller).await;
+    // The copy of 1 stands behind 3: that a batch has deleted it, and a member has been where it would be made anew, is over.
+    controller.insert(member(2)).await;
+    controller.modify(group(1, &[(1, 2), (3, 1)])).await;
+    controller.delete(member(2)).await;
+    let before = chosen(&switch);
+    for atomicity in [RollbackOnError, DataplaneAtomic] {
+        for changes in [
+            vec![update(Modify, group(1, &[(3, 1)]))],
+            vec![update(Modify, group(1, &[(1, 1)])), update(Insert, member(4)), update(Modify, group(1, &[(4, 3)]))],
+            vec![update(Modify, group(1, &[])), update(Delete, member(3)), update(Delete, member(1))],
+            vec![update(Insert, member(6)), update(Insert, group(2, &[(3, 4), (6, 2), (1, 3)]))],
+        ] {
+            let failing = [changes, vec![update(Delete, member(99))]].concat();
+            controller.write_batch(atomicity as i32, failing).await.unwrap_err();
+            assert_eq!(chosen(&switch), before);
+        }
+    }
+    // Nor the choices of changes to come: the handle that is free now is the one that was.
+    controller.insert(member(7)).await;
+    controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
+    let after = chosen(&switch);
+    let (switch, mut controller) = Switch::ready().await;
+    prepare(&mut controller).await;
+    controller.insert(member(7)).await;
+    controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
+    assert_eq!(chosen(&switch), after);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_takes_the_place_of_another_chooses_alike() {
+    let (switch, mut controller) = Switch::ready().await;
+    prepare(&mut controller).await;
+    // The copy of 1 is made where 2 was, before 3.
+    controller.modify(group(1, &[(1, 2), (3, 1)])).await;
+    let before = chosen(&switch);
+    controller.push(Action::ReconcileAndCommit, Some(with_room_for(1000))).await.unwrap();
+    assert_eq!(chosen(&switch), before);
+}
