@@ -100,11 +100,12 @@ class World:
     def _insert_group(self, name: str) -> list[p4r.Update]:
         profile = self._profiles[name]
         free = sorted(set(IDS) - profile.groups.keys())
-        if not free:
+        if not free or not profile.members:
             return []
         identifier = self._rng.choice(free)
         action = p4r.TableAction(action_profile_group_id=identifier)
-        return [self._group(INSERT, name, identifier), self._entry(INSERT, name, identifier, action)]
+        # BMv2 takes no entry for an empty group; a group with an entry may become empty.
+        return [self._group(INSERT, name, identifier, least=1), self._entry(INSERT, name, identifier, action)]
 
     def _modify_group(self, name: str) -> list[p4r.Update]:
         groups = sorted(self._profiles[name].groups)
@@ -139,10 +140,10 @@ class World:
             made.action.CopyFrom(self._forward(name))
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_member=made))
 
-    def _group(self, kind: p4r.Update.Type, name: str, identifier: int) -> p4r.Update:
-        """A group of some of the members, now and then of none, in any order."""
+    def _group(self, kind: p4r.Update.Type, name: str, identifier: int, least: int = 0) -> p4r.Update:
+        """A group of at least so many of the members, in any order."""
         profile = self._profiles[name]
-        chosen = self._rng.sample(sorted(profile.members), self._rng.randint(0, len(profile.members)))
+        chosen = self._rng.sample(sorted(profile.members), self._rng.randint(least, len(profile.members)))
         profile.groups[identifier] = set(chosen)
         made = p4r.ActionProfileGroup(action_profile_id=self._profile(name), group_id=identifier)
         for member in chosen:
