@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from contextlib import suppress
@@ -65,7 +66,8 @@ class Running:
         self.said: list[str] = []
         self.error: BaseException | None = None
         self._text = text
-        self._loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner()
+        self._loop = self._runner.get_loop()
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
@@ -78,11 +80,10 @@ class Running:
                 await self._task
 
         try:
-            self._loop.run_until_complete(main())
+            with self._runner:
+                self._runner.run(main())
         except Exception as error:
             self.error = error
-        finally:
-            self._loop.close()
 
     def close(self) -> None:
         """End it, as Ctrl-C would."""
@@ -98,6 +99,7 @@ class ControlledTest(StageTest):
         super().setUp()
         client = self.switch.client
         self._places = iter(PLACES)
+        self._probes = itertools.count()
         self.addCleanup(self._put_back)
         self.controller = Running(configuration(self.switch, client.election_id + 1))
         self.addCleanup(self._lead_again, client.election_id + 2)
@@ -131,16 +133,20 @@ class ControlledTest(StageTest):
         self.inject(port, layers(Ether(dst=to, src=sender), arp))
 
     def goes_to(self, host: Host) -> str | None:
-        """The MAC address that a packet to a host leaves with; None where it does not."""
+        """The MAC address that a packet to a host leaves with; None where it does not.
+
+        Each probe has a number, so that one that comes late is not taken for the next.
+        """
         source = UPLINK_HOST if host.port is not UPLINK_HOST.port else CLIENT_HOST
-        frame = octets(plain(source, host.address, payload=b"probe of a place"))
+        probe = b"probe %d of a place" % next(self._probes)
+        frame = octets(plain(source, host.address, payload=probe))
         self.inject(source.port, frame)
         number, deadline = self.switch.number(host.port), time.monotonic() + PROBE_S
         while (left := deadline - time.monotonic()) > 0:
             found = self.dataplane.poll(device_number=0, port_number=number, timeout=left)
             if found.packet is not None:
                 out: Packet = Ether(bytes(found.packet))
-                if IP in out and b"probe of a place" in bytes(out):
+                if IP in out and probe in bytes(out):
                     return str(out.dst)
         return None
 
