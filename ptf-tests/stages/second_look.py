@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,11 +11,14 @@ from harness import entries, plan
 from harness.base import StageTest, again, completed, first_answer, new, was_reset
 from harness.collisions import crowd
 from harness.flow import Flow
+from harness.frames import octets
+from harness.pin_table import NEXT
 from harness.plan import S1, S2, S3, WEB, Server
 from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER)
+SERVED = (S1, S2, S3)
 GROUP = 77
 """A group of the others, by no server's number."""
 
@@ -395,3 +400,32 @@ class ServersOwnSynIsNoConnection(Looking):
         self.server_closes(flow)
         self.server_sends(flow, own)
         self.assertLoads()
+
+
+class LoadsAreTheOpenPins(Looking):
+    """Random packets of few connections, while servers drain and come back: a load is the number of open pins."""
+
+    def runTest(self) -> None:
+        rng = random.Random(1)
+        self.look(S1, {S2: 1, S3: 1})
+        self.addCleanup(self.switch.modify, [entries.server(server) for server in SERVED])
+        ports = range(40001, 40031)
+        for _ in range(20):
+            draining = rng.sample(SERVED, rng.randrange(len(SERVED)))
+            self.switch.modify([entries.server(server, draining=server in draining) for server in SERVED])
+            by_port: dict[plan.Port, list[bytes]] = {}
+            for _ in range(120):
+                flow = Flow(WEB, rng.choice(SERVED), client_port=rng.choice(ports))
+                kind = rng.choice(tuple(NEXT))
+                sender = plan.CLIENT if kind.by_client else flow.server.host.port
+                by_port.setdefault(sender, []).append(octets(kind.frame(flow)))
+            for port, frames in by_port.items():
+                self.flood(port, frames)
+        open_pins = Counter(
+            pin.server
+            for port in ports
+            for pin in self.pins(Flow(WEB, S1, client_port=port).key)
+            if pin.state < PinState.SERVER_CLOSING
+        )
+        self.assertGreater(open_pins.total(), len(ports) // 4)
+        self.assertLoads(**{f"s{server.id}": open_pins[server.id] for server in SERVED})
