@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
 from sluice.balance.slowness import MEETINGS
+from sluice.config import ConnectionsConfig
+from sluice.dataplane.draws import Group
 
-from .choice import Choice
 from .clock import Clock
 from .cputime import timed
 from .secondlook import SecondLook
 
-PENDING_S = 10.0
-"""A pin is free this long after the SYN that made it, if nobody answered (the connection table's default)."""
+PENDING_S = ConnectionsConfig().pending_s
+"""A pin is free this long after the SYN that made it, if nobody answered."""
 
 
 class _Ledger:
@@ -51,7 +52,7 @@ class BalancingSwitch:
         self._clock, self._source, self._decided = clock, source, decided
         self.balancer = Balancer(members, options)
         self._ledger = {server: _Ledger() for server in self.balancer.members}
-        self._choice = Choice(self.balancer.weights())
+        self._group = Group(self.balancer.weights())
         self._weights: Mapping[int, int] = self.balancer.weights()
         self._look = look(clock, self._weights) if look else None
         self._ejected: frozenset[int] = frozenset()
@@ -75,7 +76,7 @@ class BalancingSwitch:
 
     def _choose(self, pin: Pin) -> None:
         if self._look is None:
-            pin.server = self._choice.draw(self._source)
+            pin.server = self._group.at(int(self._source.random() * self._group.size))
             return
         if pin.counted:
             self._look.closed(pin.server)
@@ -127,7 +128,7 @@ class BalancingSwitch:
             return
         if decision.weights != self._weights:
             self._weights = decision.weights
-            self._choice = Choice(decision.weights)
+            self._group = Group(decision.weights)
             if self._look is not None:
                 self._look.weigh(decision.weights)
             self.weight_changes += 1

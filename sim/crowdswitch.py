@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from sluice.config import Config
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.rates import RateCells, place
 from sluice.loops.world import World
 from sluice.names import SAMPLES, Register
 from sluice.news import Decision
 from sluice.replay.driver import Controlled, Driver
-from sluice.replay.memory import Memory
-from sluice.replay.ratecells import SLOTS, RateCells
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
 from sluice.switch.state import Crowd
@@ -24,9 +24,6 @@ from .admission import Admission
 from .clock import Clock
 from .cputime import timed
 
-_FINGERPRINT = 32
-"""A cell of Register.RATE_FLOW has the response's from this bit on (replay/ratecells.py)."""
-
 
 class Flow:
     """A response's place in the registers of rates."""
@@ -34,8 +31,7 @@ class Flow:
     __slots__ = ("fingerprint", "slot")
 
     def __init__(self, number: int) -> None:
-        key = zlib.crc32(number.to_bytes(8, "big"))
-        self.slot, self.fingerprint = key % SLOTS, (key // SLOTS) & 0xFFFFF
+        self.slot, self.fingerprint = place(zlib.crc32(number.to_bytes(8, "big")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,6 @@ class CrowdSwitch:
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
         """Packets of responses; those of a response whose place another has are not measured."""
-        self._places = self._memory.of(Register.RATE_FLOW)
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(news.wanted())
         clock.after(0.0, self._step)
@@ -126,8 +121,7 @@ class CrowdSwitch:
 
     def response(self, flow: Flow, size: int) -> None:
         """A packet of a response passes; bytes of IP."""
-        self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size)
-        if self._places[flow.slot] >> _FINGERPRINT == flow.fingerprint:
+        if self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size):
             self.measured += 1
         else:
             self.unmeasured += 1

@@ -1,7 +1,7 @@
 """How far the switch's response rates are from Clark and Fang's time sliding window: a table and a plot.
 
-`python -m tools.tsw_error [--out FOLDER]` runs trains of packets through the switch's estimator (its twin in
-ptf-tests/harness/tsw.py, which the packet tests hold against the switch to the bit) and through the exact one, and
+`python -m tools.tsw_error [--out FOLDER]` runs trains of packets through the model of the switch's estimator, which the
+packet tests hold against the switch to the bit, and through the exact one, and
 writes tsw_error.txt and tsw_error.svg. No switch is needed. docs/reference/algorithms.md states what comes out.
 """
 
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sluice.dataplane.rates import window
+from sluice.names import RATE_TICK_US, TICK_BASE
+from sluice.switch.rates import decode
+from sluice.switch.targets.units import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "ptf-tests")]
-
-from harness.tsw import WINDOW_STEPS, RateCell  # noqa: E402 (needs the path)
-from sluice.names import RATE_TICK_US, TICK_BASE  # noqa: E402
 
 Packets = list[tuple[float, int]]
 """Seconds and bytes."""
 
 STEP = 128
 """Units of RATE_TICK_US: the default, 131 ms."""
-WINDOW_S = WINDOW_STEPS * STEP * RATE_TICK_US / 1e6
+WINDOW_S = STEPS * STEP * RATE_TICK_US / 1e6
 FLOWS = 40
 """Trains of each kind."""
 SEED = 1
@@ -33,15 +33,17 @@ SEED = 1
 
 def errors(packets: Packets, settled_s: float) -> list[float]:
     """Relative error after each packet from ``settled_s`` after the first on; after the last one in any case."""
-    cell = RateCell(STEP)
+    cell = last = 0
     content, front = 0.0, packets[0][0]
     found: list[float] = []
     for number, (time, size) in enumerate(packets, start=1):
         content = (content + size) * WINDOW_S / (time - front + WINDOW_S)
         front = time
-        cell.add(TICK_BASE + int(time * 1e6) // RATE_TICK_US, size)
+        now = TICK_BASE + int(time * 1e6) // RATE_TICK_US
+        cell, last = window(cell, last, now, size, STEP), now
         if time - packets[0][0] >= settled_s or number == len(packets):
-            found.append(cell.bits_per_second / (8 * content / WINDOW_S) - 1)
+            (rate,) = decode(np.array([last], np.uint64), np.array([cell], np.uint64), STEP)
+            found.append(rate / (8 * content / WINDOW_S) - 1)
     return found
 
 
@@ -171,9 +173,7 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     found = list(cases())
     header = f"{'traffic':<10} {'':<22} {'x':>10} {'mean %':>8} {'sd %':>8} {'5th':>8} {'95th':>8}"
-    table = "\n".join(
-        [f"window {WINDOW_S:.4f} s in {WINDOW_STEPS} steps, seed {SEED}", header, *(item.row for item in found)]
-    )
+    table = "\n".join([f"window {WINDOW_S:.4f} s in {STEPS} steps, seed {SEED}", header, *(item.row for item in found)])
     (out / "tsw_error.txt").write_text(table + "\n")
     plot(found, out / "tsw_error.svg")
     print(table)

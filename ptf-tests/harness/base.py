@@ -12,12 +12,14 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import IPv4Address
 from typing import Any, cast
 
 import ptf
 from finsy import P4PacketIn, P4TableEntry
 from ptf.base_tests import BaseTest
+from scapy.utils import checksum
 from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
 from sluice.switch.answers import Sender
 from sluice.switch.state import Neighbour
@@ -174,11 +176,9 @@ class StageTest(BaseTest):
         tokens: dict[plan.Port, bytes] = {}
         for port in ports:
             tokens[port] = b"sluice fence %016x" % next(_numbers)
-            host = port.address.rsplit(".", 1)[0] + f".{_FENCE_HOST}"
-            echo = layers(
-                Ether(dst=port.mac, src="02:00:00:00:00:fe"), IP(src=host, dst=port.address), ICMP(), tokens[port]
-            )
-            self.inject(port, echo)
+            head, icmp = _echo(port)
+            message = icmp + tokens[port]
+            self.inject(port, head + message[:2] + checksum(message).to_bytes(2, "big") + message[4:])
         for port, token in tokens.items():
             number = self.switch.number(port)
             while True:
@@ -477,6 +477,16 @@ class StageTest(BaseTest):
     def pass_ticks(self, ticks: int) -> None:
         """Let so many ticks of the connection table's clock pass, and part of one more."""
         time.sleep((ticks + 1) * TICK_US / 1e6)
+
+
+@cache
+def _echo(port: plan.Port) -> tuple[bytes, bytes]:
+    """A fence without its token: Ethernet and IPv4, and ICMP with a checksum of 0."""
+    host = port.address.rsplit(".", 1)[0] + f".{_FENCE_HOST}"
+    token = b"sluice fence %016x" % 0
+    frame = octets(layers(Ether(dst=port.mac, src="02:00:00:00:00:fe"), IP(src=host, dst=port.address), ICMP(), token))
+    head, icmp = frame[: -len(token) - 8], frame[-len(token) - 8 : -len(token)]
+    return head, icmp[:2] + bytes(2) + icmp[4:]
 
 
 def batched(items: Iterable[bytes], size: int) -> Iterator[list[bytes]]:

@@ -1,22 +1,21 @@
 """Where the connection table puts a connection, and connections that it puts in a place of one's choice. Pure.
 
-Mirrors PinHash of p4src/v1model/externs/pins.p4 and the selector keys of choice.p4; a target that hashes otherwise
-fails the tests that look into cells, and only those.
+A target that hashes otherwise than the model fails the tests that look into cells, and only those.
 """
 
 from __future__ import annotations
 
 import socket
-import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from itertools import count
 
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.rates import place
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
 
 SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
-FINGERPRINT_BITS = 27
 STATE_BITS = 4
 STAMP_BITS = 32
 
@@ -32,38 +31,38 @@ class Tuple5:
     protocol: int = PROTOCOL_TCP
 
     @property
+    def connection(self) -> Connection:
+        """The same for the model of the data plane."""
+        client, service = int(IPv4Address(self.client)), int(IPv4Address(self.service))
+        return Connection(client, self.client_port, service, self.service_port, self.protocol)
+
+    @property
     def slot_1(self) -> int:
         """Cell in way 1."""
-        return zlib.crc32(self.packed("cskpx")) % CONNECTION_SLOTS
+        return self.connection.place.slot_1
 
     @property
     def slot_2(self) -> int:
         """Cell in way 2."""
-        return zlib.crc32(self.packed("pkxsc")) % CONNECTION_SLOTS
+        return self.connection.place.slot_2
 
     @property
     def fingerprint(self) -> int:
         """Upper bits of its key cell."""
-        return zlib.crc32(self.packed("xkcps")) % (1 << FINGERPRINT_BITS)
+        return self.connection.place.fingerprint
 
     def drawn_by_ratio(self, total: int) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
-        return zlib.crc32(self.packed("kcpsx")) % total
+        return self.connection.draw % total
 
     def drawn_by_capacity(self, total: int) -> int:
         """Index that the selector `capacities` draws."""
-        return zlib.crc32(self.packed("skcpx")) % total
+        return self.connection.stable_draw % total
 
-    def packed(self, order: str) -> bytes:
-        """The fields in the given order: c, k client address and port; s, p those of the service; x protocol."""
-        fields = {
-            "c": socket.inet_aton(self.client),
-            "k": struct.pack("!H", self.client_port),
-            "s": socket.inet_aton(self.service),
-            "p": struct.pack("!H", self.service_port),
-            "x": struct.pack("!B", self.protocol),
-        }
-        return b"".join(fields[name] for name in order)
+    @property
+    def rate_place(self) -> tuple[int, int]:
+        """Slot and fingerprint of its response."""
+        return place(self.connection.rate_key)
 
 
 # A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits, so

@@ -9,19 +9,9 @@ from harness import plan
 from harness.base import StageTest
 from harness.collisions import crowd
 from harness.flow import Flow
-from harness.pin_table import (
-    CLOSED,
-    LIFETIMES,
-    NEXT,
-    RENEWING,
-    RESET,
-    SERVERS_ACK,
-    SERVERS_DATA,
-    SERVERS_FIN,
-    SERVERS_RST,
-    SERVERS_SYN_ACK,
-)
+from harness.pin_table import ANSWERS, REQUESTS
 from harness.plan import S1, S2, WEB
+from sluice.dataplane.pins import CLOSED, LIFETIMES, RESET
 from sluice.names import PinState
 
 AGE = 20
@@ -33,7 +23,7 @@ class States(StageTest):
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
-        for kind, following in NEXT.items():
+        for kind in (*REQUESTS, *ANSWERS):
             for state in PinState:
                 with self.subTest(packet=kind.name, state=state.name):
                     self.put_pin(flow, state, AGE)
@@ -41,9 +31,8 @@ class States(StageTest):
                     self.exchange(plan.CLIENT if kind.by_client else S1.host.port, kind.frame(flow))
                     (after,) = self.pins(flow.key)
                     self.assertEqual(after.server, S1.id)
-                    self.assertIs(after.state, following.get(state, state))
-                    counts = not kind.by_client or state in RENEWING[kind]
-                    self.assertEqual(after.stamp > before.stamp, counts, "whether the packet keeps the slot")
+                    self.assertIs(after.state, kind.following.get(state, state))
+                    self.assertEqual(after.stamp > before.stamp, kind.keeps(state), "whether the packet keeps the slot")
 
 
 class OtherServers(StageTest):
@@ -51,7 +40,7 @@ class OtherServers(StageTest):
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
-        for kind in (SERVERS_SYN_ACK, SERVERS_ACK, SERVERS_DATA, SERVERS_FIN, SERVERS_RST):
+        for kind in ANSWERS:
             for state in PinState:
                 with self.subTest(packet=kind.name, state=state.name):
                     self.put_pin(flow, state, AGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from harness import bulk, entries
@@ -13,9 +14,8 @@ from harness.frames import IP, TCP, Packet, changed, layers
 from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
 from harness.probes import ether, routed
 from harness.slots import Tuple5
-from harness.tsw import RateCell, place
+from sluice.dataplane.rates import FREE_STEPS, window
 from sluice.names import RATE_TICK_US, DropReason, Register
-from sluice.replay.ratecells import FREE_STEPS
 
 STEP = 64
 """65.5 ms: about what a segment takes with all that is checked."""
@@ -32,18 +32,26 @@ def segment(source: Host, to: Host, payload: bytes) -> Packet:
     )
 
 
+@dataclass
+class Twin:
+    """A slot as the model has it."""
+
+    last: int = 0
+    content: int = 0
+
+
 class Measured(StageTest):
-    """Base of the tests that look into the registers. What they must hold is the twin's, by the switch's own time."""
+    """Base of the tests that look into the registers. What they must hold is the model's, by the switch's own time."""
 
     def measure(self, step: int, mask: int = 0) -> None:
         """Measure until the end of the test."""
         self.step = step
-        self.twins: dict[Tuple5, RateCell] = {}
+        self.twins: dict[Tuple5, Twin] = {}
         self.measure_rates(step, mask)
 
     def cells(self, key: Tuple5) -> tuple[int, int, int]:
         """Fingerprint, time of the last packet and bytes of the slot that a response has or would have."""
-        slot, _ = place(key)
+        slot, _ = key.rate_place
         flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
         return flow >> 32, flow & 0xFFFFFFFF, content
 
@@ -54,16 +62,16 @@ class Measured(StageTest):
     def assertAdded(self, key: Tuple5, size: int) -> int:
         """A packet of the response was counted, with so many bytes. Steps since the one before."""
         fingerprint, last, content = self.cells(key)
-        twin = self.twins.setdefault(key, RateCell(self.step))
+        twin = self.twins.setdefault(key, Twin())
         steps = last // self.step - twin.last // self.step
-        twin.add(last, size)
-        self.assertEqual((fingerprint, content), (place(key)[1], twin.content))
+        twin.content, twin.last = window(twin.content, twin.last, last, size, self.step), last
+        self.assertEqual((fingerprint, content), (key.rate_place[1], twin.content))
         return steps
 
     def assertStays(self, key: Tuple5) -> None:
         """Nothing was counted since."""
         twin = self.twins[key]
-        self.assertEqual(self.cells(key), (place(key)[1], twin.last, twin.content))
+        self.assertEqual(self.cells(key), (key.rate_place[1], twin.last, twin.content))
 
     def sends(self, flow: Flow, payload: bytes, *changes: Changes, flags: str = "PA", **fields: Any) -> None:
         """The server sends a segment."""
@@ -105,7 +113,7 @@ class Pauses(Measured):
         self.measure(LONG)
         flow = Flow(WEB, S1)
         self.establishes(flow)
-        slot, fingerprint = place(flow.key)
+        slot, fingerprint = flow.key.rate_place
         for pause in range(FREE_STEPS + 2):
             self.answers_with(flow, 1448)
             twin = self.twins[flow.key]
@@ -197,8 +205,8 @@ class FlowSample(Measured):
 
     def runTest(self) -> None:
         self.measure(LONG, mask=3)
-        keys = {place(key)[0]: key for key in bulk.keys(WEB, 60, seed=3)}.values()
-        chosen = [key for key in keys if place(key)[1] & 3 == 0]
+        keys = {key.rate_place[0]: key for key in bulk.keys(WEB, 60, seed=3)}.values()
+        chosen = [key for key in keys if key.rate_place[1] & 3 == 0]
         self.assertTrue(len(keys) // 8 < len(chosen) < len(keys) // 2, f"{len(chosen)} of {len(keys)}")
         for key in keys:
             flow = Flow.of(key, WEB, S3)
@@ -212,8 +220,8 @@ class FlowSample(Measured):
 def two_of_one_slot() -> tuple[Flow, Flow]:
     """Two responses that share a slot."""
     first = Flow(WEB, S3)
-    slot = place(first.key)[0]
-    return first, next(Flow.of(key, WEB, S3) for key in bulk.keys(WEB, 60_000, seed=4) if place(key)[0] == slot)
+    slot = first.key.rate_place[0]
+    return first, next(Flow.of(key, WEB, S3) for key in bulk.keys(WEB, 60_000, seed=4) if key.rate_place[0] == slot)
 
 
 class Collision(Measured):
@@ -240,7 +248,7 @@ class SilentForWeeks(Measured):
     def runTest(self) -> None:
         self.measure(LONG)
         first, second = two_of_one_slot()
-        slot, fingerprint = place(first.key)
+        slot, fingerprint = first.key.rate_place
         self.answers_with(first, 10)
         for days in (5, 20, 26, 48):
             last = (self.cells(first.key)[1] - int(days * 86400e6 / RATE_TICK_US)) % (1 << 32)
@@ -257,7 +265,7 @@ class Saturates(Measured):
         flow = Flow(WEB, S3)
         self.answers_with(flow, 10)
         almost = (1 << 32) - 60
-        self.switch.registers.write(Register.RATE_BYTES, place(flow.key)[0], almost)
+        self.switch.registers.write(Register.RATE_BYTES, flow.key.rate_place[0], almost)
         self.twins[flow.key].content = almost
         self.answers_with(flow, 10)
         self.answers_with(flow, 10)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import pytest
+from sluice.dataplane.memory import Memory
 from sluice.loops.world import World
-from sluice.replay.memory import Memory
 from sluice.switch.ledger import read_ledger
 
 from sim.clock import Clock

@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable
 
 import pytest
+from sluice.dataplane.draws import Group
 from sluice.tokenbucket import TokenBucket
 
 from sim import syn
 from sim.admission import Admission
 from sim.answers import BLOCK_BYTES, SlowServer
-from sim.choice import Choice
 from sim.clock import Clock
 from sim.cpu import PERIOD_S, SLICE_S, TICK_S, Cpu, Task
 from sim.cputime import timed
@@ -223,11 +223,11 @@ def test_a_server_that_is_killed_answers_nothing_more() -> None:
 
 def test_weights_are_shares() -> None:
     source = random.Random(1)
-    drawn = [Choice({1: 3, 2: 0, 3: 1}).draw(source) for _ in range(4000)]
+    drawn = [Group({1: 3, 2: 0, 3: 1}).at(source.randrange(4)) for _ in range(4000)]
     assert set(drawn) == {1, 3}
     assert drawn.count(1) == pytest.approx(3000, rel=0.05)
     with pytest.raises(ValueError, match="positive"):
-        Choice({1: 0})
+        Group({1: 0})
 
 
 def test_a_bucket_is_full_when_set_and_refills() -> None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sluice.dataplane.pins import ACK, SYN
 from sluice.news import Decision
 from sluice.replay.againstnews import compare_news, first_news_reading, intervals
-from sluice.replay.capture import ACK, SYN, Segment
+from sluice.replay.capture import Segment
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
 from sluice.switch.plan import Service

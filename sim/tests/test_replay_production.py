@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sluice.dataplane.pins import ACK, SYN
+from sluice.dataplane.rates import SLOTS
 from sluice.names import PROTOCOL_TCP
 from sluice.news import Decision
 from sluice.replay.againstnews import compare_news
-from sluice.replay.capture import ACK, SYN, Segment
+from sluice.replay.capture import Segment
 from sluice.replay.driver import Controlled
-from sluice.replay.ratecells import SLOTS
 from sluice.replay.replay import Replay
 from sluice.switch.plan import Service
 

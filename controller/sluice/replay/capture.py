@@ -13,7 +13,6 @@ from typing import BinaryIO, NamedTuple
 
 from sluice.names import PROTOCOL_TCP
 
-FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 LONGEST_GAP_S = 3600.0
 """Between two packets in a row: a wrong time would lead to years of decisions."""
 

@@ -1,33 +1,33 @@
-"""What the switch would have counted: its measuring stages, fed with the segments of a capture.
+"""What the switch would have counted: the model of the data plane, fed with the segments of a capture.
 
-A capture is taken where the switch's servers are (behind the translation) or on all of the switch's ports. In step with
-p4src/stages: classify, connections (pincells.py), requests, ledger, rates (ratecells.py). What a capture does not
-show is not there: which SYN a remembered client's bucket let pass, which packets were sampled (here every n-th is).
+A capture is taken where the switch's servers are (behind the translation) or on all of the switch's ports. It says
+where a packet went; the model decides nothing. What a capture does not show is not there: which SYN a remembered
+client's bucket let pass, which packets were sampled (here every n-th is).
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections import OrderedDict
 from ipaddress import IPv4Address
 
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import ACK, RST, SYN, Event, Pin, event
+from sluice.dataplane.rates import RateCells, place
+from sluice.dataplane.table import ConnectionTable
 from sluice.loops.world import World
-from sluice.names import PROTOCOL_TCP, SAMPLES, Register
+from sluice.names import SAMPLES, TICK_BASE, TICK_US, PinState, Register
+from sluice.switch.connections import lifetime_s
 from sluice.switch.plan import Server, Service
 from sluice.switch.rates import flow_mask
 
-from .capture import ACK, FIN, RST, SYN, Segment
-from .memory import Memory
-from .pincells import PinCells
-from .ratecells import SLOTS, RateCells
+from .capture import Segment
 
 PASSED_S = 0.2
 """A SYN that has not come out of the switch this long after it went in was refused: longer than a switch in user space
 waits for a core, shorter than a client waits before it sends another."""
 _COPY_S = 0.05
 _COPIES = 4096
-_KEY = struct.Struct("!IHHIB")
 
 
 class MeasuredSwitch:
@@ -42,10 +42,15 @@ class MeasuredSwitch:
             for service in plan.services
             for server in service.servers
         }
-        self._services = {_place(service): service for service in plan.services}
+        self._services = {_endpoint(service): service for service in plan.services}
         self._inside = [i.address.network for i in plan.config.interfaces if plan.is_inside(i)]
         self._known: dict[int, bool] = {}
-        self._pins = PinCells(self.memory, plan.config.connections)
+        times, ticks = plan.config.connections, self.memory.units.ticks
+        self._table = ConnectionTable(
+            self.memory, {state: ticks(lifetime_s(state, times, times.idle_s)) for state in PinState}
+        )
+        self._candidates: dict[Connection, bool] = {}
+        """Connections with a SYN at another server than their pin's, and whether that one has answered."""
         self._waiting: OrderedDict[tuple[int, int, int, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[int, ...], float] = OrderedDict()
         self._client_side = False
@@ -76,7 +81,10 @@ class MeasuredSwitch:
             return  # an answer behind the translation: it was seen before it
         elif self._is_inside(segment.source) and not self._is_copy(segment):
             self.segments += 1
-            self._response(segment, segment.source, segment.source_port)
+            self._response(
+                segment,
+                Connection(segment.destination, segment.destination_port, segment.source, segment.source_port),
+            )
 
     def settle(self, now_s: float) -> None:
         """Time has come to this: SYNs that have not come out by now were refused."""
@@ -108,20 +116,31 @@ class MeasuredSwitch:
     def _to_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
         self.at_servers = True
-        connection = (segment.source, segment.source_port, *_place(service))
-        if segment.flags & RST:
-            self._pins.client_reset(segment.time_s, connection)
-        elif segment.flags & FIN:
-            self._pins.client_fin(segment.time_s, connection)
-        elif segment.flags & SYN:
-            self._syn(segment, service, server)
-            self._pins.syn(segment.time_s, connection, server.id)
-        elif self._pins.ack(segment.time_s, connection, server.id):
+        connection = Connection(segment.source, segment.source_port, *_endpoint(service))
+        now, kind = _ticks(segment.time_s), event(segment.flags, segment.payload)
+        if kind is Event.SYN:
+            self._syn(segment, server, connection)
+            return
+        pin = self._table.request(now, connection.place, kind)
+        if kind not in (Event.ACK, Event.PAYLOAD):
+            return
+        if pin is not None and pin.server != server.id:
+            self._candidates.pop(connection, None)
+            pin = self._table.move(now, connection.place, server.id)
+        if pin is not None and pin.before is PinState.ANSWERED:
             self._count(Register.LEDGER_COMPLETED, server.id)
 
-    def _syn(self, segment: Segment, service: Service, server: Server) -> None:
+    def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
+        """Where its live pin's server takes no new connections, it goes to another one: the ACK moves the pin."""
+        now, place = _ticks(segment.time_s), connection.place
+        found = self._table.syn(now, place)
+        if not isinstance(found, Pin):
+            if found:
+                self._table.claim(now, place, found, server.id)
+        elif found.server != server.id:
+            self._candidates.setdefault(connection, False)
         self._count(Register.LEDGER_SYN, server.id)
-        address, port = _place(service)
+        address, port = connection.service, connection.service_port
         came = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
         if not self._client_side:
             self._count_request(Register.REQUESTS_OFFERED, address)
@@ -139,24 +158,29 @@ class MeasuredSwitch:
     def _from_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
         self.at_servers = True
-        connection = (segment.destination, segment.destination_port, *_place(service))
-        if segment.flags & RST:
-            self._pins.server_reset(segment.time_s, connection, server.id)
+        connection = Connection(segment.destination, segment.destination_port, *_endpoint(service))
+        kind = event(segment.flags, segment.payload)
+        pin = self._table.answer(_ticks(segment.time_s), connection.place, kind, server.id)
+        if kind is Event.RESET:
             self._count(Register.LEDGER_RESET, server.id)
-        elif segment.flags & FIN:
-            self._pins.server_fin(segment.time_s, connection, server.id)
-        elif segment.flags & SYN:
-            first = self._pins.syn_ack(segment.time_s, connection, server.id)
-            self._count(Register.LEDGER_SYNACK if first else Register.LEDGER_SYNACK_AGAIN, server.id)
-        else:
-            self._pins.answer(segment.time_s, connection, server.id)
-        self._response(segment, *_place(service))
+        elif kind is Event.SYN_ACK:
+            again = self._answered_again(connection, server, pin)
+            self._count(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK, server.id)
+        self._response(segment, connection)
 
-    def _response(self, segment: Segment, service: int, service_port: int) -> None:
+    def _answered_again(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
+        """Whether a SYN-ACK is not its connection's first. One without a pin is."""
+        if pin is not None and pin.server == server.id:
+            return pin.answered_again
+        again = self._candidates.get(connection, False)
+        if connection in self._candidates:
+            self._candidates[connection] = True
+        return again
+
+    def _response(self, segment: Segment, connection: Connection) -> None:
         if self._rates is None or not segment.payload or segment.flags & (SYN | RST):
             return
-        key = zlib.crc32(_KEY.pack(service, service_port, segment.destination_port, segment.destination, PROTOCOL_TCP))
-        slot, fingerprint = key % SLOTS, key // SLOTS
+        slot, fingerprint = place(connection.rate_key)
         if not fingerprint & self._mask:
             self._rates.packet(segment.time_s, slot, fingerprint, segment.total_length)
 
@@ -194,6 +218,10 @@ class MeasuredSwitch:
         return False
 
 
-def _place(service: Service) -> tuple[int, int]:
+def _ticks(time_s: float) -> int:
+    return TICK_BASE + int(time_s * 1e6) // TICK_US
+
+
+def _endpoint(service: Service) -> tuple[int, int]:
     """Its address and port."""
     return int(service.config.address), service.config.port

@@ -11,6 +11,7 @@ from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
 from sluice.config import ConnectionsConfig
+from sluice.dataplane.table import STATE_SHIFT
 from sluice.names import Action, PinState, Register, Table
 
 from .registers import Registers
@@ -19,8 +20,7 @@ from .targets.units import Units
 
 _STAMP = (1 << 32) - 1
 _HALF = 1 << 31
-_STATE_SHIFT, _STATE = 32, 0xF
-"""Where a key has its connection's state: p4src/v1model/externs/pins.p4."""
+_STATE = 0xF
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
@@ -108,7 +108,7 @@ async def read_slots(registers: Registers) -> Slots:
     if registers.units.pin_states:
         pairs.append(registers.units.pin_states)
     keys, servers, *others = [np.concatenate(await registers.arrays(pair)) for pair in pairs]
-    states = others[0] if others else keys >> np.uint64(_STATE_SHIFT) & np.uint64(_STATE)
+    states = others[0] if others else keys >> np.uint64(STATE_SHIFT) & np.uint64(_STATE)
     used = np.flatnonzero(keys)
     return Slots(
         stamps=(keys[used] & np.uint64(_STAMP)).astype(np.int64),

@@ -29,6 +29,8 @@ from sluice.balance import Balancer, Counts, Member
 from sluice.cli import main
 from sluice.configload import load as load_config
 from sluice.configload import parse
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import ACK, FIN, RST, SYN
 from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.news import control
@@ -39,10 +41,9 @@ from sluice.loops.world import World
 from sluice.names import Register
 from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
-from sluice.replay.capture import ACK, FIN, RST, SYN, Segment, read_capture
+from sluice.replay.capture import Segment, read_capture
 from sluice.replay.driver import Balanced, Controlled, Driver, LiveTimes
 from sluice.replay.measured import MeasuredSwitch
-from sluice.replay.memory import Memory
 from sluice.replay.replay import Replay
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads

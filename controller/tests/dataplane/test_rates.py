@@ -1,39 +1,14 @@
-"""The registers of rates that a simulation and a replay fill, held against the packet tests' estimator."""
+"""The cells of the response rates."""
 
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
-import numpy as np
-import pytest
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.rates import RateCells
 from sluice.names import RATE_TICK_US, TICK_BASE, Register
-from sluice.replay.memory import Memory
-from sluice.replay.ratecells import RateCells
-from sluice.switch.rates import decode
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "ptf-tests")]
-
-from harness.tsw import RateCell  # noqa: E402 (needs the path)
 
 STEP = 128
-
-
-@pytest.mark.parametrize("pause_s", [0.01, 0.2, 1.0, 3.0])
-def test_rates_are_the_estimators_to_the_bit(pause_s: float) -> None:
-    source, memory, cell = random.Random(1), Memory(), RateCell(STEP)
-    cells = RateCells(memory, STEP)
-    time = 0.5
-    for _ in range(300):
-        time += source.expovariate(1 / pause_s)
-        size = source.randrange(40, 1500)
-        cells.packet(time, 7, 99, size)
-        cell.add(TICK_BASE + int(time * 1e6) // 1024, size)
-        flow, octets = memory.of(Register.RATE_FLOW), memory.of(Register.RATE_BYTES)
-        assert octets[7] == cell.content
-        rate = decode(np.array(flow[7:8], np.uint64), np.array(octets[7:8], np.uint64), STEP)
-        assert rate[0] == pytest.approx(cell.bits_per_second)
 
 
 def test_a_clock_that_wraps_changes_nothing() -> None:

@@ -1,0 +1,67 @@
+"""Candidates: where a new connection goes whose client and port still hold a pin to a server that takes none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice.names import CANDIDATES, PinState, Register
+
+from .connection import Place
+from .memory import Memory
+from .table import WRAP, later
+
+_FINGERPRINT_SHIFT = 32
+"""Of a key: below is the time until which it is kept."""
+_ANSWERED, _SERVER_SHIFT, _SERVER = 1 << 48, 32, 0xFFFF
+"""Of a pin: below the server is the number that the client's ACK has to have."""
+
+
+class Candidates:
+    """One place for each low part of a connection's slot in way 1."""
+
+    def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
+        """``lifetimes``: see ConnectionTable."""
+        self._lifetimes = lifetimes
+        self._keys, self._pins = memory.of(Register.CANDIDATE_KEY), memory.of(Register.CANDIDATE_PIN)
+
+    def syn(self, now: int, place: Place, choice: int) -> int | None:
+        """A client's SYN: the server that it goes to. None: the place is another connection's."""
+        cell = place.slot_1 % CANDIDATES
+        if self._holds(now, place):
+            return self._server(cell)
+        if not later(now, self._keys[cell]):
+            return None
+        self._keep(now, place, PinState.PENDING)
+        self._pins[cell] = choice << _SERVER_SHIFT
+        return choice
+
+    def syn_ack(self, now: int, place: Place, server: int, sequence: int) -> bool:
+        """A SYN-ACK of a server that the connection's pin does not name; whether it repeats the candidate's."""
+        cell = place.slot_1 % CANDIDATES
+        if not self._holds(now, place) or self._server(cell) != server:
+            return False
+        answered = _ANSWERED | server << _SERVER_SHIFT | (sequence + 1) % WRAP
+        again = self._pins[cell] == answered
+        self._pins[cell] = answered
+        self._keep(now, place, PinState.ANSWERED)
+        return again
+
+    def ack(self, now: int, place: Place, number: int) -> int | None:
+        """A client's ACK: the server that its connection moves to, if it ends the handshake there."""
+        cell = place.slot_1 % CANDIDATES
+        pin = self._pins[cell]
+        if not self._holds(now, place) or not pin & _ANSWERED or pin % WRAP != number:
+            return None
+        self._keys[cell] = 0
+        return self._server(cell)
+
+    def _holds(self, now: int, place: Place) -> bool:
+        key = self._keys[place.slot_1 % CANDIDATES]
+        return key >> _FINGERPRINT_SHIFT == place.fingerprint and not later(now, key)
+
+    def _server(self, cell: int) -> int:
+        return self._pins[cell] >> _SERVER_SHIFT & _SERVER
+
+    def _keep(self, now: int, place: Place, state: PinState) -> None:
+        until = (now + self._lifetimes[state]) % WRAP
+        self._keys[place.slot_1 % CANDIDATES] = place.fingerprint << _FINGERPRINT_SHIFT | until

@@ -1,0 +1,157 @@
+"""What becomes of the packets of services: stages balance, connections, candidates, second_look and ledger in one."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice.names import Counter, DropReason, PinState, Register
+
+from .candidates import Candidates
+from .connection import Connection
+from .draws import GOLDEN, Draws, Group, lighter
+from .memory import Memory
+from .pins import Event, Pin
+from .table import WRAP, ConnectionTable
+
+_HALF = 1 << 31
+
+
+@dataclass
+class Service:
+    """What the tables have of a service."""
+
+    id: int
+    draws: Draws | None = None
+    """By the weights that R decides."""
+    capacities: Group | None = None
+    """For packets without a pin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A segment of a connection; UDP and ICMP errors are Event.NONE."""
+
+    connection: Connection
+    event: Event
+    sequence: int = 0
+    acknowledgement: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a packet."""
+
+    server: int
+    """That it was sent to, or came from; of a dropped packet any."""
+    drop: DropReason = DropReason.NONE
+
+
+@dataclass
+class DataPlane:
+    """One switch. Times are those of the connection table, see ConnectionTable."""
+
+    memory: Memory
+    lifetimes: Mapping[PinState, int]
+    draining: dict[int, bool] = field(default_factory=dict[int, bool])
+    """The servers that the switch knows, and whether they take no new connections."""
+    counters: Tally[tuple[Counter, int]] = field(default_factory=Tally[tuple[Counter, int]])
+
+    def __post_init__(self) -> None:
+        self._table = ConnectionTable(self.memory, self.lifetimes)
+        self._candidates = Candidates(self.memory, self.lifetimes)
+
+    def request(self, now: int, service: Service, packet: Packet, *, refused: bool = False) -> Outcome:
+        """A client's packet. ``refused``: a SYN above its service's or its destination's rate."""
+        if packet.event is Event.SYN:
+            outcome = self._syn(now, service, packet.connection, refused)
+            if outcome.drop is DropReason.NONE:
+                self._note(Register.LEDGER_SYN, outcome.server)
+            return outcome
+        place = packet.connection.place
+        pin = self._table.request(now, place, packet.event)
+        if pin is None:
+            self.counters[Counter.UNPINNED_MID, service.id] += 1
+            return self._sent(self._stable(service, packet.connection))
+        if self.draining.get(pin.server, True) and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
+            server = self._candidates.ack(now, place, packet.acknowledgement)
+            if server is not None:
+                pin = self._table.move(now, place, server) or pin
+        outcome = self._sent(pin.server)
+        completes = packet.event in (Event.ACK, Event.PAYLOAD) and pin.before is PinState.ANSWERED
+        if completes and outcome.drop is DropReason.NONE:
+            self._note(Register.LEDGER_COMPLETED, pin.server)
+        return outcome
+
+    def answer(self, now: int, server: int, packet: Packet) -> Outcome:
+        """A server's packet."""
+        place = packet.connection.place
+        pin = self._table.answer(now, place, packet.event, server)
+        if packet.event is Event.SYN_ACK:
+            if pin is not None and pin.server != server:
+                again = self._candidates.syn_ack(now, place, server, packet.sequence)
+            else:
+                again = pin is not None and pin.answered_again
+            self._note(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK, server)
+        elif packet.event is Event.RESET:
+            self._note(Register.LEDGER_RESET, server)
+        return Outcome(server)
+
+    def _syn(self, now: int, service: Service, connection: Connection, refused: bool) -> Outcome:
+        self.counters[Counter.OFFERED, service.id] += 1
+        first, other = self._drawn(service, connection)
+        place = connection.place
+        found = self._table.syn(now, place)
+        if isinstance(found, Pin):
+            if not self.draining.get(found.server, True) or (first == found.server and not refused):
+                return self._sent(found.server)
+            if refused:
+                return Outcome(0, DropReason.ADMISSION_REFUSED)
+            server = self._candidates.syn(now, place, first) if first else None
+            return Outcome(0, DropReason.NO_SERVER) if server is None else self._sent(server)
+        if refused:
+            self.counters[Counter.REFUSED, service.id] += 1
+            return Outcome(0, DropReason.ADMISSION_REFUSED)
+        if found and first:
+            server = first if other is None or not self._prefers(service, first, other) else other
+            self._table.claim(now, place, found, server)
+            self.counters[Counter.CLAIMED, service.id] += 1
+            return self._sent(server)
+        self.counters[Counter.UNPINNED_NEW, service.id] += 1
+        server = self._stable(service, connection)
+        return Outcome(0, DropReason.NO_SERVER) if self.draining.get(server, True) else Outcome(server)
+
+    def _drawn(self, service: Service, connection: Connection) -> tuple[int, int | None]:
+        """First (0: none) and other server for a SYN."""
+        if service.draws is None:
+            return 0, None
+        if not service.draws.shares:
+            return service.draws.by_hash(connection)
+        points = self.memory.of(Register.DRAW_POINT)
+        last = points[service.id]
+        points[service.id] = (last + 2 * GOLDEN) % WRAP
+        return service.draws.evenly(last)
+
+    def _prefers(self, service: Service, first: int, other: int) -> bool:
+        assert service.draws is not None
+        load = self._load(Register.LOAD_FIRST, Register.STALE_FIRST, first)
+        other_load = self._load(Register.LOAD_OTHER, Register.STALE_OTHER, other)
+        weights = service.draws.first.weights
+        return lighter(load, weights[first], other_load, service.draws.others[first].weights[other])
+
+    def _load(self, load: Register, stale: Register, server: int) -> int:
+        """Open connections, less those known to have ended; the cells wrap."""
+        return (self.memory.of(load)[server] - self.memory.of(stale)[server] + _HALF) % WRAP - _HALF
+
+    def _stable(self, service: Service, connection: Connection) -> int:
+        return service.capacities.at(connection.stable_draw) if service.capacities else 0
+
+    def _sent(self, server: int) -> Outcome:
+        if not server:
+            return Outcome(0, DropReason.NO_SERVER)
+        return Outcome(server, DropReason.NONE if server in self.draining else DropReason.SERVER_UNKNOWN)
+
+    def _note(self, register: Register, server: int) -> None:
+        cells = self.memory.of(register)
+        cells[server] = (cells[server] + 1) % WRAP

@@ -1,0 +1,62 @@
+"""Response rates by a time sliding window, made of shifts and adds (docs/reference/algorithms.md)."""
+
+from __future__ import annotations
+
+from sluice.names import RATE_TICK_US, REGISTER_SIZES, TICK_BASE, Register
+
+from .memory import Memory
+
+FREE_STEPS = 32
+"""A slot is free when its response has been silent for longer than this."""
+SLOTS = REGISTER_SIZES[Register.RATE_FLOW]
+_FINGERPRINT, _TIME = 32, (1 << 32) - 1
+_LARGEST = (1 << 32) - 1
+
+
+class RateCells:
+    """The two registers, kept up to date packet by packet. A slot has one response at a time."""
+
+    def __init__(self, memory: Memory, step: int) -> None:
+        """``step``: in units of RATE_TICK_US, a power of two."""
+        self._flow, self._bytes = memory.of(Register.RATE_FLOW), memory.of(Register.RATE_BYTES)
+        self._step = step
+
+    def packet(self, now_s: float, slot: int, fingerprint: int, size: int) -> bool:
+        """A data packet of ``size`` bytes, IPv4's header included; whether the slot is its response's."""
+        now = (TICK_BASE + int(now_s * 1e6) // RATE_TICK_US) & _TIME
+        cell = self._flow[slot]
+        last = cell & _TIME
+        if cell >> _FINGERPRINT != fingerprint and not _is_free(last, now, self._step):
+            return False
+        self._bytes[slot] = window(self._bytes[slot], last, now, size, self._step)
+        self._flow[slot] = fingerprint << _FINGERPRINT | now
+        return True
+
+
+def place(rate_key: int) -> tuple[int, int]:
+    """Slot and fingerprint of the response with this key, see Connection."""
+    return rate_key % SLOTS, rate_key // SLOTS
+
+
+def window(content: int, last: int, now: int, size: int, step: int) -> int:
+    """Bytes in the window behind a packet of ``size`` bytes; the one before it came at ``last`` and left ``content``.
+
+    Times and ``step`` are in units of RATE_TICK_US; times have 32 bits.
+    """
+    if _is_free(last, now, step):
+        return size
+    both = min(_LARGEST, content + size)
+    steps = (((now & -step) - (last & -step)) & _TIME) // step
+    if steps >= 16:
+        return both >> 2
+    if steps >= 8:
+        return (both >> 2) + (both >> 3)
+    if steps >= 4:
+        return (both >> 1) + (both >> 4)
+    if steps >= 2:
+        return both - (both >> 2)
+    return both - (content >> 3) if steps else both
+
+
+def _is_free(last: int, now: int, step: int) -> bool:
+    return (now - last) & _TIME > FREE_STEPS * step

@@ -1,0 +1,127 @@
+"""The connection table, two ways of slots with fingerprint, state, stamp and server; and the servers' loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice.names import PinState, Register
+
+from .connection import Place
+from .memory import Memory
+from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, PENDING, RENEWING, REQUEST, Event, Pin, is_open
+
+STATE_SHIFT, FINGERPRINT_SHIFT = 32, 36
+"""Of a key: the stamp is below, in 32 bits; the state has 4."""
+WRAP = 1 << 32
+_HALF = 1 << 31
+_STATES = tuple(PinState)
+
+
+def later(a: int, b: int) -> bool:
+    """Of two times of 32 bits, as serial numbers (RFC 1982)."""
+    return 0 < (a - b) % WRAP < _HALF
+
+
+class _Way:
+    def __init__(self, memory: Memory, key: Register, server: Register) -> None:
+        self.keys, self.servers = memory.of(key), memory.of(server)
+
+
+class ConnectionTable:
+    """Times are ticks, of 32 bits, that TICK_BASE was added to."""
+
+    def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
+        """``lifetimes``: how many ticks a slot is kept in each state."""
+        self.lifetimes = lifetimes
+        self._ways = (
+            _Way(memory, Register.PIN_KEY_1, Register.PIN_SERVER_1),
+            _Way(memory, Register.PIN_KEY_2, Register.PIN_SERVER_2),
+        )
+        self._loads = memory.of(Register.LOAD_FIRST), memory.of(Register.LOAD_OTHER)
+        self._evicted = memory.of(Register.LOAD_EVICTED)
+
+    def syn(self, now: int, place: Place) -> Pin | int:
+        """A client's SYN: its live pin; or the way, 1 or 2, that has a vacant slot for it; or 0, without either."""
+        vacant = 0
+        for number in (2, 1):
+            way, slot = self._ways[number - 1], place[number - 1]
+            key = way.keys[slot]
+            match, state = key >> FINGERPRINT_SHIFT == place.fingerprint, _state(key)
+            if later(now - self.lifetimes[state], key) or (match and state >= CLOSED):
+                vacant = number
+            elif match:
+                return self._step(way, slot, REQUEST[Event.SYN].get(state, state))
+        return vacant
+
+    def claim(self, now: int, place: Place, number: int, server: int) -> None:
+        """Take the slot of a way that ``syn`` found vacant. A connection that loses it before its end is counted."""
+        way, slot = self._ways[number - 1], place[number - 1]
+        evicted = way.servers[slot]
+        if evicted and is_open(_state(way.keys[slot])):
+            self._evicted[evicted] = (self._evicted[evicted] + 1) % WRAP
+        way.keys[slot], way.servers[slot] = _key(place, PENDING, now), server
+        self._add(server, 1)
+
+    def request(self, now: int, place: Place, event: Event) -> Pin | None:
+        """Any other packet of the client's."""
+        found = self._find(place)
+        if found is None:
+            return None
+        state = _state(found[0].keys[found[1]])
+        after = REQUEST[event].get(state, state) if event in REQUEST else state
+        return self._step(*found, after, now if state in RENEWING.get(event, ()) else None)
+
+    def answer(self, now: int, place: Place, event: Event, server: int) -> Pin | None:
+        """A packet of a server, which changes nothing unless the pin names that one."""
+        if event is Event.SYN or (found := self._find(place)) is None:
+            return None
+        way, slot = found
+        state = _state(way.keys[slot])
+        if way.servers[slot] != server or event not in ANSWER:
+            return Pin(way.servers[slot], state, state)
+        return self._step(way, slot, ANSWER[event].get(state, state), now)
+
+    def move(self, now: int, place: Place, server: int) -> Pin | None:
+        """The pin moves to the server that has answered the client's new SYN."""
+        found = self._find(place)
+        if found is None:
+            return None
+        way, slot = found
+        if is_open(_state(way.keys[slot])):
+            self._add(way.servers[slot], -1)
+        way.keys[slot], way.servers[slot] = _key(place, ESTABLISHED, now), server
+        self._add(server, 1)
+        return Pin(server, ANSWERED, ESTABLISHED)
+
+    def _find(self, place: Place) -> tuple[_Way, int] | None:
+        slot_1, slot_2, fingerprint = place
+        way_1, way_2 = self._ways
+        if way_1.keys[slot_1] >> FINGERPRINT_SHIFT == fingerprint:
+            return way_1, slot_1
+        if way_2.keys[slot_2] >> FINGERPRINT_SHIFT == fingerprint:
+            return way_2, slot_2
+        return None
+
+    def _step(self, way: _Way, slot: int, after: PinState, stamp: int | None = None) -> Pin:
+        """The next state, stamped or with the stamp that the slot has."""
+        key, server = way.keys[slot], way.servers[slot]
+        before = _state(key)
+        if after is before and stamp is None:
+            return Pin(server, before, after)
+        if is_open(after) != is_open(before):
+            self._add(server, 1 if is_open(after) else -1)
+        kept = key % WRAP if stamp is None else stamp % WRAP
+        way.keys[slot] = key >> FINGERPRINT_SHIFT << FINGERPRINT_SHIFT | after << STATE_SHIFT | kept
+        return Pin(server, before, after)
+
+    def _add(self, server: int, change: int) -> None:
+        for cells in self._loads:
+            cells[server] = (cells[server] + change) % WRAP
+
+
+def _state(key: int) -> PinState:
+    return _STATES[key >> STATE_SHIFT & 0xF]
+
+
+def _key(place: Place, state: PinState, now: int) -> int:
+    return place.fingerprint << FINGERPRINT_SHIFT | state << STATE_SHIFT | now % WRAP

@@ -1,0 +1,272 @@
+"""The model of the data plane (sluice.dataplane) against the program: random packets, compared one by one.
+
+Packets, weights, drains and pauses are drawn from a seed. Behind each packet the frame, every count and every cell of
+the connections in play must be the model's. A pause makes the stamps in the switch's cells older: nothing waits.
+Lifetimes end halfway between two pauses, so that the seconds which a run takes decide nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from harness import bulk, entries, plan
+from harness.base import StageTest
+from harness.collisions import crowd
+from harness.flow import ANSWER, FIRST, Flow
+from harness.frames import TCP, Packet
+from harness.plan import S1, S2, S3, WEB, Server
+from harness.switch import CONNECTION_COUNTERS, LEDGER, Cell
+from sluice.dataplane.dataplane import DataPlane, Outcome, Service
+from sluice.dataplane.dataplane import Packet as Segment
+from sluice.dataplane.draws import Draws, Group
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import LIFETIMES, Event, event
+from sluice.names import CANDIDATES, DropReason, Meter, PinState, Register
+
+PACKETS = 700
+HALF = 1 << 13
+"""Ticks, 9 minutes: a run takes less."""
+PAUSE = 2 * HALF
+TIMES = {"pending": HALF, "answered": 3 * HALF, "idle": 5 * HALF, "half_closed": 3 * HALF, "linger": HALF}
+WEIGHTS: tuple[dict[Server, int], ...] = ({S1: 5, S2: 2, S3: 1}, {S1: 1, S2: 1, S3: 6}, {S2: 3, S3: 5}, {S1: 8}, {})
+SHARES = 8
+CAPACITIES: tuple[dict[Server, int], ...] = ({S3: 1}, {S1: 2, S2: 1}, {})
+NUMBERS = (ANSWER, ANSWER + 70_000)
+"""Sequence numbers of SYN-ACKs; an ACK has one of them, plus one."""
+FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
+KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
+SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
+LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_EVICTED)
+OTHERS = (Register.CANDIDATE_PIN, Register.STALE_FIRST, Register.STALE_OTHER, Register.DRAW_POINT)
+STAMP = (1 << 32) - 1
+DROPS = {DropReason.NONE, DropReason.NO_SERVER, DropReason.ADMISSION_REFUSED, DropReason.SERVER_UNKNOWN}
+
+
+def ids(weights: Mapping[Server, int]) -> dict[int, int]:
+    """The same by the servers' numbers."""
+    return {server.id: weight for server, weight in weights.items()}
+
+
+class RandomPackets(StageTest):
+    """Whatever comes, the switch does as the model does."""
+
+    seed = 1
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.source = random.Random(self.seed)
+        self.flows = self._flows()
+        self.words = {flow.key: ("", S1, ANSWER) for flow in self.flows}
+        """What each said last: flags, the server that was meant, and the number that it gave."""
+        self.cells = self._cells()
+        self.seen: set[object] = set()
+        self.addCleanup(self.switch.restore)
+        self.set_timers(**TIMES)
+        self.exchange(plan.CLIENT, self.flows[0].syn())
+        self.start = self.pins(self.flows[0].key)[0].stamp
+        self.switch.clear_connections()
+        for register in (*SERVERS, *LOADS, *OTHERS):
+            self.switch.registers.clear(register)
+        lifetimes = {state: TIMES[name] for name, states in LIFETIMES.items() for state in states}
+        self.model = DataPlane(Memory(), lifetimes, {server.id: False for server in WEB.servers})
+        self.service = Service(WEB.id)
+        self.pauses, self.tokens = 0, 1 << 30
+        self.groups: set[int] = set()
+        self.weighed = self.stable = True
+        self.weigh_anew(WEIGHTS[0])
+        self.stabilise(CAPACITIES[0])
+
+    def _flows(self) -> list[Flow]:
+        met = crowd(late=2)
+        others = islice(bulk.keys(WEB, 3, seed=self.seed), 3)
+        return [met.first, met.second, *met.late, *(Flow.of(key, WEB, S1) for key in others)]
+
+    def _cells(self) -> list[tuple[Register, int]]:
+        """All that the packets may change, but for what is counted."""
+        slots = sorted(
+            {(way, slot) for flow in self.flows for way, slot in enumerate((flow.key.slot_1, flow.key.slot_2))}
+        )
+        places = sorted({flow.key.slot_1 % CANDIDATES for flow in self.flows})
+        cells = [(registers[way], slot) for registers in (KEYS, SERVERS) for way, slot in slots]
+        cells += [
+            (register, place) for register in (Register.CANDIDATE_KEY, Register.CANDIDATE_PIN) for place in places
+        ]
+        cells += [(register, server.id) for register in LOADS for server in WEB.servers]
+        return [*cells, (Register.DRAW_POINT, WEB.id)]
+
+    # -- what the controller does
+
+    def weigh_anew(self, weights: Mapping[Server, int]) -> None:
+        """Other weights, drawn from by hashes or evenly, with a second look or without."""
+        looks, shares = self.source.random() < 0.7, self.source.choice((0, SHARES)) if weights else 0
+        others = {
+            one: {server: weight for server, weight in weights.items() if server is not one}
+            for one in weights
+            if looks and len(weights) > 1
+        }
+        for one, group in others.items():
+            (self.switch.modify if one.id in self.groups else self.switch.insert)([entries.others(one.id, group)])
+            self.groups.add(one.id)
+        self.switch.modify([entries.service(WEB, shares)])
+        self._replace(
+            self.weighed, entries.ratios(WEB, weights or {S1: 1}, {one: one.id for one in others}), bool(weights)
+        )
+        self.weighed = bool(weights)
+        groups = {one.id: ids(group) for one, group in others.items()}
+        self.service.draws = Draws(ids(weights), groups, shares) if weights else None
+
+    def stabilise(self, weights: Mapping[Server, int]) -> None:
+        """Other weights by capacity."""
+        self._replace(self.stable, entries.capacities(WEB, weights or {S1: 1}), bool(weights))
+        self.stable = bool(weights)
+        self.service.capacities = Group(ids(weights)) if weights else None
+
+    def _replace(self, before: bool, entry: Any, after: bool) -> None:
+        if after:
+            (self.switch.modify if before else self.switch.insert)([entry])
+        elif before:
+            self.switch.delete([entry])
+
+    def change_server(self, server: Server) -> None:
+        """It drains, or does not, or is not known."""
+        known, draining = self.model.draining, self.source.choice((False, True, None))
+        if draining is None:
+            if known.pop(server.id, None) is not None:
+                self.switch.delete([entries.server(server)])
+            return
+        (self.switch.modify if server.id in known else self.switch.insert)([entries.server(server, draining)])
+        known[server.id] = draining
+
+    def admit(self, tokens: int) -> None:
+        """So many SYNs, and no more. A bucket that is configured anew is full."""
+        self.tokens = tokens
+        self.switch.modify([entries.unmetered(Meter.ADMISSION, WEB.id)])
+        self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=tokens, pir=0, pburst=tokens)
+
+    def pause(self) -> None:
+        """Time passes: every stamp is older by then."""
+        self.pauses += 1
+        cells = [cell for cell in self.cells if cell[0] in KEYS]
+        for (register, index), key in zip(cells, self.switch.registers.read(cells), strict=True):
+            if key:
+                self.switch.registers.write(register, index, key & ~STAMP | (key - PAUSE) & STAMP)
+
+    # -- packets
+
+    def now(self) -> int:
+        """The model's time: that of the switch at the start, and the pauses."""
+        return self.start + self.pauses * PAUSE
+
+    def packet(self) -> None:
+        """Any packet, or the one that comes next as a rule; what becomes of it."""
+        flow = self.source.choice(self.flows)
+        flags, server, number = self.words[flow.key]
+        by_client = True
+        if self.source.random() < 0.3:
+            by_client, flags = self.source.random() < 0.5, self.source.choice(FLAGS)
+            server, number = self.source.choice(WEB.servers), self.source.choice(NUMBERS)
+        elif flags == "S":
+            by_client, flags, number = False, "SA", self.source.choice(NUMBERS)
+        elif flags == "SA":
+            flags = self.source.choice(("A", "PA"))
+        elif flags in ("A", "PA"):
+            by_client, flags = self.source.choice(
+                ((True, "PA"), (False, "PA"), (True, "FA"), (False, "FA"), (True, "S"))
+            )
+        elif flags == "FA":
+            by_client, flags = self.source.random() < 0.5, self.source.choice(("FA", "S", "R"))
+        else:
+            flags = "S"
+        self.words[flow.key] = flags, self._meets(flow.to(server), by_client, flags, number), number
+
+    def _meets(self, flow: Flow, by_client: bool, flags: str, number: int) -> Server:
+        """A segment, at the switch and in the model; the server that it is to or from."""
+        payload = b"data" if flags == "PA" else b""
+        frame: Any
+        if by_client:
+            frame = flow.request(payload, flags=flags, seq=FIRST, ack=number + 1)
+        else:
+            frame = flow.reply(payload, flags=flags, seq=number, ack=FIRST + 1)
+        kind = event(int(frame[TCP].flags), len(payload))
+        before, candidates = self._counts_of_model(), self._candidates()
+        segment = Segment(flow.key.connection, kind, frame[TCP].seq, frame[TCP].ack)
+        if by_client:
+            refused = kind is Event.SYN and not self.tokens
+            if kind is Event.SYN and self.tokens:
+                self.tokens -= 1
+            came = self.model.request(self.now(), self.service, segment, refused=refused)
+        else:
+            came = self.model.answer(self.now(), flow.server.id, segment)
+        changes = {
+            cell: count - before[cell] for cell, count in self._counts_of_model().items() if count != before[cell]
+        }
+        self.seen |= {came.drop, *(name for name, _ in changes)} | (
+            {"moved"} if self._candidates() < candidates else set()
+        )
+        reached = next((server for server in WEB.servers if server.id == came.server), flow.server)
+        try:
+            self._compare(frame, flow.to(reached), by_client, came, changes)
+        except AssertionError as error:
+            error.add_note(f"{flags} {'to' if by_client else 'from'} server {reached.id}, {flow.key}; seed {self.seed}")
+            raise
+        return reached
+
+    def _compare(self, frame: Packet, flow: Flow, by_client: bool, came: Outcome, changes: Mapping[Cell, int]) -> None:
+        counts = [cell for cell, number in changes.items() for _ in range(number)]
+        if came.drop is not DropReason.NONE:
+            self.drops(plan.CLIENT, frame, came.drop, counts)
+        elif by_client:
+            self.client_sends(flow, frame, counts)
+        else:
+            self.server_sends(flow, frame, counts)
+        got = self.switch.registers.read(self.cells)
+        wanted = [self.model.memory.of(register)[index] for register, index in self.cells]
+        self.assertEqual(self._readable(got, self.pauses), self._readable(wanted, 0), "the switch's cells, the model's")
+
+    def _counts_of_model(self) -> dict[Cell, int]:
+        cells: dict[Cell, int] = {
+            (register, server.id): self.model.memory.of(register)[server.id]
+            for register in LEDGER
+            for server in WEB.servers
+        }
+        return cells | {(name, WEB.id): self.model.counters[name, WEB.id] for name in CONNECTION_COUNTERS}
+
+    def _candidates(self) -> int:
+        """Those that the model has: one that is gone has become its connection's pin."""
+        keys = self.model.memory.of(Register.CANDIDATE_KEY)
+        return sum(keys[index] != 0 for register, index in self.cells if register is Register.CANDIDATE_KEY)
+
+    def _readable(self, values: Iterable[int], aged: int) -> dict[str, object]:
+        """Cells by name; of a key: fingerprint and state, and when it was stamped in halves of a pause."""
+        found: dict[str, object] = {}
+        for (register, index), value in zip(self.cells, values, strict=True):
+            name = f"{register.rsplit('.', 1)[-1]}[{index}]"
+            self.seen |= {register} if value else set()
+            if register not in KEYS or not value:
+                found[name] = value
+                continue
+            found[name] = (value >> 32, (value + aged * PAUSE - self.start & STAMP) // HALF)
+            if register is not Register.CANDIDATE_KEY:
+                self.seen.add(PinState(value >> 32 & 0xF))
+        return found
+
+    def runTest(self) -> None:
+        for _ in range(PACKETS):
+            chance = self.source.random()
+            if chance < 0.08:
+                self.pause()
+            elif chance < 0.14:
+                self.weigh_anew(self.source.choice(WEIGHTS))
+            elif chance < 0.24:
+                self.change_server(self.source.choice(WEB.servers))
+            elif chance < 0.27:
+                self.stabilise(self.source.choice(CAPACITIES))
+            elif chance < 0.30:
+                self.admit(self.source.choice((1, 3, 1000)))
+            self.packet()
+        registers = {register for register, _ in self.cells}
+        everything = {*DROPS, *CONNECTION_COUNTERS, *LEDGER, *PinState, *registers, "moved"}
+        self.assertEqual(everything - self.seen, set(), "never happened: draw more packets")
