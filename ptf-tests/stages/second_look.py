@@ -12,7 +12,7 @@ from harness.base import StageTest, again, completed, first_answer, new, was_res
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.frames import octets
-from harness.pin_table import NEXT
+from harness.pin_table import ANSWERS, REQUESTS
 from harness.plan import S1, S2, S3, WEB, Server
 from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
@@ -416,7 +416,7 @@ class LoadsAreTheOpenPins(Looking):
             by_port: dict[plan.Port, list[bytes]] = {}
             for _ in range(120):
                 flow = Flow(WEB, rng.choice(SERVED), client_port=rng.choice(ports))
-                kind = rng.choice(tuple(NEXT))
+                kind = rng.choice((*REQUESTS, *ANSWERS))
                 sender = plan.CLIENT if kind.by_client else flow.server.host.port
                 by_port.setdefault(sender, []).append(octets(kind.frame(flow)))
             for port, frames in by_port.items():
