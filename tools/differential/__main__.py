@@ -76,8 +76,12 @@ def main(arguments: list[str] | None = None) -> int:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
         folder.mkdir(exist_ok=options.keep is None)
         try:
-            sides = [stack.enter_context(Side(n, b, folder / n, subject.ports, CPU_PORT)) for n, b in binaries.items()]
-            result = run(subject, *sides, options.packets, options.seed, round_packets=options.round, twin=options.twin)
+            ours, theirs = (
+                stack.enter_context(Side(name, binary, folder / name, subject.ports, CPU_PORT))
+                for name, binary in binaries.items()
+            )
+            packets, seed = options.packets, options.seed
+            result = run(subject, ours, theirs, packets, seed, round_packets=options.round, twin=options.twin)
         except (SwitchError, Refused) as error:
             print(error, file=sys.stderr)
             return 2

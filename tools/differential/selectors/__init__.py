@@ -134,13 +134,13 @@ class World:
         action = p4r.TableAction(action_profile_member_id=identifier)
         return [self._entry(INSERT, name, DIRECT + identifier, action)]
 
-    def _member(self, kind: p4r.Update.Type, name: str, identifier: int) -> p4r.Update:
+    def _member(self, kind: p4r.Update.Type.ValueType, name: str, identifier: int) -> p4r.Update:
         made = p4r.ActionProfileMember(action_profile_id=self._profile(name), member_id=identifier)
         if kind != DELETE:
             made.action.CopyFrom(self._forward(name))
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_member=made))
 
-    def _group(self, kind: p4r.Update.Type, name: str, identifier: int, least: int = 0) -> p4r.Update:
+    def _group(self, kind: p4r.Update.Type.ValueType, name: str, identifier: int, least: int = 0) -> p4r.Update:
         """A group of at least so many of the members, in any order."""
         profile = self._profiles[name]
         chosen = self._rng.sample(sorted(profile.members), self._rng.randint(least, len(profile.members)))
@@ -181,7 +181,9 @@ class World:
         entity = self._entities.entry(f"I.{name}", {}, "forward", {"port": self._rng.choice(PORTS)})
         return entity.table_entry.action.action
 
-    def _entry(self, kind: p4r.Update.Type, name: str, group: int, action: p4r.TableAction | None) -> p4r.Update:
+    def _entry(
+        self, kind: p4r.Update.Type.ValueType, name: str, group: int, action: p4r.TableAction | None
+    ) -> p4r.Update:
         entity = self._entities.entry(f"I.{name}", {"group": group}, "forward", {})
         entity.table_entry.action.Clear()
         if action:
