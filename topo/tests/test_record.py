@@ -6,7 +6,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from sluice.replay.capture import RST, Segment, read_capture
+from sluice.dataplane.pins import RST
+from sluice.replay.capture import Segment, read_capture
 
 from topo.record import FILE_HEADER, record
 
