@@ -34,8 +34,8 @@ def test_missing_file_is_named() -> None:
 
 
 def test_the_documented_example_is_good() -> None:
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
-    assert parse(readme.partition("```yaml\n")[2].partition("```")[0]).news is not None
+    guide = (Path(__file__).resolve().parents[2] / "docs/guide/operate.md").read_text()
+    assert parse(guide.partition("```yaml\n")[2].partition("```")[0]).news is not None
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "just words", "interfaces: 3", "services: {a: b}"])
