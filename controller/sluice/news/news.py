@@ -8,19 +8,17 @@ from dataclasses import replace
 
 from sluice.balance.counts import CounterReset
 
-from .baseline_detector import BaselineDetector
 from .decision import Decision, Observation, Target
-from .detector import Detection, PaperDetector
+from .detector import Detection
 from .errors import ObservationError
 from .flows import matched
 from .identify import Identification
 from .ledger import LedgerWindow
 from .limit import Limit, bucket
-from .options import NewsMode, NewsOptions
+from .modes import MODES, Candidate, ControlMode
+from .options import NewsOptions
 from .pools import Pool, judge_each, together
-from .production import Health, ProductionRegulator
 from .rates import checked, measured_share
-from .regulator import PaperRegulator
 from .requests import Interval, RequestMeter, Requests
 from .sentence import dotted, sentence
 from .verdict import Cause, Verdict
@@ -59,23 +57,12 @@ class News:
         self._verdict = Verdict(Cause.NORMAL)
         self._decision: Decision | None = None
         self._written: Mapping[Target, Limit] = {}
-        self._make_modes()
-
-    def _make_modes(self) -> None:
-        options = self._options
-        self._paper = PaperDetector(options.tolerance, options.gain_quiet, options.gain_alarm)
-        self._production = BaselineDetector(options)
-        self._paper_limit = PaperRegulator(options)
-        self._production_limit = ProductionRegulator(options)
+        self._mode: ControlMode = MODES[options.mode](options)
 
     @property
     def options(self) -> NewsOptions:
         """The options in force."""
         return self._options
-
-    @property
-    def _in_production(self) -> bool:
-        return self._options.mode is NewsMode.PRODUCTION
 
     @property
     def decision(self) -> Decision | None:
@@ -85,12 +72,12 @@ class News:
     @property
     def alarm(self) -> bool:
         """The alarm signal."""
-        return self._production.alarm if self._in_production else self._paper.alarm
+        return self._mode.alarm
 
     @property
     def rate(self) -> float | None:
         """The limit in force, connections per second."""
-        return self._production_limit.rate if self._in_production else self._paper_limit.rate
+        return self._mode.rate
 
     @property
     def limits(self) -> Mapping[Target, Limit]:
@@ -99,13 +86,10 @@ class News:
 
     def adopt(self, target: Target, rate: float) -> None:
         """Go on from a limit that a running switch was found with; in static mode it is forgotten."""
-        if self._options.mode is NewsMode.STATIC:
+        if not self._mode.limits:
             return
         self._limited, self._hot_spot = target, target
-        if self._in_production:
-            self._production_limit.adopt(rate, known=self._production.warm)
-        else:
-            self._paper_limit.adopt(rate)
+        self._mode.adopt(rate)
         self._written = self.limits
 
     def rebase(self) -> None:
@@ -126,21 +110,17 @@ class News:
         self._ledger.resize(options.window_intervals)
         self._spot.configure(options)
         if changed:
-            self._make_modes()
+            self._mode = MODES[options.mode](options)
             self._window.clear()
             self._decision = None
             if rate is not None:
                 self.adopt(self._limited, rate)
             return
-        self._paper.configure(options.tolerance, options.gain_quiet, options.gain_alarm)
-        self._production.configure(options)
-        self._paper_limit.configure(options)
-        self._production_limit.configure(options)
+        self._mode.configure(options)
 
     def drop_limit(self) -> None:
         """Nothing is limited, nor is any hot spot known; an alarm that is set looks for it anew."""
-        self._paper_limit.drop()
-        self._production_limit = ProductionRegulator(self._options)
+        self._mode.drop()
         self._limited, self._hot_spot, self._aimed, self._decision = None, None, False, None
 
     def observe(self, observation: Observation) -> Decision | None:
@@ -216,20 +196,9 @@ class News:
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Detector and regulator of the mode take one step each."""
         before = self.alarm
-        if not self._in_production:
-            detection = self._paper.observe(measured.ar, measured.admitted)
-        else:
-            sick = self._verdict.cause in (Cause.SICK, Cause.FLOOD)
-            limiting = self.rate is not None
-            detection = self._production.observe(
-                measured.ar,
-                measured.offered,
-                limiting=limiting,
-                sick=sick,
-                evident=measured.flows * self._options.fast_share >= 1,
-            )
-            if self._production.learned:
-                self._spot.learn(interval)
+        detection = self._mode.detect(measured, self._verdict.cause)
+        if self._mode.learned:
+            self._spot.learn(interval)
         if detection.alarm and not before:
             self._aimed = False
         # In the interval that sets the alarm only samples that are enough name the hot spot; later any do.
@@ -239,29 +208,11 @@ class News:
             and self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
         )
         if not started:
-            self._move(before, measured, detection, interval)
+            _, target, seconds = self._of_target(interval)
+            if self._mode.move(detection, measured, target, seconds, aimed=self._aimed):
+                self._aimed = False
+                self._hot_spot = self._hot_spot if detection.alarm else None
         return detection
-
-    def _move(self, before: bool, measured: Measurement, detection: Detection, interval: Interval) -> None:
-        """The limit goes on: 1 to 1 and to 0 of the paper, or the search for the capacity."""
-        if not self._in_production:
-            if detection.alarm and before and self._aimed:
-                self._paper_limit.adjust()
-            elif before and not detection.alarm:
-                self._paper_limit.release()
-            return
-        detector = self._production
-        share = _share(measured.ar, detector.reference)
-        degraded = share is not None and detector.degraded
-        # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
-        busier = detection.busier or not detector.warm
-        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier)
-        _, target, seconds = self._of_target(interval)
-        self._production_limit.observe(health, target, seconds)
-        if self.rate is None:
-            self._aimed = False
-            if not detection.alarm:
-                self._hot_spot = None
 
     def _aim(self, ar: float | None, ar_average: float | None, admitted: Callable[[Target], float | None]) -> bool:
         """Name the hot spot and start its limit; False when the right one is limited or none can be yet."""
@@ -270,23 +221,15 @@ class News:
             target = self._spot.leader(self._window, self._hot_spot)
             if target is None:
                 return False
-        production = self._in_production
-        self._aimed = self._aimed or (production and self.rate is not None and target == self._limited)
+        self._aimed = self._aimed or (self._mode.goes_on and self.rate is not None and target == self._limited)
         if self._aimed and target == self._limited:
             return False
         self._hot_spot = target
-        if self._options.mode is NewsMode.STATIC:
+        if not self._mode.limits:
             return False
         rate = admitted(target)
-        if rate is None:
+        if rate is None or not self._mode.start(Candidate(target, rate, ar, ar_average), self._spot):
             return False
-        if production and target is not None and not self._spot.known(target) and not self._spot.up(target, rate):
-            return False  # many packets, few requests: the next whole interval tells
-        if production:
-            usual = self._production.usual if target is None else self._spot.usual(target)
-            self._production_limit.start(rate, _share(ar, ar_average), usual)
-        else:
-            self._paper_limit.start(rate)
         self._limited, self._aimed = target, True
         return True
 
@@ -306,7 +249,7 @@ class News:
         binds = self.rate is not None and counted.refused_share > self._options.production.binding_share
         crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
         verdicts = judge_each(self._pools, self._ledger.sums, crowds=crowds, slower=detection.slower)
-        if not self._in_production:
+        if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
         self._verdict = together(verdicts.values(), crowd=bool(crowds))
         return self._publish(
@@ -324,8 +267,8 @@ class News:
                 target=counted,
                 target_s=seconds,
                 target_is=target,
-                up_score=self._paper_limit.scores.up,
-                down_score=self._paper_limit.scores.down,
+                up_score=self._mode.scores.up,
+                down_score=self._mode.scores.down,
                 sentence="",
             )
         )
@@ -350,15 +293,10 @@ class News:
                 (decision.target.admitted / decision.target_s, decision.target.refused / decision.target_s),
                 everyone=not self._options.identify,
                 overall=self._options.identify and decision.target_is is None,
-                static=self._options.mode is NewsMode.STATIC,
+                static=not self._mode.limits,
                 frozen=[] if len(frozen) == len(self._pools) else frozen,
                 name=self._name,
                 server_name=self._server_name,
             ),
         )
         return self._decision
-
-
-def _share(ar: float | None, average: float | None) -> float | None:
-    """AR in parts of its average; None without evidence."""
-    return None if ar is None or not average else ar / average
