@@ -36,6 +36,7 @@ class SwitchConfig(_Model):
     address: HostPort = "127.0.0.1:9559"
     """P4Runtime server."""
     device_id: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
+    """P4Runtime's id of the switch."""
     thrift: HostPort | None = None
     """BMv2's Thrift server, used for registers where P4Runtime does not read them."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None
@@ -50,9 +51,13 @@ class InterfaceConfig(_Model):
     """A port of the switch as a router interface."""
 
     port: SwitchPort
+    """P4Runtime's number of the port."""
     mac: MacAddress
+    """The router's MAC address at this port."""
     address: Interface
+    """The router's address and its subnet; ports of one subnet share it."""
     vlan: Vlan = "keep"
+    """What leaves by this port: tags as they are, without a tag, or with this VLAN id."""
     inside: bool | None = None
     """Servers are behind this port; left out: when the way to a server or a watched host leads there."""
 
@@ -61,14 +66,18 @@ class RouteConfig(_Model):
     """A static route."""
 
     to: Network
+    """The prefix."""
     via: Address
+    """The next hop, in the subnet of an interface."""
 
 
 class AdmissionConfig(_Model):
     """A limit on a service's new connections (SYNs)."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
+    """New connections per second."""
     burst: Annotated[int, Field(ge=1, le=10_000_000)]
+    """The bucket: so many at once."""
 
 
 class ServerConfig(_Model):
@@ -76,10 +85,13 @@ class ServerConfig(_Model):
 
     name: Name
     address: Address
+    """A host in the subnet of an interface, or behind a route."""
     port: TransportPort
+    """The TCP port that the server listens on."""
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
     """Relative to the other servers'."""
     drain: bool = False
+    """It gets no new connections; those that it has stay."""
 
 
 class ServiceConfig(_Model):
@@ -87,13 +99,18 @@ class ServiceConfig(_Model):
 
     name: Name
     address: Address
+    """What clients connect to; no host has it."""
     port: TransportPort
+    """The TCP port that clients connect to."""
     protocol: Protocol = "tcp"
     admission: AdmissionConfig | None = None
+    """A limit on its new connections; left out: none."""
     balance: BalanceOptions = BalanceOptions()
+    """Who decides the servers' shares, and how."""
     second_look: bool | None = None
     """New connections go to the one of two servers with less to do for its weight; left out: in production mode."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)]
+    """At least one."""
 
 
 class ConnectionsConfig(_Model):
@@ -120,7 +137,9 @@ class PuntsConfig(_Model):
     """How much the switch may send to the controller, per reason."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
+    """Packets and digests per second."""
     burst: Annotated[int, Field(ge=1, le=100_000)] = 50
+    """So many at once."""
     time_exceeded_per_s: Annotated[float, Field(gt=0, le=10_000)] = 50.0
     """ICMP time-exceeded answers."""
 
@@ -129,7 +148,9 @@ class NeighboursConfig(_Model):
     """ARP. Times in seconds."""
 
     refresh_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    """A known neighbour is asked again so often."""
     retry_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    """An unknown neighbour is asked again so often."""
     forget_after: Annotated[int, Field(ge=1, le=100)] = 5
     """Unanswered refreshes after which a neighbour that no one configured is forgotten."""
 
@@ -163,6 +184,7 @@ class MetricsConfig(_Model):
     """The Prometheus endpoint."""
 
     address: HostPort = "127.0.0.1:9464"
+    """Where Prometheus scrapes; unencrypted."""
 
 
 class Config(_Model):
@@ -170,8 +192,11 @@ class Config(_Model):
 
     switch: SwitchConfig = SwitchConfig()
     interfaces: Annotated[tuple[InterfaceConfig, ...], Field(min_length=1)]
+    """The ports that the switch routes between."""
     routes: tuple[RouteConfig, ...] = ()
+    """Static routes; the interfaces' subnets need none."""
     services: Annotated[tuple[ServiceConfig, ...], Field(min_length=1)]
+    """The virtual addresses."""
     connections: ConnectionsConfig = ConnectionsConfig()
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()

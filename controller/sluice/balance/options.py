@@ -37,6 +37,7 @@ class ProductionOptions:
     alpha: Positive = 0.5
     """Smoothing of R: (S - A + alpha) / (A + beta)."""
     beta: Positive = 10.0
+    """Smoothing of R, its denominator."""
     confidence_z: Positive = 3.0
     """Standard deviations by which a server must differ from the rest; of losses the step is whole at twice that."""
     quiet_r: NotNegative = 0.02
@@ -67,6 +68,7 @@ class BalanceOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: Mode = Mode.PRODUCTION
+    """Who decides the ratios."""
     period_s: Positive = 10.0
     """T: a decision every so many seconds."""
     window_s: Positive = 200.0

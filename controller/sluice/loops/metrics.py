@@ -66,14 +66,19 @@ class StatusCollector(Collector):
             gathering.cancel()
             _log.warning("scrape failed", extra={"error": repr(error)})
             shown = {}
-        up = "services" in shown
-        yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
-        if up:
-            yield from _of_switch(shown)
-            yield from _of_services(shown["services"])
-            yield from _of_servers(shown["services"])
-            if "news" in shown:
-                yield from _of_news(shown["news"])
+        yield from families(shown)
+
+
+def families(shown: dict[str, Any]) -> Iterator[Metric]:
+    """Every metric of a status as ``status.gather`` returns it; of an empty one only ``sluice_up 0``."""
+    up = "services" in shown
+    yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
+    if up:
+        yield from _of_switch(shown)
+        yield from _of_services(shown["services"])
+        yield from _of_servers(shown["services"])
+        if "news" in shown:
+            yield from _of_news(shown["news"])
 
 
 def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:

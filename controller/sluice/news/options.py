@@ -86,6 +86,7 @@ class NewsOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: NewsMode = NewsMode.PRODUCTION
+    """Who decides when and how far to limit."""
     period_s: Positive = 64.0
     """T: the paper's detection interval in its testbed (section 8.4; 60 in its simulations). Not in production mode."""
     fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
