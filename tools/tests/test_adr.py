@@ -1,7 +1,6 @@
-"""Each architecture decision (docs/adr) is short and whole, leads to pages that exist, and stands in the index."""
+"""Each architecture decision (docs/adr) is short and whole, and stands in the index."""
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,26 +41,6 @@ def said(path: Path) -> str:
     return "" if status == "accepted" else status
 
 
-@cache
-def anchors(page: Path) -> set[str]:
-    """What a link can name in a page: its headings, as GitHub makes anchors of them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def dead_links(path: Path) -> list[str]:
-    """Links within the repository that name no file, or no heading of one."""
-    dead: list[str] = []
-    for link in re.findall(r"\]\(([^)]+)\)", path.read_text()):
-        if "://" in link:
-            continue
-        name, _, anchor = link.partition("#")
-        page = path.parent / name if name else path
-        if not page.is_file() or (anchor and anchor not in anchors(page)):
-            dead.append(link)
-    return dead
-
-
 def test_every_number_is_taken_once() -> None:
     """Branches reserve numbers: one that is never used leaves a gap."""
     numbers = [path.name[:4] for path in DECISIONS]
@@ -95,11 +74,6 @@ def test_a_decision_is_short(path: Path) -> None:
     text = path.read_text()
     assert words(text) <= WORDS
     assert max(words(paragraph) for paragraph in text.split("\n\n")) <= PARAGRAPH_WORDS
-
-
-@pytest.mark.parametrize("path", [*DECISIONS, FOLDER / "README.md"], ids=lambda path: path.stem)
-def test_links_lead_somewhere(path: Path) -> None:
-    assert dead_links(path) == []
 
 
 def test_the_index_names_every_decision_once_with_its_title_and_status() -> None:

@@ -1,0 +1,1 @@
+"""How the tests look at the docs: Markdown, and the commands in it."""
