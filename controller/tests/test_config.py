@@ -34,7 +34,7 @@ def test_missing_file_is_named() -> None:
 
 
 def test_the_documented_example_is_good() -> None:
-    guide = (Path(__file__).resolve().parents[2] / "docs/guide/operate.md").read_text()
+    guide = (Path(__file__).resolve().parents[2] / "docs/guide/configure.md").read_text()
     assert parse(guide.partition("```yaml\n")[2].partition("```")[0]).news is not None
 
 
