@@ -34,7 +34,7 @@ else
 	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD))
 endif
 
-news: setup root ## the flash crowds of paper 003: up to 45 min; QUICK=1 takes up to 10
+news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 takes up to 10
 	@$(BIN)/python -m topo.news $(if $(QUICK),--quick)
 
 news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12 min

@@ -1,4 +1,4 @@
-"""Servers for the flash crowds of paper 003: one that answers at once, one that is short of CPU."""
+"""Servers for the flash crowds of Chen & Heidemann: one that answers at once, one that is short of CPU."""
 
 from __future__ import annotations
 

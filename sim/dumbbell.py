@@ -1,4 +1,4 @@
-"""Figure 10 of paper 003: 1,000 clients behind access links of very different speeds, one shared link, five servers.
+"""Chen & Heidemann, Figure 10: 1,000 clients behind access links of very different speeds, a shared link, five servers.
 
 ```
  S1 (target) --+                                      +-- C1  -- 20 clients

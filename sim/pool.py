@@ -1,4 +1,4 @@
-"""Clients, switches that balance, and a pool of web servers: what paper 000 measured, at any size."""
+"""Clients, switches that balance, and a pool of web servers: what Ohta & Andou measured, at any size."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from topo.processes import Process, await_true
 
 PAGE = "page"
 PAGE_BYTES = 100_000
-"""The file of paper 000, section 5."""
+"""The file of Ohta & Andou, section 5."""
 
 LONG = "long"
 LONG_BYTES = 3_000_000

@@ -92,7 +92,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         lab.at_end(downloads.abort)
         await_true("all long downloads run", lambda: len(downloads.established()) == READERS, 30.0)
         say(
-            f"phase B: R decides, {settings.r_s:g} s; paper 000 as published with Delta = 0.1, but time scaled: "
+            f"phase B: R decides, {settings.r_s:g} s; Ohta & Andou as published with Delta = 0.1, but time scaled: "
             f"T = {settings.period_s:g} s and m = {settings.intervals} (paper: {PAPER_T_S:g} s and {PAPER_M})"
         )
         changed_from = time.time()

@@ -29,7 +29,7 @@ class Counts:
         )
 
     def r(self) -> float | None:
-        """Return R = (SYN - SYN-ACK) / SYN-ACK (paper 000, equation 2); None without a SYN-ACK."""
+        """Return R = (SYN - SYN-ACK) / SYN-ACK (Ohta & Andou, equation 2); None without a SYN-ACK."""
         return (self.syn - self.synack) / self.synack if self.synack else None
 
 

@@ -103,7 +103,7 @@ def pool_of(cpus: Sequence[float]) -> PoolPlan:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How the service is balanced; times in seconds (paper 000: T = 10 s, mT = 200 s, Delta = 0.1)."""
+    """How the service is balanced; times in seconds (Ohta & Andou: T = 10 s, mT = 200 s, Delta = 0.1)."""
 
     mode: str
     period_s: float

@@ -1,6 +1,6 @@
 """The load on one server: `stress` in the server's own cgroup, so that it takes from that server's CPU only.
 
-Paper 000 loads disk and I/O as well.  sync(2), which `stress --io` calls, would slow the whole machine whatever
+Ohta & Andou load disk and I/O as well.  sync(2), which `stress --io` calls, would slow the whole machine whatever
 the cgroup, so only its CPU workers are used.
 """
 

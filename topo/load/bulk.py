@@ -1,4 +1,4 @@
-"""A bystander's bulk transfer, limited by its application: 8 KB pieces at a steady rate (paper 003, section 8.6).
+"""A bystander's bulk transfer, limited by its application: 8 KB pieces, steadily (Chen & Heidemann, section 8.6).
 
     python -m topo.load.bulk send --address A --port P --bytes-per-s N
     python -m topo.load.bulk receive --address A --port P --source S --start EPOCH --seconds N --output FILE

@@ -1,4 +1,4 @@
-"""How long a person waits for an answer (paper 003, section 7.6.1)."""
+"""How long a person waits for an answer (Chen & Heidemann, section 7.6.1)."""
 
 from __future__ import annotations
 

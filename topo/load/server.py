@@ -1,4 +1,4 @@
-"""A web server that answers `GET /N` with N bytes; with a worker limit and a cost, the slow target of paper 003.
+"""A web server that answers `GET /N` with N bytes; with a worker limit and a cost, the slow target of Chen & Heidemann.
 
     python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U --memory-mb M --answer-kb K]
 

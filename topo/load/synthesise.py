@@ -1,4 +1,4 @@
-"""Requests like those of the World Cup 98 logs, as paper 003 describes them, for machines without the logs.
+"""Requests like those of the World Cup 98 logs, as Chen & Heidemann describe them, for machines without the logs.
 
 Sizes: half of the answers are under 1 KB, 90 % under 10 KB, and those carry half of the bytes (about 3.5 KB in the
 mean).  Rates: 20 per second until the onset, then 110 ("about 5 times in just several minutes", section 8.1; Fig. 18).

@@ -1,4 +1,4 @@
-"""The flash crowds of paper 003: run, measured, held against what is to be reached.
+"""The flash crowds of Chen & Heidemann: run, measured, held against what is to be reached.
 
 `python -m topo.news` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.  Runs that are there are kept.
 """
