@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from sluice.loops.commands import Refused
 from sluice.loops.control import ask
-from sluice.loops.world import Refused
 
 from topo.errors import LabError
 from topo.observation import Counts, Observation

@@ -16,10 +16,10 @@ from .balance import Mode
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
+from .loops.commands import Refused
 from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
 from .loops.trace import Trace
-from .loops.world import Refused
 from .replay import command
 from .replay.against import TraceError
 from .replay.capture import CaptureError

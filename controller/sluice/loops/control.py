@@ -15,8 +15,8 @@ from sluice.configload import ConfigError
 from sluice.log import logger
 from sluice.switch.errors import SwitchError
 
+from .commands import Refused
 from .controller import Controller
-from .world import Refused
 
 _log = logger("control")
 

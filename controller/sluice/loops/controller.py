@@ -25,13 +25,15 @@ from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
 from . import news
+from .adoption import adopt
 from .balancing import balance
+from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
 from .sweep import kept_slots, sweep
 from .trace import Trace
-from .world import Change, Refused, World
+from .world import World
 
 _log = logger("controller")
 
@@ -135,7 +137,7 @@ class Controller:
         try:
             if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
                 await self._look_at_pins(link)
-            self.world.adopt(found, asyncio.get_running_loop().time())
+            adopt(self.world, found, asyncio.get_running_loop().time())
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not adopted
@@ -198,7 +200,7 @@ class Controller:
             raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
         if has_strangers(fresh, *self.world.present()):
             await self._look_at_pins(link)
-        self.world.planned(fresh)  # what is refused holds nobody up
+        planned(self.world, fresh)  # what is refused holds nobody up
         order = _Reload(fresh, asyncio.get_running_loop().create_future())
         self._reloads.append(order)
         self._reload_wanted.set()
@@ -213,13 +215,13 @@ class Controller:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
                         await self._look_at_pins(link)
-                    self.world.reconfigure(order.config, time())
+                    reconfigure(self.world, order.config, time())
                     updates = await link.apply(self.world.state())
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
                 # What a switch holds is read again then: with the old configuration, which it took.
-                self.world.reconfigure(old, time())
+                reconfigure(self.world, old, time())
                 self.world.modes.update(modes)
                 order.failed(error)
                 raise
@@ -238,7 +240,7 @@ class Controller:
 
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
-        await self._command(lambda now_s: self.world.set_drain(server, drain, now_s))
+        await self._command(lambda now_s: set_drain(self.world, server, drain, now_s))
         return f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
 
     async def set_mode(self, service: str, mode: str) -> str:
@@ -246,7 +248,7 @@ class Controller:
         nothing then."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
-        await self._command(lambda now_s: self.world.set_mode(service, Mode(mode), now_s))
+        await self._command(lambda now_s: set_mode(self.world, service, Mode(mode), now_s))
         return f"{service} is in mode {mode}"
 
     async def _command(self, make: Callable[[float], Change]) -> None:

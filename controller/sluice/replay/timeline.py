@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sluice.loops.commands import Refused
 from sluice.loops.trace import record
-from sluice.loops.world import Refused, World
+from sluice.loops.world import World
 
 from .driver import Balanced, Controlled
 from .replay import Moment

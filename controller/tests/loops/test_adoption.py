@@ -6,6 +6,7 @@ import pytest
 from configs import web
 from sluice.balance import Counts
 from sluice.configload import parse
+from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter
 from sluice.switch.plan import Retired
@@ -35,7 +36,7 @@ def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> No
     """Without slow start it would have its whole share after one period: recovery goes all the way."""
     production = "mode: production, production: {slow_start_s: 60, recovery: 1}"
     world = World.of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
-    world.adopt(holding(world, {"s1": 1}, {1: 256}), BOOTED_S)
+    adopt(world, holding(world, {"s1": 1}, {1: 256}), BOOTED_S)
     balancer, idle = world.views[1].balancer, {1: Counts(), 2: Counts()}
     balancer.observe(BOOTED_S, idle)
     shares: list[float] = []

@@ -9,8 +9,8 @@ import pytest
 from fakeswitch import FakeSwitch
 from live import WriteConfig, feed, running, settled, until
 from sluice.loops import control
+from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
-from sluice.loops.world import Refused
 from sluice.status import render
 from sluice.switch.translate import DRAINING
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.configload import parse
+from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.news import Cause
@@ -177,7 +178,7 @@ def test_reload_into_another_mode_ends_what_the_former_one_froze_and_sampled(
     assert run.view.freezes(1) is (before == "production")
     assert former.sample_share > 0 and former.limits
     news = PRODUCTION.replace(mode, f"mode: {after},")
-    run.world.reconfigure(parse(web(more=f"news: {news}", period_s=1, window_s=4)), alarmed)
+    reconfigure(run.world, parse(web(more=f"news: {news}", period_s=1, window_s=4)), alarmed)
     assert not run.view.freezes(1) and not run.view.freeze
     assert run.view.wanted().sample_share == 0
     assert run.view.wanted().limits == former.limits

@@ -9,7 +9,7 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice import status
-from sluice.loops.world import Refused
+from sluice.loops.commands import Refused
 
 NEWS = (
     "news: {mode: production, production: {detection_s: 60, window_s: 60, remember_s: 6.5536},"

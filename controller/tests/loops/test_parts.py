@@ -15,6 +15,7 @@ from finsy.proto import p4r
 from sluice.balance import Balancer, Counts
 from sluice.configload import parse
 from sluice.loops.balancing import TABLES, balance, touched
+from sluice.loops.commands import set_drain
 from sluice.loops.link import Link
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
@@ -112,7 +113,7 @@ async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_wr
                 ejected += len(balancer.ejected - before)
                 assert await reconcile(session, found, world.state(), TABLES) == 0
             if turn % 8 == 4:
-                world.set_drain("w2/s1", drain=turn % 16 == 4, now_s=float(turn))
+                set_drain(world, "w2/s1", drain=turn % 16 == 4, now_s=float(turn))
                 await reconcile(session, found, world.state())
         assert await reconcile(session, await read_back(session), world.state(), TABLES) == 0
     assert min(kinds[kind] for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE)) > 5, kinds

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sluice.balance.slowness import MEETINGS
 from sluice.configload import parse
 from sluice.loops.balancing import balance
+from sluice.loops.commands import reconfigure
 from sluice.loops.grid import next_turn
 from sluice.loops.link import Link
 from sluice.loops.trace import Trace
@@ -120,7 +121,7 @@ def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, ex
             await asyncio.sleep(until_s - asyncio.get_running_loop().time())
             task.cancel()
             config = parse(web(mode="paper", period_s=period_s, window_s=4 * period_s))
-            it.reconfigure(config, asyncio.get_running_loop().time())
+            reconfigure(it, config, asyncio.get_running_loop().time())
 
     in_virtual_time(run())
     assert trace.times == pytest.approx(expected)

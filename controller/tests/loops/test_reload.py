@@ -13,7 +13,10 @@ from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.balance import Mode
 from sluice.configload import load
-from sluice.loops.world import Refused, World
+from sluice.loops import controller
+from sluice.loops.adoption import adopt
+from sluice.loops.commands import Refused
+from sluice.loops.world import World
 from sluice.names import TICK_BASE, PinState, Register
 from sluice.status import gather
 from sluice.switch import pipeline
@@ -133,7 +136,7 @@ async def test_a_controller_refuses_a_switch_whose_server_is_now_another_service
         world = World.of(load(config))
         world.held = frozenset({2})
         with pytest.raises(SwitchError, match=r"server s2 moves from service web to web2.*that it was left with"):
-            world.adopt(await read_back(session), now_s=0)
+            adopt(world, await read_back(session), now_s=0)
 
 
 async def test_a_number_that_pins_name_is_given_to_no_other_server(
@@ -221,7 +224,7 @@ async def test_a_mistake_in_a_reload_reaches_its_asker(
 
     config = write_config()
     async with running(config) as it:
-        monkeypatch.setattr(World, "reconfigure", mistaken)
+        monkeypatch.setattr(controller, "reconfigure", mistaken)
         (answer,) = await answers(await asked(it, config, ALONE))
         assert isinstance(answer, RuntimeError)
 

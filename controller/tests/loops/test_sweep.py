@@ -14,6 +14,8 @@ from live import WriteConfig
 from numpy.typing import NDArray
 from sluice.config import ConnectionsConfig
 from sluice.configload import load, parse
+from sluice.loops.adoption import adopt
+from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
 from sluice.loops.sweep import sweep, sweep_once
 from sluice.loops.world import World
@@ -37,7 +39,7 @@ async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch
         await registers.write(Register.PIN_SERVER_1, 9, 1)
 
         config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
-        world.reconfigure(load(config), now_s=0)
+        reconfigure(world, load(config), now_s=0)
         await link.apply(world.state())
         await sweep_once(world, link, 0.0)
         assert len(switch.entries("servers")) == 2
@@ -118,7 +120,7 @@ async def test_restarted_controller_still_knows_the_retired_one(switch: FakeSwit
         config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
         fresh = World.of(load(config))
         found = await read_back(session)
-        fresh.adopt(found, now_s=0)
+        adopt(fresh, found, now_s=0)
         assert [r.id for r in fresh.plan.retired] == [1]
         await Link(session, Memory(), found).apply(fresh.state())
         assert len(switch.entries("servers")) == 2

@@ -12,6 +12,7 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from sluice.config import Config
 from sluice.configload import parse
+from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
 from sluice.names import Action, Meter, Table
 from sluice.switch import pipeline
@@ -119,7 +120,7 @@ def test_an_endpoint_that_a_server_has_left_may_be_a_services() -> None:
     own = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
     world = World.of(parse(web()))
     new = "- {name: new, address: 10.0.3.2, port: 80, servers: [{name: s3, address: 10.0.3.3, port: 80}]}"
-    world.reconfigure(parse(web(more=new).replace(own, "")), 0.0)
+    reconfigure(world, parse(web(more=new).replace(own, "")), 0.0)
     entries = {str(entry.match): entry.action for entry in wanted_entries(world.state(), [Table.SERVICES])}
     assert len(entries) == 4, "two services and a server of each"
     (action,) = (action for match, action in entries.items() if str(int(IPv4Address("10.0.3.2"))) in match)

@@ -13,6 +13,7 @@ from fakeswitch import FakeSwitch, Memory
 from pytest import approx
 from sluice.config import ConnectionsConfig, NewsConfig
 from sluice.configload import parse
+from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter, PinState, Register
 from sluice.switch import pipeline
@@ -53,7 +54,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         found = await read_back(session)
-        world.adopt(found, now_s=0.0)
+        adopt(world, found, now_s=0.0)
         await reconcile(session, found, world.state())
         registers = await open_registers(session, None)
         (service,) = world.plan.services
