@@ -86,13 +86,17 @@ p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET
 ifeq ($(TARGET),tofino)
 	$(BIN)/python -m tools.p4_tofino build
 else
+	$(BIN)/python -m tools.gen_judge
 	$(BIN)/python tools/p4.py build
-	$(BIN)/python tools/gen_names.py
+	$(BIN)/python -m tools.gen_names
+	$(BIN)/python -m tools.gen_reference
 endif
 
 p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets too; no path touches a register twice
+	$(BIN)/python -m tools.gen_judge --check
 	$(BIN)/python tools/p4.py check
-	$(BIN)/python tools/gen_names.py --check
+	$(BIN)/python -m tools.gen_names --check
+	$(BIN)/python -m tools.gen_reference --check
 	$(BIN)/python tools/register_touches.py p4src/build/sluice.json
 	$(BIN)/python tools/gateway_conditions.py p4src/build/sluice.json
 	$(BIN)/python -m tools.target_contract

@@ -4,8 +4,8 @@
 `check` fails when a source or an artefact is not what the manifest says, and compares with a fresh compile where p4c
 is on PATH. p4c is not needed to use sluice: the compiled program is part of the repository.
 
-The program is compiled three times: into p4src/build as it is; into p4src/build/large with the larger sizes of `LARGE`,
-for a million connections and 10^5 routes; and into p4src/build/twin with the parts of Tofino's program in `TWIN`, which
+The program is compiled three times: into p4src/build as it is; into p4src/build/large with larger sizes, for a million
+connections and 10^5 routes; and into p4src/build/twin with the parts of Tofino's program that v1model can run, which
 must decide of every packet as v1model's own do.
 """
 
@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,28 +26,39 @@ P4SRC = ROOT / "p4src"
 BUILD = P4SRC / "build"
 MANIFEST = BUILD / "manifest.json"
 COMPILER = "p4c-bm2-ss"
-MAIN = "p4src/v1model/main.p4"
 # p4c warns of this for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
 EXPECTED_WARNING = "Target does not support default_action for SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
-LARGE_BUILD = "large"
-TWIN_BUILD = "twin"
-BUILDS = ("", LARGE_BUILD, TWIN_BUILD)
-LARGE = {
-    "CONNECTION_SLOTS": 1 << 21,  # leaves at most 1.2 % of a million live connections unpinned
-    "ROUTES": 1 << 17,
-}
-"""Constants of common/sizes.p4 in the large build. The type of a slot number follows CONNECTION_SLOTS."""
 
-TWIN = {
-    "front.p4": "twin/front.p4",
-    **{f"externs/{name}.p4": f"twin/externs/{name}.p4" for name in ("lengths", "rewrite")},
-    **{f"externs/{name}.p4": f"tna/externs/{name}.p4" for name in ("answers", "flow")},
+
+@dataclass(frozen=True)
+class Build:
+    """One way to compile the program: `<file>` is looked for in `folders` of p4src, the first that has it."""
+
+    folders: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> str:
+        """The main file, from the repository's root."""
+        return f"p4src/{self.folders[-1]}/main.p4"
+
+    @property
+    def arguments(self) -> list[str]:
+        """What any p4c is told."""
+        return ["--std", "p4-16", *(f"-Ip4src/{folder}" for folder in self.folders), *self.flags, self.main]
+
+
+BUILDS = {
+    "": Build(("v1model",)),
+    "large": Build(("v1model",), ("-DLARGE",)),
+    # The judge stands for `addressed` and `validate`.
+    "twin": Build(("twin", "v1model"), ("--Wdisable=unused",)),
 }
-"""Files of v1model/, and what the twin has in their place."""
-TWIN_FLAGS = ("--Wdisable=unused",)
-"""The judge stands for `addressed` and `validate`."""
-TWIN_NEEDS = ("tna/findings.p4", "tna/judge.p4", "tna/externs/lengths.p4", "tna/externs/rewrite.p4")
+"""By the folder below p4src/build."""
+TOFINO = Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1"))
+
+INCLUDE = re.compile(r'^#include (?:"(.+)"|<(.+)>)$', re.MULTILINE)
 
 
 class P4Error(Exception):
@@ -58,12 +70,18 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def sources(target: str = "v1model") -> dict[str, str]:
-    """Hashes of all sources of a target's programs, by path from the repository's root."""
-    folders = ("common", "stages", target)
-    paths = {path for folder in folders for path in (P4SRC / folder).rglob("*.p4")}
-    if target == "v1model":
-        paths |= {P4SRC / name for name in (*TWIN.values(), *TWIN_NEEDS)}
+def files(build: Build, path: Path) -> Iterator[Path]:
+    """A file of the program, and all that it includes, as often as it is included; the compiler's own are left out."""
+    yield path
+    for beside, named in INCLUDE.findall(path.read_text()):
+        places = [path.parent / beside] if beside else [P4SRC / folder / named for folder in build.folders]
+        for found in [place for place in places if place.exists()][:1]:
+            yield from files(build, found.resolve())
+
+
+def sources(*builds: Build) -> dict[str, str]:
+    """Hashes of all sources of some builds, by path from the repository's root."""
+    paths = {path for build in builds for path in files(build, ROOT / build.main)}
     return {str(path.relative_to(ROOT)): sha256(path) for path in sorted(paths)}
 
 
@@ -78,43 +96,18 @@ def compiler() -> str:
     return next(line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version"))
 
 
-def enlarge(root: Path) -> None:
-    """Edits a copy of the sources: LARGE in place of the usual sizes. P4Error where a size is not found."""
-    sizes, slots = root / "p4src/common/sizes.p4", root / "p4src/v1model/externs/pins.p4"
-    slot_bits = (LARGE["CONNECTION_SLOTS"] - 1).bit_length()
-    edits = [(sizes, rf"(const bit<32> {name}\s*= )\d+;", rf"\g<1>{size};") for name, size in LARGE.items()]
-    edits.append((slots, r"typedef bit<\d+> pin_slot_t;", f"typedef bit<{slot_bits}> pin_slot_t;"))
-    for path, pattern, replacement in edits:
-        text, count = re.subn(pattern, replacement, path.read_text())
-        if count != 1:
-            raise P4Error(f"{path.relative_to(root)} has {count} places for {pattern}: correct LARGE in tools/p4.py")
-        path.write_text(text)
-
-
-def twin(root: Path) -> None:
-    """Edits a copy of the sources: Tofino's parts in place of v1model's."""
-    for name, other in TWIN.items():
-        shutil.copyfile(root / "p4src" / other, root / "p4src/v1model" / name)
-
-
 def compile_into(folder: Path) -> None:
     """Writes the artefacts of all builds into a folder. P4Error with p4c's own words when it refuses, or warns."""
-    compile_one(ROOT, folder)
-    for name, edit, flags in ((LARGE_BUILD, enlarge, ()), (TWIN_BUILD, twin, TWIN_FLAGS)):
-        with tempfile.TemporaryDirectory() as copy:
-            for path in sources():
-                (Path(copy) / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / path, Path(copy) / path)
-            edit(Path(copy))
-            (folder / name).mkdir(exist_ok=True)
-            compile_one(Path(copy), folder / name, *flags)
+    for name, build in BUILDS.items():
+        (folder / name).mkdir(exist_ok=True)
+        compile_one(build, folder / name)
 
 
-def compile_one(root: Path, folder: Path, *flags: str) -> None:
-    """Compiles the sources below `root`."""
+def compile_one(build: Build, folder: Path) -> None:
+    """Writes one build's artefacts into a folder. P4Error as compile_into."""
     program, p4info = (folder / name for name in ARTEFACTS)
-    command = [COMPILER, "--std", "p4-16", *flags, "--p4runtime-files", str(p4info), "-o", str(program), MAIN]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    command = [COMPILER, "--p4runtime-files", str(p4info), "-o", str(program), *build.arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     if done.returncode or any(EXPECTED_WARNING not in line for line in said):
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
@@ -132,7 +125,7 @@ def build() -> None:
     """Compiles, and records what was compiled from what."""
     version = compiler()
     compile_into(BUILD)
-    manifest = {"p4c": version, "large": LARGE, "sources": sources(), "artefacts": hashes(BUILD)}
+    manifest = {"p4c": version, "sources": sources(*BUILDS.values()), "artefacts": hashes(BUILD)}
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
@@ -144,10 +137,8 @@ def differences(recorded: dict[str, str], found: dict[str, str]) -> list[str]:
 def check() -> None:
     """P4Error when sources, artefacts and manifest disagree, or a fresh compile gives something else."""
     manifest = json.loads(MANIFEST.read_text())
-    if changed := differences(manifest["sources"], sources()):
+    if changed := differences(manifest["sources"], sources(*BUILDS.values())):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")
-    if manifest["large"] != LARGE:
-        raise P4Error(f"p4src/build/{LARGE_BUILD} has other sizes than LARGE in tools/p4.py: run `make p4`")
     if changed := differences(manifest["artefacts"], hashes(BUILD)):
         raise P4Error(f"edited by hand, or missing: p4src/build/{', '.join(changed)}: run `make p4`")
 

@@ -1,8 +1,9 @@
 """What a control plane can name in a P4 program: tables, actions, registers, counters, meters, action profiles.
 
 Taken from P4Info where a program has been compiled, and from the sources where it has not: every object of `p4src/`
-carries its `@id`. Only what is comparable between targets is kept: the kind, the number below the kind's prefix, the
-size, and of tables the key. Of P4Info's names the last component is kept; sources have no other.
+carries its `@id`, by a name of common/ids.p4. Only what is comparable between targets is kept: the kind, the number
+below the kind's prefix, the size, and of tables the key. Of P4Info's names the last component is kept; sources have no
+other.
 """
 
 import json
@@ -14,8 +15,9 @@ from pathlib import Path
 from finsy.proto import p4i
 from google.protobuf import text_format
 
-ROOT = Path(__file__).resolve().parent.parent
-P4SRC = ROOT / "p4src"
+from tools import p4_sources
+from tools.p4_sources import P4SRC
+
 LOW = 0xFFFFFF
 """An id without its kind's prefix, which is another one for TNA's own externs."""
 
@@ -49,24 +51,18 @@ KINDS = {
 }
 
 DECLARATION = re.compile(
-    r"@id\((0x[0-9a-fA-F]+)\)\s*(?:@\w+\s*)*(?P<kind>" + "|".join(KINDS) + r")\b\s*"
+    r"@id\((\w+)\)\s*(?:@\w+\s*)*(?P<kind>" + "|".join(KINDS) + r")\b\s*"
     r"(?:<[^()]*>)?\s*(?:\((?P<arguments>[^)]*)\)\s*)?(?P<name>\w+)"
 )
-SIZE = re.compile(r"const bit<32> (\w+)\s*= (\d+);")
+COUNTS = re.compile(r"^ +COUNT_REGISTER\((\w+), \w+, (\w+), (\w+)\)", re.MULTILINE)
 KEY_FIELD = re.compile(r':\s*(\w+)\s+@name\("(\w+)"\)')
 
 
-def constants(p4src: Path, target: str) -> dict[str, int]:
-    """The sizes of common/sizes.p4 and of a target's own main files, by name."""
-    paths = [p4src / "common/sizes.p4", *sorted((p4src / target).glob("*.p4"))]
-    return {name: int(value) for path in paths for name, value in SIZE.findall(path.read_text())}
-
-
 def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
-    """The objects of one source; ObjectsError for a size without a name in `sizes`."""
+    """The objects of one source; ObjectsError for an id or a size without a name."""
     for found in DECLARATION.finditer(text):
         kind, name = KINDS[found["kind"]], found["name"]
-        number = int(found[1], 16) & LOW
+        number = numbered(found[1], name)
         if kind == "action":
             yield Object(kind, number, name)
         elif kind == "table":
@@ -78,6 +74,15 @@ def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
             words = [word.strip() for word in (found["arguments"] or "").split(",")]
             named = [word for word in words if word in sizes or word.isdigit()]
             yield Object(kind, number, name, sized(named[0] if named else "", name, sizes))
+    for number, size, name in COUNTS.findall(text):
+        yield Object("register", numbered(number, name), name, sized(size, name, sizes))
+
+
+def numbered(word: str, name: str) -> int:
+    """An id as a number."""
+    if found := p4_sources.ids().get(word):
+        return found.value
+    raise ObjectsError(f"{name} has the id {word!r}: write a name of p4src/common/ids.p4")
 
 
 def sized(word: str, name: str, sizes: dict[str, int]) -> int:
@@ -91,7 +96,7 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
     """The objects of a target's program by kind and name: those of the stages and its own."""
-    sizes = constants(p4src, target)
+    sizes = p4_sources.sizes(*(["TOFINO"] if target == "tna" else []))
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
     found = [each for path in paths for each in in_source(path.read_text(), sizes)]
     return by_name(found)

@@ -20,10 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import p4_resources
-from tools.p4 import BUILD, COMPILER, ROOT, P4Error, differences, run_command, sha256, sources
+from tools.p4 import BUILD, COMPILER, ROOT, TOFINO, P4Error, differences, run_command, sha256, sources
 
-MAIN = "p4src/tna/main.p4"
-TARGET = "tna"
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
 DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
@@ -75,8 +73,8 @@ def check_front_end() -> None:
     if not shutil.which(COMPILER) or not found:
         print(f"p4-tofino: not type-checked (needs {COMPILER} on PATH and TNA's headers, ${HEADERS_VARIABLE})")
         return
-    command = [COMPILER, "--std", "p4-16", "-I", str(found), "-D__TARGET_TOFINO__=1"]
-    command += [f"--Wdisable={kind}" for kind in NOT_SAID] + ["-o", os.devnull, MAIN]
+    command = [COMPILER, "-I", str(found), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
+    command += TOFINO.arguments
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     warnings = [line for line in done.stderr.splitlines() if "warning:" in line and OTHER_TARGET not in line]
     if front_end_errors(done.stderr) or warnings:
@@ -96,12 +94,13 @@ def compile_command(folder: Path) -> Sequence[str]:
     core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
     includes = [str(each) for each in (found, core) if each and each.is_dir()]
     return [
-        *(BACK_END, "--target", "tofino", "--arch", "tna", "--std", "p4-16", "-D__TARGET_TOFINO__=1", "-g"),
+        *(BACK_END, "--target", "tofino", "--arch", "tna", "-g"),
         *("--verbose", "-Ttable_summary:1,table_dependency_graph:3"),
         *(word for each in includes for word in ("-I", each)),
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),
         *(f"--Wdisable={kind}" for kind in NOT_SAID),
-        *("-o", str(folder), MAIN),
+        *("-o", str(folder)),
+        *TOFINO.arguments,
     ]
 
 
@@ -158,7 +157,7 @@ def keep(outcome: dict[str, object]) -> None:
     manifest = {
         "p4c": version(),
         "outcome": outcome,
-        "sources": sources(TARGET),
+        "sources": sources(TOFINO),
         "artefacts": {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS},
     }
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
@@ -201,7 +200,7 @@ def check_artefacts() -> None:
         raise P4Error(
             f"edited by hand, or missing: p4src/build/tofino/{', '.join(changed)}: run `make p4 TARGET=tofino`"
         )
-    changed = differences(manifest["sources"], sources(TARGET))
+    changed = differences(manifest["sources"], sources(TOFINO))
     since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"
     print(f"p4-tofino: artefacts agree with their manifest{since}")
 

@@ -32,6 +32,7 @@ RESET_TTL: Final = 64
 SERVICES: Final = 1024
 SERVERS: Final = 1024
 SERVICE_ENDPOINTS: Final = 2048
+CONNECTION_SLOT_BITS: Final = 17
 CONNECTION_SLOTS: Final = 131072
 CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
@@ -40,8 +41,11 @@ OTHERS_SIZE: Final = 262144
 PORTS: Final = 512
 OWNED_ADDRESSES: Final = 2048
 DESTINATIONS: Final = 1024
+ADMITTED_CLIENT_BITS: Final = 16
 ADMITTED_CLIENTS: Final = 65536
+RATE_FLOW_BITS: Final = 12
 RATE_FLOWS: Final = 4096
+SAMPLE_BITS: Final = 10
 SAMPLES: Final = 1024
 ROUTES: Final = 4096
 NEIGHBOURS: Final = 4096
@@ -119,22 +123,22 @@ class Register(StrEnum):
     PIN_KEY_2 = "SluiceIngress.connections.key_2.pin_key_2"
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
-    REQUESTS_OFFERED = "SluiceIngress.requests.cells.requests_offered"
-    REQUESTS_ADMITTED = "SluiceIngress.requests.cells.requests_admitted"
-    REQUESTS_REFUSED = "SluiceIngress.requests.cells.requests_refused"
-    REQUESTS_RETURNING = "SluiceIngress.requests.cells.requests_returning"
-    CANDIDATE_KEY = "SluiceIngress.connections.candidate_key"
-    CANDIDATE_PIN = "SluiceIngress.connections.candidate_pin"
+    REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
+    REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
+    REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
+    REQUESTS_RETURNING = "SluiceIngress.requests.requests_returning"
+    CANDIDATE_KEY = "SluiceIngress.candidates.candidate_key"
+    CANDIDATE_PIN = "SluiceIngress.candidates.candidate_pin"
     LOAD_FIRST = "SluiceIngress.second_look.cells.load_first"
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
-    LOAD_EVICTED = "SluiceIngress.second_look.evicted_cells.load_evicted"
-    STALE_FIRST = "SluiceIngress.prefer.stale_cells.stale_first"
-    STALE_OTHER = "SluiceIngress.prefer.stale_cells.stale_other"
-    LEDGER_SYN = "SluiceIngress.ledger.cells.ledger_syn"
-    LEDGER_SYNACK = "SluiceIngress.ledger.cells.ledger_synack"
-    LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.cells.ledger_synack_again"
-    LEDGER_COMPLETED = "SluiceIngress.ledger.cells.ledger_completed"
-    LEDGER_RESET = "SluiceIngress.ledger.cells.ledger_reset"
+    LOAD_EVICTED = "SluiceIngress.second_look.load_evicted"
+    STALE_FIRST = "SluiceIngress.stale.stale_cells.stale_first"
+    STALE_OTHER = "SluiceIngress.stale.stale_cells.stale_other"
+    LEDGER_SYN = "SluiceIngress.ledger.ledger_syn"
+    LEDGER_SYNACK = "SluiceIngress.ledger.ledger_synack"
+    LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.ledger_synack_again"
+    LEDGER_COMPLETED = "SluiceIngress.ledger.ledger_completed"
+    LEDGER_RESET = "SluiceIngress.ledger.ledger_reset"
     RATE_FLOW = "SluiceIngress.rates.flow.rate_flow"
     RATE_BYTES = "SluiceIngress.rates.bytes.rate_bytes"
 
@@ -229,7 +233,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
 
 
 class DropReason(IntEnum):
-    """`DropReason` of p4src/common/constants.p4."""
+    """`DropReason` of p4src/common/ids.p4."""
 
     NONE = 0
     """Forwarded, answered or punted."""
@@ -238,50 +242,51 @@ class DropReason(IntEnum):
     UNSUPPORTED = 2
     """Neither ARP nor IPv4 behind at most one 802.1Q tag, or an ARP that is not Ethernet/IPv4."""
     IPV4_HEADER = 3
-    """Version is not 4, or the header length is below 20 bytes."""
+    """Version is not 4, or the header length is below 20 bytes; also of the packet inside an ICMP error."""
     IPV4_LENGTH = 4
-    """Total length below the headers, or beyond the frame."""
+    """Total length below the header's, or beyond the frame."""
     IPV4_CHECKSUM = 5
     """Header checksum is wrong."""
     FRAGMENT = 6
     """A fragment other than the first: it has no ports."""
     L4_LENGTH = 7
-    """TCP data offset or UDP length impossible."""
+    """TCP data offset, UDP length or ICMP length impossible."""
     PORT_UNKNOWN = 8
     """The ingress port is not configured."""
     NOT_FOR_US = 9
-    """The frame is not addressed to the router."""
+    """The frame is neither to the router's MAC address nor an ARP to broadcast."""
     MARTIAN = 10
-    """Source or destination is loopback, 0.0.0.0/8, multicast or broadcast; or the two are alike."""
+    """Source or destination is of 0/8, 127/8 or 224/3, or the two are alike."""
     TTL_EXCEEDED = 11
-    """TTL ran out; the controller answers."""
+    """TTL ran out; the controller answers with ICMP time exceeded."""
     NO_SERVICE = 12
-    """One of our addresses, but no service there."""
+    """To one of our addresses, but neither to a service nor an echo request."""
     DIRECT_TO_SERVER = 13
-    """Addressed past the service to a server's own (address, port)."""
+    """Past the service, to a server's own address and port."""
     ADMISSION_REFUSED = 14
     """A new connection above its service's or its destination's rate."""
     NO_SERVER = 15
-    """The service has no server to choose."""
+    """The service has no server to choose, or the place of its candidate is taken."""
     SERVER_UNKNOWN = 16
     """Pinned to a server that is no longer configured."""
     NO_ROUTE = 17
+    """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18
     """Next hop has no MAC address yet; the controller asks for it."""
     ARP_IGNORED = 19
-    """An ARP that is not for one of our addresses: only its sender is heard."""
+    """An ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard."""
     PUNT_LIMITED = 20
-    """Meant for the controller, above its rate."""
+    """An ARP reply to us above the limit of its reason: it is of no other use."""
     CPU_HEADER = 21
     """From the controller, without a valid packet_out header."""
     ADMISSION_RESET = 22
-    """As admission_refused, and answered by a reset."""
+    """As admission_refused, and a reset was sent back."""
     SOURCE_MAC = 23
-    """The frame's source is a group address, which no station has."""
+    """The frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)."""
 
 
 class PuntReason(IntEnum):
-    """`PuntReason` of p4src/common/constants.p4."""
+    """`PuntReason` of p4src/common/ids.p4."""
 
     NONE = 0
     ARP = 1

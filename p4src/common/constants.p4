@@ -1,44 +1,6 @@
-// Numbers with a name. tools/gen_names.py carries the enums and constants of this file into Python. No target include.
+// Numbers with a name, but for ids (ids.p4) and sizes (sizes.p4). tools/gen_names.py carries them into Python. No target include.
 #ifndef SLUICE_COMMON_CONSTANTS_P4
 #define SLUICE_COMMON_CONSTANTS_P4
-
-// Why a packet was dropped: an index of the counter `verdicts`, and a line of docs/pipeline.md.
-enum bit<8> DropReason {
-    none                 = 0,  // forwarded, answered or punted
-    truncated            = 1,  // a header goes past the end of the frame
-    unsupported          = 2,  // neither ARP nor IPv4 behind at most one 802.1Q tag, or an ARP that is not Ethernet/IPv4
-    ipv4_header          = 3,  // version is not 4, or the header length is below 20 bytes
-    ipv4_length          = 4,  // total length below the headers, or beyond the frame
-    ipv4_checksum        = 5,  // header checksum is wrong
-    fragment             = 6,  // a fragment other than the first: it has no ports
-    l4_length            = 7,  // TCP data offset or UDP length impossible
-    port_unknown         = 8,  // the ingress port is not configured
-    not_for_us           = 9,  // the frame is not addressed to the router
-    martian              = 10, // source or destination is loopback, 0.0.0.0/8, multicast or broadcast; or the two are alike
-    ttl_exceeded         = 11, // TTL ran out; the controller answers
-    no_service           = 12, // one of our addresses, but no service there
-    direct_to_server     = 13, // addressed past the service to a server's own (address, port)
-    admission_refused    = 14, // a new connection above its service's or its destination's rate
-    no_server            = 15, // the service has no server to choose
-    server_unknown       = 16, // pinned to a server that is no longer configured
-    no_route             = 17,
-    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
-    arp_ignored          = 19, // an ARP that is not for one of our addresses: only its sender is heard
-    punt_limited         = 20, // meant for the controller, above its rate
-    cpu_header           = 21, // from the controller, without a valid packet_out header
-    admission_reset      = 22, // as admission_refused, and answered by a reset
-    source_mac           = 23  // the frame's source is a group address, which no station has
-}
-
-// Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
-// sender, by a digest (arp_sender_t); of everything else it gets the packet.
-enum bit<8> PuntReason {
-    none      = 0,
-    arp       = 1,             // an ARP reply to us: a neighbour to learn
-    ttl       = 2,             // answer with ICMP time exceeded; the packet is as it was received
-    neighbour = 3,             // next hop unresolved: ask for it
-    sender    = 4              // any other ARP: a neighbour that may have moved
-}
 
 // State of a pinned connection, and how long its slot is kept without a packet that counts: docs/pipeline.md. Below server_closing it
 // is open. Tofino knows pending, answered, established and closed.

@@ -3,6 +3,7 @@
 #define SLUICE_COMMON_METADATA_P4
 
 #include "types.p4"
+#include "ids.p4"
 #include "constants.p4"
 
 // Where a packet is going. A stage runs for some paths; the one that decides changes the path.
@@ -27,12 +28,14 @@ enum bit<8> Event {
     reset   = 6
 }
 
-// What a SYN's further pass is for, and the ACK's that ends a handshake with a candidate. v1model.
+// What a packet passes through ingress for. Every pass but the first is asked for by the one before, as its `next_pass`.
 enum bit<8> Pass {
-    first     = 0,
-    claim     = 1,   // claims the way that was found vacant, for the server preferred
-    candidate = 2,   // goes to the server preferred; the pin stays as it is
-    move      = 3    // the pin moves to the server preferred
+    first     = 0,   // as a `next_pass`: no other
+    claim     = 1,   // a SYN claims the way that was found vacant, for the server preferred
+    candidate = 2,   // a SYN goes to the server preferred; the pin stays as it is (v1model)
+    move      = 3,   // the ACK of a candidate's answer moves the pin to the server preferred (v1model)
+    renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
+    limit     = 5    // a routed SYN meets the limits that its first pass has found (Tofino)
 }
 
 // What the ledger writes down.
@@ -145,7 +148,7 @@ struct metadata_t {
     server_id_t  other;           // drawn beside it, for the second look, or 0; balance
     weight_t     other_weight;    // of that; balance
     @field_list(1)
-    server_id_t  preferred;       // for the second pass: the one with less to do; second_look. Or the candidate; candidates
+    server_id_t  preferred;       // for the next pass: the one with less to do; second_look. Or the candidate; candidates
     server_id_t  stable_choice;   // by capacity; balance
 
     bit<1>       held;            // a slot holds this connection; connections
@@ -161,11 +164,9 @@ struct metadata_t {
     bit<1>       draining;        // the server that the packet goes to takes no new connections; translate
     bit<1>       answered_again;  // this SYN-ACK repeats a candidate's; candidates
     loads_t      loads;
-    bit<1>       choose_again;    // takes one more pass; connections, candidates (v1model), renew (Tofino)
     @field_list(1)
-    bit<1>       second_pass;     // this is that pass; the target
-    @field_list(1)
-    Pass         pass;            // and what it is for; the target (v1model)
+    Pass         pass;            // what this pass is for; the target
+    Pass         next_pass;       // and the one that follows; connections, candidates (v1model), renew and main (Tofino)
 
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums

@@ -1,23 +1,54 @@
-// Every size of the program, each with its reason. No target include.
+// Every size of the program, each with its reason; what an index counts in bits follows. tools/p4.py defines LARGE for
+// the large build and TOFINO for Tofino's. No target include.
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
 const bit<32> SERVICES         = 1024;   // services a switch is asked to carry; also the admission meters
 const bit<32> SERVERS          = 1024;   // servers over all services; also the cells of each ledger register
 const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry for each server
-const bit<32> CONNECTION_SLOTS = 131072; // per way. Two ways of 2^17 leave at most 1.2 % of 65,536 live
-                                         // connections unpinned (2^15: 23 %, 2^18: 0.2 %)
+
+// Slots of each of the connection table's two ways.
+#if defined(LARGE)
+const int CONNECTION_SLOT_BITS = 21;     // a million live connections: at most 1.2 % of them unpinned
+#elif defined(TOFINO)
+const int CONNECTION_SLOT_BITS = 16;     // a register lies in one stage: 2^16 cells of 64 bits take 33 of its 48 map RAMs
+#else
+const int CONNECTION_SLOT_BITS = 17;     // 65,536 live connections: at most 1.2 % of them unpinned (2^15: 23 %, 2^18: 0.2 %)
+#endif
+const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
+
 const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
 const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool
-const bit<32> OTHERS_SIZE      = 262144; // sum of their weights: a small pool's weights sum to 256
+
+// Sum of the weights of those groups.
+#if defined(TOFINO)
+const bit<32> OTHERS_SIZE      = 131072; // 2^18 members and their selector find no room in the 80 SRAM blocks of a stage
+#else
+const bit<32> OTHERS_SIZE      = 262144; // a small pool's weights sum to 256
+#endif
+
 const bit<32> PORTS            = 512;    // what a 9-bit port number can name
 const bit<32> OWNED_ADDRESSES  = 2048;   // interface addresses and one address for each service
 const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts with counts and limits of their own
-const bit<32> ADMITTED_CLIENTS = 65536;  // 6,000 clients (100 new ones a second, remembered for a minute): 1 in 11 is forgotten early
-const bit<32> RATE_FLOWS       = 4096;   // sampled responses at a time: the fastest tenth is a mean of some hundred
-const bit<32> SAMPLES          = 1024;   // between two polls: at most this many destinations are kept
+
+// 2^16 cells: of 6,000 clients (100 new ones a second, remembered for a minute), 1 in 11 is forgotten early.
+const int ADMITTED_CLIENT_BITS = 16;
+const bit<32> ADMITTED_CLIENTS = 1 << ADMITTED_CLIENT_BITS;
+
+// Sampled responses at a time: the fastest tenth of 4,096 is a mean of some hundred.
+const int RATE_FLOW_BITS = 12;
+const bit<32> RATE_FLOWS       = 1 << RATE_FLOW_BITS;
+
+// Destinations that are kept between two polls.
+const int SAMPLE_BITS = 10;
+const bit<32> SAMPLES          = 1 << SAMPLE_BITS;
+
+#if defined(LARGE)
+const bit<32> ROUTES           = 131072; // 10^5 prefixes
+#else
 const bit<32> ROUTES           = 4096;
+#endif
 const bit<32> NEIGHBOURS       = 4096;   // all servers, gateways and directly attached hosts
 const bit<32> REASONS          = 256;    // an 8-bit reason
 

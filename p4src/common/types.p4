@@ -2,6 +2,8 @@
 #ifndef SLUICE_COMMON_TYPES_P4
 #define SLUICE_COMMON_TYPES_P4
 
+#include "sizes.p4"
+
 typedef bit<48> mac_t;
 typedef bit<32> ipv4_t;
 typedef bit<16> l4_port_t;
@@ -15,9 +17,17 @@ typedef bit<16> weight_t;      // of a server in its service
 typedef bit<16> destination_id_t; // 0: any that has no entry
 
 // Connection table.
+typedef bit<(CONNECTION_SLOT_BITS)> pin_slot_t;
 typedef bit<32> ticks_t;       // time in ticks of TICK_US microseconds, see constants.p4
 
+// The memory of admitted clients, and the ring of sampled destinations.
+typedef bit<(ADMITTED_CLIENT_BITS)> client_slot_t;
+typedef bit<(SAMPLE_BITS)> sample_place_t;
+
 // Response rates.
+typedef bit<(RATE_FLOW_BITS)> rate_slot_t;
+typedef bit<(32 - RATE_FLOW_BITS)> rate_fingerprint_t;
+typedef bit<32> rate_key_t;    // fingerprint above, slot below
 typedef bit<32> rate_time_t;   // in units of RATE_TICK_US microseconds, see constants.p4
 
 // Times are compared as serial numbers (RFC 1982): right across a wrap, for differences below 2^31.

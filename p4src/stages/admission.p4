@@ -7,11 +7,13 @@
 #ifndef SLUICE_STAGES_ADMISSION_P4
 #define SLUICE_STAGES_ADMISSION_P4
 
+#include <externs/meters.p4>
+
 control Admission(in metadata_t meta, inout decided_t decided) {
     AdmissionMeter() bucket;
 
     apply {
-        if (meta.event == Event.syn && meta.second_pass == 0) {
+        if (meta.event == Event.syn && meta.pass == Pass.first) {
             bucket.apply(meta.service, decided.refused);
         }
     }

@@ -1,6 +1,6 @@
 // Balance: the server that a new connection would get, and the one for packets without a pin.
 //
-//   reads  service, shares, flow, event, second_pass, preferred
+//   reads  service, shares, flow, event, pass, preferred
 //   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
 //          other, other_weight: drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
@@ -10,6 +10,8 @@
 // two points of a sequence of the service's.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
+
+#include <externs/choice.p4>
 
 control Balance(inout metadata_t meta) {
     WeightedChoice() by_ratio;
@@ -23,7 +25,7 @@ control Balance(inout metadata_t meta) {
         by_ratio.apply(meta, asked, others, point);
         if (meta.preferred != 0) {
             meta.choice = meta.preferred;
-        } else if (others != 0 && meta.second_pass == 0) {
+        } else if (others != 0 && meta.pass == Pass.first) {
             other.apply(meta, others, point);
         }
         if (meta.other == 0) {

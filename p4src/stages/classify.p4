@@ -13,7 +13,7 @@
 #define SLUICE_STAGES_CLASSIFY_P4
 
 control Classify(inout metadata_t meta, inout DropReason drop) {
-    @id(0x01000003)
+    @id(ACTION_TO_SERVICE)
     action to_service(service_id_t service, weight_t shares) {
         meta.service = service;
         meta.shares = shares;
@@ -25,12 +25,12 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
-    @id(0x01000004)
+    @id(ACTION_DENY_DIRECT)
     action deny_direct() {
         drop = DropReason.direct_to_server;
     }
 
-    @id(0x01000005)
+    @id(ACTION_FROM_SERVER)
     action from_server(server_id_t server, service_id_t service, ipv4_t address, l4_port_t port) {
         meta.server = server;
         meta.service = service;
@@ -44,10 +44,10 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
-    @id(0x01000006)
+    @id(ACTION_NEITHER)
     action neither() { }
 
-    @id(0x02000002)
+    @id(TABLE_SERVICES)
     table services {
         key = {
             meta.flow.dst      : exact @name("address");
@@ -59,7 +59,7 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         size = SERVICE_ENDPOINTS;
     }
 
-    @id(0x02000003)
+    @id(TABLE_ORIGINS)
     table origins {
         key = {
             meta.flow.src      : exact @name("address");

@@ -8,13 +8,16 @@
 //     +-------------------+           +-------------------+
 //
 //   reads  the place, event, decided, choice, stable_choice, pass, vacant, preferred; server (of an answer)
-//   writes held, pinned, claimed, state, next_state, evicted, vacant, server (of a request), choose_again; decided.undecided
+//   writes held, pinned, claimed, state, next_state, evicted, vacant, server (of a request), next_pass; decided.undecided
 //   drops  admission_refused, no_server
 //
 // Each register is touched once in a pass. Which cells share a register, and in which order they are touched, is the target's
 // (externs/ways).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
+
+#include <externs/ways.p4>
+#include <externs/counters.p4>
 
 control Connections(inout metadata_t meta, in place_t place, inout decided_t decided, inout DropReason drop) {
     @name(".SluiceIngress.connections")
@@ -27,7 +30,7 @@ control Connections(inout metadata_t meta, in place_t place, inout decided_t dec
             if (meta.event == Event.syn && decided.refused == REFUSED) {
                 drop = DropReason.admission_refused;
             } else if (meta.event == Event.syn && decided.undecided == 1) {
-                meta.choose_again = 1;
+                meta.next_pass = Pass.claim;
             } else if (meta.stable_choice == 0) {
                 drop = DropReason.no_server;
             }

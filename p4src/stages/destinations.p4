@@ -1,7 +1,7 @@
 // Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
 // service, one server, or a host that is no service at all.
 //
-//   reads  event, inward, flow, refused, second_pass
+//   reads  event, inward, flow, refused, pass
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
 //
@@ -19,6 +19,9 @@
 #ifndef SLUICE_STAGES_DESTINATIONS_P4
 #define SLUICE_STAGES_DESTINATIONS_P4
 
+#include <externs/meters.p4>
+#include <externs/clients.p4>
+
 control Destinations(in metadata_t meta, inout decided_t decided) {
     DestinationMeter() anybody;
     AdmittedClients() clients;
@@ -29,7 +32,7 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
     ticks_t oldest;
 
     // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
-    @id(0x01000016)
+    @id(ACTION_LIMIT_DESTINATION)
     action limit_destination(destination_id_t id, bit<1> answer_reset, ticks_t remember_time) {
         decided.destination = id;
         decided.answer_reset = answer_reset;
@@ -38,10 +41,10 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
     }
 
     @defaultonly
-    @id(0x01000017)
+    @id(ACTION_UNLISTED)
     action unlisted() { }
 
-    @id(0x0200000c)
+    @id(TABLE_DESTINATIONS)
     table destinations {
         key = { meta.flow.dst : exact @name("address"); }
         actions = { limit_destination; unlisted; }
@@ -57,7 +60,7 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
     // One step after the other, each with its own condition: a block would hold back, on hardware, what stands behind it.
     apply {
         bit<1> remembers = 0;       // its service's admission has let it pass, and who is let in is remembered
-        if (meta.inward == 1 && meta.event == Event.syn && meta.second_pass == 0) {
+        if (meta.inward == 1 && meta.event == Event.syn && meta.pass == Pass.first) {
             decided.request = 1;
             destinations.apply();
         }

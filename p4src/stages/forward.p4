@@ -10,23 +10,23 @@
 #define SLUICE_STAGES_FORWARD_P4
 
 control Forward(inout headers_t hdr, inout verdict_t verdict) {
-    @id(0x0100000c)
+    @id(ACTION_CONNECTED)
     action connected() {
         verdict.next_hop = hdr.ipv4.dst;
     }
 
-    @id(0x0100000d)
+    @id(ACTION_VIA)
     action via(ipv4_t next_hop) {
         verdict.next_hop = next_hop;
     }
 
     @defaultonly
-    @id(0x0100000e)
+    @id(ACTION_UNROUTABLE)
     action unroutable() {
         verdict.drop = DropReason.no_route;
     }
 
-    @id(0x02000007)
+    @id(TABLE_ROUTES)
     table routes {
         key = { hdr.ipv4.dst : lpm @name("destination"); }
         actions = { connected; via; unroutable; }
@@ -34,7 +34,7 @@ control Forward(inout headers_t hdr, inout verdict_t verdict) {
         size = ROUTES;
     }
 
-    @id(0x0100000f)
+    @id(ACTION_SET_NEIGHBOUR)
     action set_neighbour(port_t port, mac_t src, mac_t dst) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
@@ -42,13 +42,13 @@ control Forward(inout headers_t hdr, inout verdict_t verdict) {
     }
 
     @defaultonly
-    @id(0x01000010)
+    @id(ACTION_UNRESOLVED)
     action unresolved() {
         verdict.drop = DropReason.neighbour_unresolved;
         verdict.punt = PuntReason.neighbour;
     }
 
-    @id(0x02000008)
+    @id(TABLE_NEIGHBOURS)
     table neighbours {
         key = { verdict.next_hop : exact @name("next_hop"); }
         actions = { set_neighbour; unresolved; }

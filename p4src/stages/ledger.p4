@@ -9,16 +9,27 @@
 #ifndef SLUICE_STAGES_LEDGER_P4
 #define SLUICE_STAGES_LEDGER_P4
 
-control Ledger(in metadata_t meta) {
-    LedgerCells() cells;
+#include <externs/count_registers.p4>
+#include <externs/ledger_entries.p4>
 
+control Ledger(in metadata_t meta) {
     LedgerEntries() entries;
+
+    COUNT_REGISTER(REGISTER_LEDGER_SYN, server_id_t, SERVERS, ledger_syn)
+    COUNT_REGISTER(REGISTER_LEDGER_SYNACK, server_id_t, SERVERS, ledger_synack)
+    COUNT_REGISTER(REGISTER_LEDGER_SYNACK_AGAIN, server_id_t, SERVERS, ledger_synack_again)
+    COUNT_REGISTER(REGISTER_LEDGER_COMPLETED, server_id_t, SERVERS, ledger_completed)
+    COUNT_REGISTER(REGISTER_LEDGER_RESET, server_id_t, SERVERS, ledger_reset)
 
     LedgerEntry entry;
 
     apply {
         entries.apply(meta, entry);
-        cells.apply(meta.server, entry);
+        if (entry == LedgerEntry.syn)                                       COUNT(ledger_syn, meta.server)
+        else if (entry == LedgerEntry.syn_ack)                              COUNT(ledger_synack, meta.server)
+        else if (entry == LedgerEntry.syn_ack_again)                        COUNT(ledger_synack_again, meta.server)
+        else if (entry == LedgerEntry.completed)                            COUNT(ledger_completed, meta.server)
+        else if (entry == LedgerEntry.reset)                                COUNT(ledger_reset, meta.server)
     }
 }
 

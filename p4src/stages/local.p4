@@ -10,14 +10,14 @@
 #define SLUICE_STAGES_LOCAL_P4
 
 control Local(inout metadata_t meta) {
-    @id(0x01000007)
+    @id(ACTION_IS_OWNED)
     action is_owned() {
         meta.ours = 1;
     }
-    @id(0x01000008)
+    @id(ACTION_NOT_OWNED)
     action not_owned() { }
 
-    @id(0x02000004)
+    @id(TABLE_OWNED)
     table owned {
         key = { meta.flow.dst : exact @name("address"); }
         actions = { is_owned; @defaultonly not_owned; }

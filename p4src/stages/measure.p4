@@ -7,6 +7,8 @@
 #ifndef SLUICE_STAGES_MEASURE_P4
 #define SLUICE_STAGES_MEASURE_P4
 
+#include <externs/lengths.p4>
+
 control Measure(in headers_t hdr, inout metadata_t meta) {
     Bytes() of_header;
     Bytes() of_tcp_header;

@@ -8,6 +8,9 @@
 #ifndef SLUICE_STAGES_PLACES_P4
 #define SLUICE_STAGES_PLACES_P4
 
+#include <externs/steps.p4>
+#include <externs/pins.p4>
+
 struct place_t {
     pin_slot_t    slot_1;
     pin_slot_t    slot_2;
@@ -22,7 +25,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
     times_t times;
 
     // In ticks, each below TICK_BASE.
-    @id(0x01000009)
+    @id(ACTION_SET_TIMERS)
     action set_timers(ticks_t idle_time, ticks_t pending_time, ticks_t answered_time, ticks_t half_closed_time, ticks_t linger_time) {
         times.idle = idle_time;
         times.pending = pending_time;
@@ -32,7 +35,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
     }
 
     // 300 s, 10 s, 60 s, 240 s, 2 s.
-    @id(0x02000005)
+    @id(TABLE_TIMERS)
     table timers {
         actions = { set_timers; }
         default_action = set_timers(4578, 153, 916, 3663, 31);

@@ -8,7 +8,7 @@
 #define SLUICE_STAGES_PORTS_P4
 
 control Ports(inout metadata_t meta) {
-    @id(0x01000001)
+    @id(ACTION_SET_PORT)
     action set_port(mac_t mac, bit<1> inside) {
         meta.router_mac = mac;
         meta.inside = inside;
@@ -16,10 +16,10 @@ control Ports(inout metadata_t meta) {
     }
 
     @defaultonly
-    @id(0x01000002)
+    @id(ACTION_UNKNOWN_PORT)
     action unknown_port() { }
 
-    @id(0x02000001)
+    @id(TABLE_PORTS)
     table ports {
         key = { meta.ingress_port : exact @name("port"); }
         actions = { set_port; unknown_port; }

@@ -20,6 +20,8 @@
 #ifndef SLUICE_STAGES_RATES_P4
 #define SLUICE_STAGES_RATES_P4
 
+#include <externs/rate_cells.p4>
+
 control Rates(in headers_t hdr, in metadata_t meta) {
     RateHash() rate_hash;
     RateFlow() flow;
@@ -35,13 +37,13 @@ control Rates(in headers_t hdr, in metadata_t meta) {
 
     // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off.
     // Only responses are measured whose fingerprint has zeros under the mask.
-    @id(0x01000018)
+    @id(ACTION_SET_RATES)
     action set_rates(rate_time_t step_time, rate_fingerprint_t flow_mask) {
         step = step_time;
         mask = flow_mask ++ (rate_slot_t)0;
     }
 
-    @id(0x0200000d)
+    @id(TABLE_RATE_SETTINGS)
     table rate_settings {
         actions = { set_rates; }
         default_action = set_rates(0, 0);

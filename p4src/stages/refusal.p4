@@ -9,6 +9,8 @@
 #ifndef SLUICE_STAGES_REFUSAL_P4
 #define SLUICE_STAGES_REFUSAL_P4
 
+#include <externs/lengths.p4>
+
 // The number that a reset of this SYN would acknowledge.
 control Acknowledged(in headers_t hdr, in metadata_t meta, out bit<32> number) {
     Widened() widened;

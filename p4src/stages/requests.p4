@@ -7,6 +7,9 @@
 #ifndef SLUICE_STAGES_REQUESTS_P4
 #define SLUICE_STAGES_REQUESTS_P4
 
+#include <externs/count_registers.p4>
+#include <externs/meters.p4>
+
 // What is routed has no connection table in front of it: refused is dropped.
 //
 //   reads  refused
@@ -20,10 +23,21 @@ control RefuseRouted(in decided_t decided, inout DropReason drop) {
 }
 
 control Requests(in metadata_t meta, in decided_t decided) {
-    RequestCells() cells;
+    COUNT_REGISTER(REGISTER_REQUESTS_OFFERED, destination_id_t, DESTINATIONS, requests_offered)
+    COUNT_REGISTER(REGISTER_REQUESTS_ADMITTED, destination_id_t, DESTINATIONS, requests_admitted)
+    COUNT_REGISTER(REGISTER_REQUESTS_REFUSED, destination_id_t, DESTINATIONS, requests_refused)
+    COUNT_REGISTER(REGISTER_REQUESTS_RETURNING, destination_id_t, DESTINATIONS, requests_returning)
 
     apply {
-        cells.apply(meta, decided);
+        COUNT(requests_offered, decided.destination)
+        if (decided.refused == REFUSED && meta.pinned == 0) {
+            COUNT(requests_refused, decided.destination)
+        } else {
+            COUNT(requests_admitted, decided.destination)
+            if (decided.returning == 1) {
+                COUNT(requests_returning, decided.destination)
+            }
+        }
     }
 }
 

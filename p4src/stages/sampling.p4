@@ -1,6 +1,6 @@
 // Sampling: which destinations the packets towards inside have, for the search of a hot spot.
 //
-//   reads  inward, flow, second_pass
+//   reads  inward, flow, pass
 //   writes the ring of sampled destinations
 //   keys   sampling: none; the share is a parameter of its default action
 //
@@ -8,6 +8,8 @@
 // what they got.
 #ifndef SLUICE_STAGES_SAMPLING_P4
 #define SLUICE_STAGES_SAMPLING_P4
+
+#include <externs/samples.p4>
 
 control Sampling(in metadata_t meta) {
     Draw() draw;
@@ -18,12 +20,12 @@ control Sampling(in metadata_t meta) {
     bit<32> below;
 
     // In 65,536ths; 0: off.
-    @id(0x01000019)
+    @id(ACTION_SET_SAMPLING)
     action set_sampling(bit<32> packets) {
         share = packets;
     }
 
-    @id(0x0200000e)
+    @id(TABLE_SAMPLING)
     table sampling {
         actions = { set_sampling; }
         default_action = set_sampling(0);
@@ -37,7 +39,7 @@ control Sampling(in metadata_t meta) {
 
     apply {
         share = 0;
-        if (meta.inward == 1 && meta.second_pass == 0) {
+        if (meta.inward == 1 && meta.pass == Pass.first) {
             sampling.apply();
         }
         draw.apply(share, drawn);

@@ -1,7 +1,7 @@
 // Second look: of two servers drawn for a new connection, the one with less to do for its weight. R's weights move once a period;
 // this covers the seconds between.
 //
-//   reads  event, choose_again, pinned, claimed, state, evicted, server, other, the weights of both
+//   reads  event, next_pass, pinned, claimed, state, evicted, server, other, the weights of both
 //   writes loads, preferred; the open connections of each server (load_*, load_evicted)
 //
 //     first pass                                     second pass
@@ -14,14 +14,19 @@
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
 
+#include <externs/count_registers.p4>
+#include <externs/load_cells.p4>
+
 control SecondLook(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     LoadCells() cells;
-    EvictedCells() evicted_cells;
+
+    // Connections whose slot was claimed by another one before they had ended. The controller takes them for stale.
+    COUNT_REGISTER(REGISTER_LOAD_EVICTED, server_id_t, SERVERS, load_evicted)
 
     apply {
         cells.apply(meta, decided, drop);
         if (meta.evicted != 0) {
-            evicted_cells.apply(meta.evicted);
+            COUNT(load_evicted, meta.evicted)
         }
     }
 }

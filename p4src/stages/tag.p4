@@ -9,21 +9,21 @@
 control Tag(inout headers_t hdr, in port_t egress_port) {
     vlan_id_t vlan = 0;
 
-    @id(0x01000011)
+    @id(ACTION_KEEP)
     action keep() { }
 
-    @id(0x01000012)
+    @id(ACTION_SET_VLAN)
     action set_vlan(vlan_id_t id) {
         vlan = id;
     }
 
-    @id(0x01000013)
+    @id(ACTION_STRIP)
     action strip() {
         hdr.ethernet.type = ETHERTYPE_IPV4;
         hdr.vlan.setInvalid();
     }
 
-    @id(0x02000009)
+    @id(TABLE_EGRESS_VLAN)
     table egress_vlan {
         key = { egress_port : exact @name("port"); }
         actions = { keep; set_vlan; strip; }

@@ -7,11 +7,13 @@
 #ifndef SLUICE_STAGES_TRANSLATE_P4
 #define SLUICE_STAGES_TRANSLATE_P4
 
+#include <externs/rewrite.p4>
+
 // The address that a packet goes to is written where it is looked up: forward waits for it.
 control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason drop) {
     Rewrite() rewrite;
 
-    @id(0x0100000a)
+    @id(ACTION_TO_SERVER)
     action to_server(ipv4_t address, l4_port_t port, bit<1> draining) {
         meta.endpoint = address;
         meta.endpoint_port = port;
@@ -20,12 +22,12 @@ control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason d
     }
 
     @defaultonly
-    @id(0x0100000b)
+    @id(ACTION_UNKNOWN_SERVER)
     action unknown_server() {
         drop = DropReason.server_unknown;
     }
 
-    @id(0x02000006)
+    @id(TABLE_SERVERS)
     table servers {
         key = { meta.server : exact @name("server"); }
         actions = { to_server; unknown_server; }

@@ -9,7 +9,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
     Checksum() udp;
     Checksum() icmp;
     Checksum() inner_ipv4;
-    Resubmit() second_pass;
+    Resubmit() next_pass;
     @name(".arp_sender_t")
     Digest<arp_sender_t>() arp_sender;    // by the name that it has on v1model
 
@@ -37,8 +37,9 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
             hdr.icmp.checksum = icmp.update({
                 hdr.inner_transport.src_port, hdr.inner_transport.dst_port, hdr.inner_transport.fourth, meta.icmp_rest });
         }
-        if (for_deparser.resubmit_type == RESUBMIT_SECOND_PASS) {
-            second_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant, 0 });
+        if (for_deparser.resubmit_type == RESUBMIT_NEXT_PASS) {
+            next_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant,
+                                            (bit<8>)meta.sluice.next_pass, 0 });
         }
         if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
             arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac });

@@ -2,6 +2,8 @@
 #ifndef SLUICE_TNA_FINDINGS_P4
 #define SLUICE_TNA_FINDINGS_P4
 
+#include "../common/metadata.p4"
+
 // What each of the first stages has against a packet.
 struct findings_t {
     bit<1>     sent;              // from the controller: it goes where it is sent; intake

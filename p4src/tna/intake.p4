@@ -6,6 +6,8 @@
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
+#include "clock.p4"
+
 control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
     Clock() clock;

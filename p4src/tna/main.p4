@@ -2,57 +2,8 @@
 #include <core.p4>
 #include <tna.p4>
 
-#include "../common/types.p4"
-#include "../common/sizes.p4"
-#include "../common/constants.p4"
-#include "../common/headers.p4"
-#include "../common/metadata.p4"
-
-#include "findings.p4"
 #include "target.p4"
-#include "clock.p4"
-
-#include "externs/lengths.p4"
-#include "externs/flow.p4"
-#include "externs/answers.p4"
-#include "externs/rewrite.p4"
-#include "externs/counters.p4"
-#include "externs/meters.p4"
-#include "externs/choice.p4"
-#include "externs/steps.p4"
-#include "externs/pins.p4"
-#include "externs/load_cells.p4"
-#include "externs/weights.p4"
-#include "externs/lighter.p4"
-#include "externs/ledger_cells.p4"
-#include "externs/samples.p4"
-#include "externs/clients.p4"
-#include "externs/request_cells.p4"
-#include "externs/rate_cells.p4"
-
-#include "../stages/ports.p4"
-#include "../stages/measure.p4"
-#include "../stages/validate.p4"
-#include "../stages/events.p4"
-#include "../stages/classify.p4"
-#include "../stages/local.p4"
-#include "../stages/hop_limit.p4"
-#include "../stages/sampling.p4"
-#include "../stages/admission.p4"
-#include "../stages/destinations.p4"
-#include "../stages/balance.p4"
-#include "../stages/places.p4"
-#include "externs/pin_cells.p4"
-#include "externs/ways.p4"
-#include "../stages/connections.p4"
-#include "../stages/requests.p4"
-#include "../stages/refusal.p4"
-#include "../stages/translate.p4"
-#include "../stages/second_look.p4"
-#include "../stages/forward.p4"
-#include "../stages/tag.p4"
-#include "../stages/ledger.p4"
-#include "../stages/rates.p4"
+#include "../stages.p4"
 
 #include "parser.p4"
 #include "checksums.p4"
@@ -95,8 +46,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Translate() translate;
     Renew() renew;
     SecondLook() second_look;
-    @name(".SluiceIngress.prefer")
-    Stale() stale;                // its registers keep the name of what they are for
+    Stale() stale;
     Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
@@ -107,8 +57,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 
 #define meta all.sluice
     @hidden
-    action pass_again() {
-        meta.choose_again = 1;
+    action limit_in_next_pass() {
+        meta.next_pass = Pass.limit;
     }
 
     @hidden
@@ -140,7 +90,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         // short blocks, one step each, and what can be done to any packet is done to every packet.
         answers.apply(hdr, meta, all.verdict);
         if (meta.path == Path.routed) {
-            if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) pass_again();
+            if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) limit_in_next_pass();
             else                                                            refuse_routed.apply(all.decided, all.verdict.drop);
         }
         connections.apply(meta, place, all.decided, all.verdict.drop);

@@ -31,7 +31,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         meta.next.destination = meta.resubmitted.destination;
         meta.decided.way = meta.resubmitted.way;
         meta.noted = meta.resubmitted.notes;
-        meta.sluice.second_pass = 1;
+        meta.sluice.pass = (Pass)meta.resubmitted.pass;
         transition parse_port;
     }
 

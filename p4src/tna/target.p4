@@ -2,16 +2,11 @@
 #ifndef SLUICE_TNA_TARGET_P4
 #define SLUICE_TNA_TARGET_P4
 
+#include "../common/metadata.p4"
+#include "findings.p4"
+
 // The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
 const PortId_t TNA_CPU_PORT = 192;
-
-// Slots per way of the connection table, in place of CONNECTION_SLOTS. A register lies in one stage, of whose 48 map RAMs 2^16 cells of
-// 64 bits take 33; 2^17 would take 65.
-const bit<32> TNA_CONNECTION_SLOTS = 65536;
-
-// Sum of the weights of all groups for the second look, in place of OTHERS_SIZE: a stage has 80 SRAM blocks, and with 2^18 members the
-// selector and what lies beside it find no room in one.
-const bit<32> TNA_OTHERS_SIZE = 131072;
 
 // Times that a stateful unit has besides two others: constants of the program, with which the stages' own tables must agree.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers
@@ -23,9 +18,6 @@ const bit<8> REFUSED = RED;
 // p4c makes a table of each word of a header that is taken off and had been summed up.
 const bool TAKES_OPTIONS_OFF = false;
 
-const ResubmitType_t RESUBMIT_SECOND_PASS = 1;
-const DigestType_t DIGEST_ARP_SENDER = 1;
-
 // What a second pass knows of the first: 64 bits, all that Tofino 1 takes along. Every SYN towards inside takes one, unless it
 // finds its pin in the first.
 header resubmitted_h {
@@ -33,7 +25,8 @@ header resubmitted_h {
     destination_id_t destination;
     bit<8>           notes;       // what else is decided: recall
     bit<8>           way;
-    bit<16>          unused;
+    bit<8>           pass;        // what it is for
+    bit<8>           unused;
 }
 
 // What egress needs to count a forwarded packet, and cannot see from it.

@@ -1,11 +1,14 @@
 // TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more, and where the
 // controller is told of an ARP.
 //
-//   reads  verdict, path, choose_again
+//   reads  verdict, path, next_pass
 //   writes the egress port, drop_ctl, bypass_egress, packet_in, resubmit_type, digest_type
 //   drops  punt_limited
 #ifndef SLUICE_TNA_VERDICT_P4
 #define SLUICE_TNA_VERDICT_P4
+
+#include <externs/meters.p4>
+#include <externs/counters.p4>
 
 control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
                 inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
@@ -17,7 +20,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
 
     @hidden
     action again() {
-        for_deparser.resubmit_type = RESUBMIT_SECOND_PASS;
+        for_deparser.resubmit_type = RESUBMIT_NEXT_PASS;
     }
 
     @hidden
@@ -62,15 +65,17 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
     @hidden
     table sentence {
         key = {
-            meta.choose_again : ternary @name("choose_again");
-            verdict.punt      : ternary @name("punt");
-            colour            : ternary @name("colour");
-            verdict.drop      : ternary @name("drop");
-            meta.path         : ternary @name("path");
+            meta.next_pass : ternary @name("next_pass");
+            verdict.punt   : ternary @name("punt");
+            colour         : ternary @name("colour");
+            verdict.drop   : ternary @name("drop");
+            meta.path      : ternary @name("path");
         }
         actions = { again; punt; drop; forward; answer; answer_and_tell; drop_and_tell; }
         const entries = {
-            (1, _, _, _, _)                                                 : again();
+            (Pass.claim, _, _, _, _)                                         : again();
+            (Pass.renew, _, _, _, _)                                         : again();
+            (Pass.limit, _, _, _, _)                                         : again();
             (_, PuntReason.none, _, DropReason.none, Path.done)             : answer();
             (_, PuntReason.none, _, DropReason.none, Path.local)            : answer();
             (_, PuntReason.none, _, DropReason.none, _)                     : forward();
@@ -90,7 +95,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
             punt_meter.apply(verdict.punt, colour);
         }
         sentence.apply();
-        if (meta.choose_again == 0) {
+        if (meta.next_pass == Pass.first) {
             counters.apply(verdict, colour);
         }
     }

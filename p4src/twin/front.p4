@@ -1,11 +1,11 @@
-// Front, as on Tofino: all stages side by side, each with what it has against the packet, and one table that judges. Compiled for v1model
-// in place of its own front, together with Tofino's tables (tools/p4.py, TWIN), so that packets can show whether both say the same.
+// Front, as on Tofino: all stages side by side, each with what it has against the packet, and one table that judges. The twin is
+// v1model's program with this folder in front of its own on the include path (tools/p4.py): packets can show whether both say the same.
 //
 //   writes path: done, to_service, from_server or routed; verdict
 #ifndef SLUICE_TWIN_FRONT_P4
 #define SLUICE_TWIN_FRONT_P4
 
-#include "../tna/findings.p4"
+#include "../v1model/intake.p4"
 #include "../tna/judge.p4"
 
 control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome, in standard_metadata_t intrinsic) {

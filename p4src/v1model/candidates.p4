@@ -8,7 +8,7 @@
 //     |             |----------------------------------------------------- ACK -------->|
 //
 //   reads  the place, path, event, pinned, held, claimed, draining, server, choice, now, decided; tcp
-//   writes the cells of candidate_*; choose_again, pass, preferred; answered_again
+//   writes the cells of candidate_*; next_pass, preferred; answered_again
 //   drops  admission_refused, no_server
 //
 // So does one whose pin names a server that the switch does not know. The pin stays until the client has proved that it asks for a new connection: anybody can send a SYN in its name (RFC 5961). A SYN
@@ -16,13 +16,19 @@
 #ifndef SLUICE_V1MODEL_CANDIDATES_P4
 #define SLUICE_V1MODEL_CANDIDATES_P4
 
-typedef bit<59> candidate_key_t;     // 58..32 fingerprint, 31..0 time until which it is kept
-typedef bit<49> candidate_pin_t;     // 48 whether the server has answered, 47..32 the server, 31..0 the number that an ACK has
+// Whose place it is, and until when.
+typedef bit<(FINGERPRINT_BITS + 32)> candidate_key_t;
+#define CANDIDATE_FINGERPRINT FINGERPRINT_BITS + 31:32
+#define CANDIDATE_UNTIL 31:0
+typedef bit<49> candidate_pin_t;
+#define CANDIDATE_ANSWERED 48:48       // by its server
+#define CANDIDATE_SERVER 47:32
+#define CANDIDATE_NUMBER 31:0          // that an ACK of its answer has
 
 control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
-    @id(0x16000005)
+    @id(REGISTER_CANDIDATE_KEY)
     register<candidate_key_t>(CANDIDATES) candidate_key;
-    @id(0x16000006)
+    @id(REGISTER_CANDIDATE_PIN)
     register<candidate_pin_t>(CANDIDATES) candidate_pin;
 
     apply {
@@ -49,12 +55,12 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
             candidate_key_t key;
             candidate_pin_t pin;
             candidate_key.read(key, cell);
-            bool match = key[58:32] == place.fingerprint && !later(meta.now, key[31:0]);
+            bool match = key[CANDIDATE_FINGERPRINT] == place.fingerprint && !later(meta.now, key[CANDIDATE_UNTIL]);
             if (syn) {
                 if (match) {
                     candidate_pin.read(pin, cell);
-                    meta.preferred = pin[47:32];
-                } else if (later(meta.now, key[31:0])) {
+                    meta.preferred = pin[CANDIDATE_SERVER];
+                } else if (later(meta.now, key[CANDIDATE_UNTIL])) {
                     candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.pending));
                     candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
                     meta.preferred = meta.choice;
@@ -62,13 +68,12 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
                     drop = DropReason.no_server;
                 }
                 if (drop == DropReason.none) {
-                    meta.choose_again = 1;
-                    meta.pass = Pass.candidate;
+                    meta.next_pass = Pass.candidate;
                 }
             } else if (match) {
                 candidate_pin.read(pin, cell);
                 if (syn_ack) {
-                    if (pin[47:32] == meta.server) {
+                    if (pin[CANDIDATE_SERVER] == meta.server) {
                         candidate_pin_t answered = 1w1 ++ meta.server ++ (hdr.tcp.sequence + 1);
                         if (pin == answered) {
                             meta.answered_again = 1;
@@ -76,11 +81,10 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
                         candidate_pin.write(cell, answered);
                         candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.answered));
                     }
-                } else if (pin[48:48] == 1 && pin[31:0] == hdr.tcp.acknowledgement) {
+                } else if (pin[CANDIDATE_ANSWERED] == 1 && pin[CANDIDATE_NUMBER] == hdr.tcp.acknowledgement) {
                     candidate_key.write(cell, 0);
-                    meta.preferred = pin[47:32];
-                    meta.choose_again = 1;
-                    meta.pass = Pass.move;
+                    meta.preferred = pin[CANDIDATE_SERVER];
+                    meta.next_pass = Pass.move;
                 }
             }
         }

@@ -4,6 +4,8 @@
 #ifndef SLUICE_V1MODEL_FRONT_P4
 #define SLUICE_V1MODEL_FRONT_P4
 
+#include "intake.p4"
+
 control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome, in standard_metadata_t intrinsic) {
     Intake() intake;
     // A controller is to find these by the names that they have on every target.

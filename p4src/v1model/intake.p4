@@ -6,7 +6,7 @@
 
 control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in standard_metadata_t intrinsic) {
     apply {
-        if (meta.second_pass == 0) {      // v1model zeroes both for a resubmitted packet: there they are preserved
+        if (meta.pass == Pass.first) {      // a resubmitted packet keeps them
             meta.ingress_port = (bit<16>)intrinsic.ingress_port;
             meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
         }

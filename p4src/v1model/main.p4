@@ -2,56 +2,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-#include "../common/types.p4"
-#include "../common/sizes.p4"
-#include "../common/constants.p4"
-#include "../common/headers.p4"
-#include "../common/metadata.p4"
-
-#include "externs/lengths.p4"
-#include "externs/flow.p4"
-#include "externs/answers.p4"
-#include "externs/rewrite.p4"
-#include "externs/meters.p4"
-#include "externs/counters.p4"
-#include "externs/choice.p4"
-#include "externs/pins.p4"
-#include "externs/load_cells.p4"
-#include "externs/ledger_cells.p4"
-#include "externs/samples.p4"
-#include "externs/clients.p4"
-#include "externs/request_cells.p4"
-#include "externs/rate_cells.p4"
-
-#include "../stages/ports.p4"
-#include "../stages/measure.p4"
-#include "../stages/validate.p4"
-#include "../stages/events.p4"
-#include "../stages/classify.p4"
-#include "../stages/local.p4"
-#include "../stages/hop_limit.p4"
-#include "../stages/sampling.p4"
-#include "../stages/admission.p4"
-#include "../stages/destinations.p4"
-#include "../stages/balance.p4"
-#include "externs/steps.p4"
-#include "../stages/places.p4"
-#include "externs/ways.p4"
-#include "../stages/connections.p4"
-#include "../stages/requests.p4"
-#include "../stages/refusal.p4"
-#include "../stages/translate.p4"
-#include "../stages/second_look.p4"
-#include "../stages/forward.p4"
-#include "../stages/tag.p4"
-#include "../stages/ledger.p4"
-#include "../stages/rates.p4"
+#include "../stages.p4"
 
 #include "candidates.p4"
 #include "parser.p4"
 #include "checksums.p4"
-#include "intake.p4"
-#include "front.p4"
+#include <front.p4>
 #include "verdict.p4"
 #include "deparser.p4"
 
@@ -69,11 +25,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Acknowledged() acknowledged;
     Refusal() refusal;
     Translate() translate;
-    @name(".SluiceIngress.connections")
     Candidates() candidates;
     SecondLook() second_look;
-    @name(".SluiceIngress.prefer")
-    Stale() stale;                // its registers keep the name of what they are for
+    Stale() stale;
     Prefer() prefer;
     AdjustChecksums() adjust_checksums;
     Forward() forward;
@@ -120,23 +74,22 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (outcome.drop == DropReason.admission_refused) {
             acknowledged.apply(hdr, meta, acknowledged_number);
             refusal.apply(hdr, meta, decided, acknowledged_number, outcome);
-        } else if (outcome.drop == DropReason.none && meta.choose_again == 0
+        } else if (outcome.drop == DropReason.none && meta.next_pass == Pass.first
                    && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
             candidates.apply(hdr, meta, place, decided, outcome.drop);
         }
-        if (meta.pinned == 1 || (meta.choose_again == 1 && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
+        if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
 
-        if (meta.choose_again == 1) {
-            if (meta.pass == Pass.first) {
-                meta.pass = Pass.claim;
+        if (meta.next_pass != Pass.first) {
+            if (meta.next_pass == Pass.claim) {
                 meta.preferred = meta.choice;
                 if (meta.loads.look == 1) {
                     stale.apply(meta);
                     prefer.apply(meta);
                 }
             }
-            meta.second_pass = 1;
+            meta.pass = meta.next_pass;
             resubmit_preserving_field_list(1);
         } else {
             if (meta.path != Path.done && outcome.drop == DropReason.none) {

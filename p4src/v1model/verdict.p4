@@ -7,7 +7,8 @@
 #ifndef SLUICE_V1MODEL_VERDICT_P4
 #define SLUICE_V1MODEL_VERDICT_P4
 
-const bit<32> ARP_SENDERS = 1;        // receiver of the digest; BMv2 has one
+#include <externs/meters.p4>
+#include <externs/counters.p4>
 
 control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict, inout standard_metadata_t intrinsic) {
     PuntMeter() punt_meter;
@@ -28,7 +29,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
         counters.apply(verdict, wanted);
 
         if (verdict.punt == PuntReason.arp || verdict.punt == PuntReason.sender) {
-            digest<arp_sender_t>(ARP_SENDERS, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac });
+            digest<arp_sender_t>(DIGEST_ARP_SENDER, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac });
         }
         if (verdict.punt == PuntReason.ttl || verdict.punt == PuntReason.neighbour) {
             hdr.packet_in.setValid();

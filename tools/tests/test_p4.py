@@ -1,63 +1,93 @@
-"""The large build is the same program with larger sizes, the twin with parts of Tofino's."""
+"""The large build is the same program with larger sizes, the twin with parts of Tofino's; ids are given once."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from finsy.proto import p4i
 from google.protobuf import text_format
 
-from tools import p4
+from tools import gen_judge, p4, p4_sources
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    for folder in ("common", "v1model"):
-        shutil.copytree(p4.P4SRC / folder, tmp_path / "p4src" / folder)
-    return tmp_path
+def p4info(folder: str) -> p4i.P4Info:
+    return text_format.Parse((p4.BUILD / folder / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
 
 
-def test_sizes_and_slot_type_grow_together(copy: Path) -> None:
-    p4.enlarge(copy)
-    sizes = (copy / "p4src/common/sizes.p4").read_text()
-    for name, size in p4.LARGE.items():
-        assert re.search(rf"const bit<32> {name}\s*= {size};", sizes)
-    assert (
-        f"typedef bit<{p4.LARGE['CONNECTION_SLOTS'].bit_length() - 1}> pin_slot_t;"
-        in (copy / "p4src/v1model/externs/pins.p4").read_text()
-    )
+def test_the_large_build_differs_in_nothing_but_sizes() -> None:
+    own, large = p4info(""), p4info("large")
+    grown = {each.preamble.alias for each, other in zip(large.registers, own.registers, strict=True) if each != other}
+    assert grown == {"pin_key_1", "pin_key_2", "pin_server_1", "pin_server_2"}
+    assert [each.preamble.alias for each, other in zip(large.tables, own.tables, strict=True) if each != other] == [
+        "routes"
+    ]
+    for register in large.registers:
+        if register.preamble.alias in grown:
+            assert register.size == p4_sources.sizes("LARGE")["CONNECTION_SLOTS"]
 
 
-def test_nothing_else_changes(copy: Path) -> None:
-    p4.enlarge(copy)
-    usual = (p4.P4SRC / "common/sizes.p4").read_text().splitlines()
-    large = (copy / "p4src/common/sizes.p4").read_text().splitlines()
-    assert sum(one != other for one, other in zip(usual, large, strict=True)) == len(p4.LARGE)
-
-
-def test_a_size_that_went_away_is_named(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(p4.LARGE, "GONE", 7)
-    with pytest.raises(p4.P4Error, match=r"sizes\.p4 has 0 places for .*GONE"):
-        p4.enlarge(copy)
-
-
-def test_the_twin_has_every_part_that_it_names(tmp_path: Path) -> None:
-    for path in p4.sources():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(p4.ROOT / path, tmp_path / path)
-    p4.twin(tmp_path)
-    for name, other in p4.TWIN.items():
-        assert (tmp_path / "p4src/v1model" / name).read_text() == (p4.P4SRC / other).read_text()
-        assert (p4.P4SRC / "v1model" / name).exists(), "it stands in no file's place"
+def test_the_sources_of_a_build_are_the_files_that_it_includes() -> None:
+    v1model, twin = (p4.sources(p4.BUILDS[name]) for name in ("", "twin"))
+    assert "p4src/v1model/front.p4" in v1model.keys() - twin.keys()
+    assert "p4src/tna/judge_table.p4" in twin.keys() - v1model.keys()
+    found = {f"{path.relative_to(p4.ROOT)}" for path in p4.P4SRC.rglob("*.p4")}
+    assert found == p4.sources(*p4.BUILDS.values(), p4.TOFINO).keys(), "a file that no program includes"
 
 
 def test_the_twin_offers_a_control_plane_the_same() -> None:
-    own, twins = (
-        text_format.Parse((p4.BUILD / folder / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
-        for folder in ("", p4.TWIN_BUILD)
-    )
+    own, twins = p4info(""), p4info("twin")
     for info in (own, twins):
         for action in info.actions:
             action.preamble.alias = ""
     assert own == twins
+
+
+RANGE = re.compile(r"^// [\w ]+(?:, (0x[0-9a-f]+) to (0x[0-9a-f]+))?\. Next free: (0x[0-9a-f]+)$")
+
+
+def test_ids_are_in_their_range_once_and_the_next_free_one_is_said() -> None:
+    sections = (p4.P4SRC / "common/ids.p4").read_text().split("\n\n")
+    seen: set[tuple[str, int]] = set()
+    for section in sections:
+        head, *_ = section.splitlines()
+        if not (found := RANGE.match(head)):
+            continue
+        first, past = int(found[1] or "1", 0), int(found[2] or "0xffffff", 0) + 1
+        ids = [(name, int(value, 0)) for name, value, _ in p4_sources.ID.findall(section)]
+        for name, value in ids:
+            where = name.partition("_")[0], value
+            assert where not in seen, f"{name} has a number that was given"
+            assert first <= value < past, f"{name} is out of its range"
+            seen.add(where)
+        assert int(found[3], 0) == max((value for _, value in ids), default=first - 1) + 1, head
+    assert len(seen) == len(p4_sources.ids())
+
+
+@pytest.mark.parametrize("enum", ["DropReason", "PuntReason"])
+def test_reasons_go_on_without_gaps_and_the_next_free_one_is_said(enum: str) -> None:
+    text = (p4.P4SRC / "common/ids.p4").read_text()
+    values = [one.value for one in p4_sources.enums(p4.P4SRC / "common/ids.p4")[enum]]
+    assert values == [*range(len(values))]
+    said = re.search(rf"Next free: (\d+)\nenum bit<8> {enum} ", text)
+    assert said and int(said[1]) == len(values)
+
+
+def test_a_condition_takes_one_branch(tmp_path: Path) -> None:
+    source = tmp_path / "sizes.p4"
+    source.write_text(
+        "#ifndef GUARD\n#if defined(A)\nconst int N = 1;\n#elif defined(B)\nconst int N = 2;\n#else\nconst int N = 3;\n"
+        "#endif\nconst bit<32> CELLS = 1 << N;\n#endif\n"
+    )
+    assert [p4_sources.constants(source, *names)["CELLS"] for names in (["A"], ["B"], ["A", "B"], [])] == [
+        "2",
+        "4",
+        "2",
+        "8",
+    ]
+
+
+def test_a_rule_of_the_judge_names_its_fields() -> None:
+    fields = {"sent": "found.sent", "known": "meta.known"}
+    assert gen_judge.entry({"do": "drop()", "known": False}, fields).strip() == "(_, false) : drop();"
+    with pytest.raises(gen_judge.RuleError, match=r"drop\(\) that names no field: sended"):
+        gen_judge.entry({"do": "drop()", "sended": 1}, fields)

@@ -96,23 +96,22 @@ def test_an_allowance_that_is_not_needed_is_named(
     assert said.startswith("register pin_key_1: allowed another size on Tofino, and has none")
 
 
-def test_another_parameter_and_a_stage_left_out_are_named(tmp_path: Path) -> None:
+def test_another_parameter_is_named(tmp_path: Path) -> None:
     shutil.copytree(P4SRC, tmp_path / "p4src")
     meters = tmp_path / "p4src/tna/externs/meters.p4"
     meters.write_text(meters.read_text().replace("in service_id_t service, ", ""))
-    main = tmp_path / "p4src/tna/main.p4"
-    main.write_text(main.read_text().replace('#include "../stages/rates.p4"\n', ""))
-    stages, control = target_contract.unlike(tmp_path / "p4src")
-    assert stages.startswith("main.p4 includes the stages")
+    (control,) = target_contract.unlike(tmp_path / "p4src")
     assert control == (
         "control AdmissionMeter: (in service_id_t service, out bit<8> refused) on v1model, "
         "(out bit<8> refused) on Tofino"
     )
 
 
-def test_a_size_without_a_name_is_refused() -> None:
+def test_a_size_or_an_id_without_a_name_is_refused() -> None:
     with pytest.raises(p4_objects.ObjectsError, match=r"cells has the size ''"):
-        list(p4_objects.in_source("@id(0x16000001) register<bit<8>>(MANY) cells;", {}))
+        list(p4_objects.in_source("@id(REGISTER_LEDGER_SYN) register<bit<8>>(MANY) cells;", {}))
+    with pytest.raises(p4_objects.ObjectsError, match=r"cells has the id '0x01'"):
+        list(p4_objects.in_source("@id(0x01) register<bit<8>>(8) cells;", {}))
 
 
 def logarithms(name: str) -> list[tuple[int, int, int]]:

@@ -6,25 +6,25 @@
 
 const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
 
-// The weights that R decides. A second pass draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
+// The weights that R decides. A pass that renews a pin draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
 // are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
 control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
     l4_port_t near_port;
     l4_port_t far_port;
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
-    @id(0x01)
+    @id(PROFILE_RATIOS)
     ActionProfile(SELECTOR_SIZE) ratios;
     ActionSelector(ratios, draw, SelectorMode_t.FAIR, GROUP_SIZE, SERVICES) groups;
 
-    @id(0x01000014)
+    @id(ACTION_CHOOSE_SERVER)
     action choose_server(server_id_t id, weight_t own_weight, others_id_t others_id) {
         meta.choice = id;
         meta.choice_weight = own_weight;
         others = others_id;
     }
 
-    @id(0x0200000a)
+    @id(TABLE_CHOOSE)
     table choose {
         key = {
             meta.service       : exact @name("service");
@@ -40,7 +40,7 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
     }
 
     apply {
-        if (meta.second_pass == 1) {
+        if (meta.pass == Pass.renew) {
             near_port = meta.flow.dst_port;
             far_port = meta.flow.src_port;
         } else {
@@ -56,17 +56,17 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
-    @id(0x03)
-    ActionProfile(TNA_OTHERS_SIZE) others_by_ratio;
+    @id(PROFILE_OTHERS_BY_RATIO)
+    ActionProfile(OTHERS_SIZE) others_by_ratio;
     ActionSelector(others_by_ratio, draw, SelectorMode_t.FAIR, GROUP_SIZE, OTHERS) groups;
 
-    @id(0x0100001a)
+    @id(ACTION_CHOOSE_OTHER_SERVER)
     action choose_other_server(server_id_t id, weight_t own_weight) {
         meta.other = id;
         meta.other_weight = own_weight;
     }
 
-    @id(0x0200000f)
+    @id(TABLE_CHOOSE_OTHER)
     table choose_other {
         key = {
             others             : exact @name("others");
@@ -89,16 +89,16 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
 // The weights of capacity.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
-    @id(0x02)
+    @id(PROFILE_CAPACITIES)
     ActionProfile(SELECTOR_SIZE) capacities;
     ActionSelector(capacities, draw, SelectorMode_t.FAIR, GROUP_SIZE, SERVICES) groups;
 
-    @id(0x01000015)
+    @id(ACTION_CHOOSE_STABLE_SERVER)
     action choose_stable_server(server_id_t id) {
         server = id;
     }
 
-    @id(0x0200000b)
+    @id(TABLE_CHOOSE_STABLE)
     table choose_stable {
         key = {
             service       : exact @name("service");

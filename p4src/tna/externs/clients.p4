@@ -3,7 +3,7 @@
 #ifndef SLUICE_TNA_CLIENTS_P4
 #define SLUICE_TNA_CLIENTS_P4
 
-typedef bit<16> client_slot_t;       // ADMITTED_CLIENTS in sizes.p4
+typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 
 // A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
 // before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
@@ -12,22 +12,22 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
     bit<32> key;
-    bit<16> before;
+    client_fingerprint_t before;
 
-    @id(0x20)
-    Register<bit<16>, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_clients;
-    RegisterAction<bit<16>, client_slot_t, bit<16>>(admitted_clients) read_client = {
-        void apply(inout bit<16> cell, out bit<16> result) {
+    @id(REGISTER_ADMITTED_CLIENTS)
+    Register<client_fingerprint_t, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_clients;
+    RegisterAction<client_fingerprint_t, client_slot_t, client_fingerprint_t>(admitted_clients) read_client = {
+        void apply(inout client_fingerprint_t cell, out client_fingerprint_t result) {
             result = cell;
         }
     };
-    RegisterAction<bit<16>, client_slot_t, bit<16>>(admitted_clients) write_client = {
-        void apply(inout bit<16> cell) {
-            cell = key[31:16];
+    RegisterAction<client_fingerprint_t, client_slot_t, client_fingerprint_t>(admitted_clients) write_client = {
+        void apply(inout client_fingerprint_t cell) {
+            cell = key[31:ADMITTED_CLIENT_BITS];
         }
     };
 
-    @id(0x25)
+    @id(REGISTER_ADMITTED_STAMPS)
     Register<bit<32>, client_slot_t>(ADMITTED_CLIENTS, 0) admitted_stamps;
     RegisterAction<bit<32>, client_slot_t, bit<1>>(admitted_stamps) write_stamp = {
         void apply(inout bit<32> cell) {
@@ -49,16 +49,16 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked
         key = hash.get({ client, destination });
         if (asked == 1) {
             if (refused == REFUSED) {
-                before = read_client.execute(key[15:0]);
+                before = read_client.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             } else {
-                write_client.execute(key[15:0]);
+                write_client.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             }
         }
         if (asked == 1) {
             if (refused != REFUSED) {
-                write_stamp.execute(key[15:0]);
-            } else if (before == key[31:16]) {
-                known = renew_stamp.execute(key[15:0]);
+                write_stamp.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
+            } else if (before == key[31:ADMITTED_CLIENT_BITS]) {
+                known = renew_stamp.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             }
         }
     }

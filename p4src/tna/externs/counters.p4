@@ -4,20 +4,20 @@
 
 // Of each service.
 control ConnectionCounters(in metadata_t meta, in decided_t decided) {
-    @id(0x01)
+    @id(COUNTER_OFFERED)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) offered;       // SYNs
-    @id(0x02)
+    @id(COUNTER_REFUSED)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) refused;       // SYNs, by admission
-    @id(0x03)
+    @id(COUNTER_CLAIMED)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) claimed;       // connections pinned
-    @id(0x04)
+    @id(COUNTER_UNPINNED_NEW)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_new;  // SYNs that found both ways taken
-    @id(0x05)
+    @id(COUNTER_UNPINNED_MID)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_mid;  // any other packet without a pin
 
     apply {
         if (meta.event == Event.syn) {
-            if (meta.second_pass == 0) {
+            if (meta.pass == Pass.first) {
                 offered.count(meta.service);
             }
             if (meta.claimed == 1) {
@@ -25,7 +25,7 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
             } else if (meta.pinned == 0) {
                 if (decided.refused == REFUSED) {
                     refused.count(meta.service);
-                } else if (meta.choose_again == 0) {
+                } else if (meta.next_pass == Pass.first) {
                     unpinned_new.count(meta.service);
                 }
             }
@@ -38,11 +38,11 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
 // Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
 // was to have it.
 control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
-    @id(0x06)
+    @id(COUNTER_VERDICTS)
     Counter<bit<64>, bit<8>>(REASONS, CounterType_t.PACKETS_AND_BYTES) verdicts;
-    @id(0x07)
+    @id(COUNTER_PUNTS)
     Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts;
-    @id(0x08)
+    @id(COUNTER_PUNTS_LIMITED)
     Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts_limited;
 
     apply {

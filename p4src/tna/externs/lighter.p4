@@ -2,6 +2,8 @@
 #ifndef SLUICE_TNA_LIGHTER_P4
 #define SLUICE_TNA_LIGHTER_P4
 
+#include "weights.p4"
+
 // 32 times the binary logarithm of one more than a number below 2^17, by its highest four bits, and a summand; of more, the highest.
 // 0 below zero. (The table adds: of steps in a row each costs a stage.)
 control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) {

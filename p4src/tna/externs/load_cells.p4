@@ -3,12 +3,14 @@
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
+#include "lighter.p4"
+
 // Looks at the loads of the choice and the other, less what ended unseen (both wrap); or adds to the load of the packet's server,
 // in both copies. (The renewal of a pin to an ejected server takes the connection off; that it asks for a second pass is known too late here.)
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
-    @id(0x30)
+    @id(REGISTER_LOAD_FIRST)
     Register<bit<32>, server_id_t>(SERVERS, 0) load_first;
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_first) look_first = {
         void apply(inout bit<32> cell, out bit<32> result) {
@@ -26,7 +28,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
         }
     };
 
-    @id(0x31)
+    @id(REGISTER_LOAD_OTHER)
     Register<bit<32>, server_id_t>(SERVERS, 0) load_other;
     RegisterAction<bit<32>, server_id_t, bit<32>>(load_other) look_other = {
         void apply(inout bit<32> cell, out bit<32> result) {
@@ -66,33 +68,33 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     @hidden
     table first {
         key = {
-            meta.choose_again : ternary @name("choose_again");
+            meta.next_pass    : ternary @name("next_pass");
             meta.pinned       : ternary @name("pinned");
             meta.event        : ternary @name("event");
             meta.claimed      : ternary @name("claimed");
             meta.state        : ternary @name("state");
             drop              : ternary @name("drop");
-            meta.draining      : ternary @name("draining");
-            meta.second_pass  : ternary @name("second_pass");
+            meta.draining     : ternary @name("draining");
+            meta.pass         : ternary @name("pass");
             decided.refused   : ternary @name("refused");
             meta.choice       : ternary @name("choice");
         }
         actions = { do_look_first; do_add_first; do_take_first; neither; }
         const entries = {
-            (1, _, _, _, _, _, _, _, _, _)                                               : do_look_first();
-            (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
-            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_first();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, REFUSED, _)     : do_add_first();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, 0)           : do_add_first();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, _)           : neither();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)           : do_add_first();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_first();
-            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                        : neither();
-            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_first();
-            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                      : neither();
-            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_first();
+            (Pass.claim, _, _, _, _, _, _, _, _, _)                                            : do_look_first();
+            (_, 0, _, _, _, _, _, _, _, _)                                                     : neither();
+            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                               : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, REFUSED, _)  : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, _, 0)        : do_add_first();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, _, _)        : neither();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)                 : do_add_first();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, REFUSED, _) : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, _, 0)       : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, _, _)       : do_take_first();
+            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                               : neither();
+            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                               : do_take_first();
+            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                             : neither();
+            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                             : do_take_first();
         }
         const default_action = neither();
     }
@@ -115,33 +117,33 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     @hidden
     table other {
         key = {
-            meta.choose_again : ternary @name("choose_again");
+            meta.next_pass    : ternary @name("next_pass");
             meta.pinned       : ternary @name("pinned");
             meta.event        : ternary @name("event");
             meta.claimed      : ternary @name("claimed");
             meta.state        : ternary @name("state");
             drop              : ternary @name("drop");
-            meta.draining      : ternary @name("draining");
-            meta.second_pass  : ternary @name("second_pass");
+            meta.draining     : ternary @name("draining");
+            meta.pass         : ternary @name("pass");
             decided.refused   : ternary @name("refused");
             meta.choice       : ternary @name("choice");
         }
         actions = { do_look_other; do_add_other; do_take_other; neither; }
         const entries = {
-            (1, _, _, _, _, _, _, _, _, _)                                               : do_look_other();
-            (_, 0, _, _, _, _, _, _, _, _)                                               : neither();
-            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                         : do_add_other();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, REFUSED, _)     : do_add_other();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, 0)           : do_add_other();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, 0, _, _)           : neither();
-            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)           : do_add_other();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, REFUSED, _)    : neither();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, 0)          : neither();
-            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, 0, _, _)          : do_take_other();
-            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                        : neither();
-            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                         : do_take_other();
-            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                      : neither();
-            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                       : do_take_other();
+            (Pass.claim, _, _, _, _, _, _, _, _, _)                                            : do_look_other();
+            (_, 0, _, _, _, _, _, _, _, _)                                                     : neither();
+            (_, _, Event.syn, 1, _, DropReason.none, _, _, _, _)                               : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, REFUSED, _)  : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, _, 0)        : do_add_other();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, 1, Pass.first, _, _)        : neither();
+            (_, _, Event.syn, _, PinState.closed, DropReason.none, _, _, _, _)                 : do_add_other();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, REFUSED, _) : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, _, 0)       : neither();
+            (_, _, Event.syn, _, PinState.pending, DropReason.none, 1, Pass.first, _, _)       : do_take_other();
+            (_, _, Event.fin, _, PinState.closed, _, _, _, _, _)                               : neither();
+            (_, _, Event.fin, _, _, DropReason.none, _, _, _, _)                               : do_take_other();
+            (_, _, Event.reset, _, PinState.closed, _, _, _, _, _)                             : neither();
+            (_, _, Event.reset, _, _, DropReason.none, _, _, _, _)                             : do_take_other();
         }
         const default_action = neither();
     }
@@ -160,14 +162,14 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
 
 // Connections in the loads that ended unseen. Written by the controller, both alike.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
-    @id(0x32)
+    @id(REGISTER_STALE_FIRST)
     Register<bit<32>, server_id_t>(SERVERS, 0) stale_first;
     RegisterAction<bit<32>, server_id_t, bit<32>>(stale_first) read_first = {
         void apply(inout bit<32> cell, out bit<32> result) {
             result = cell;
         }
     };
-    @id(0x33)
+    @id(REGISTER_STALE_OTHER)
     Register<bit<32>, server_id_t>(SERVERS, 0) stale_other;
     RegisterAction<bit<32>, server_id_t, bit<32>>(stale_other) read_other = {
         void apply(inout bit<32> cell, out bit<32> result) {
@@ -178,21 +180,6 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
     apply {
         stale = read_first.execute(server);
         other_stale = read_other.execute(other);
-    }
-}
-
-// Connections whose slot was claimed by another one before they had ended; cumulative. The controller takes them for stale.
-control EvictedCells(in server_id_t server) {
-    @id(0x34)
-    Register<bit<32>, server_id_t>(SERVERS, 0) load_evicted;
-    RegisterAction<bit<32>, server_id_t, bit<32>>(load_evicted) one_evicted = {
-        void apply(inout bit<32> cell) {
-            cell = cell + 1;
-        }
-    };
-
-    apply {
-        one_evicted.execute(server);
     }
 }
 

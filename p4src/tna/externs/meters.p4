@@ -4,7 +4,7 @@
 
 // New connections of each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
-    @id(0x01)
+    @id(METER_ADMISSION)
     Meter<service_id_t>(SERVICES, MeterType_t.PACKETS) admission;
 
     apply {
@@ -14,7 +14,7 @@ control AdmissionMeter(in service_id_t service, out bit<8> refused) {
 
 // New connections towards each destination, whoever opens them.
 control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
-    @id(0x03)
+    @id(METER_DESTINATION_LIMIT)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) destination_limit;
 
     apply {
@@ -24,7 +24,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
 
 // Beyond that, of clients that were admitted before.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
-    @id(0x04)
+    @id(METER_RETURNING_LIMIT)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) returning_limit;
 
     apply {
@@ -34,7 +34,7 @@ control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
 
 // Packets to the controller, for each PuntReason. (The colour as it is: a field of two values made of it would cost a stage.)
 control PuntMeter(in PuntReason reason, out bit<8> colour) {
-    @id(0x02)
+    @id(METER_PUNT_LIMIT)
     Meter<bit<8>>(REASONS, MeterType_t.PACKETS) punt_limit;
 
     apply {

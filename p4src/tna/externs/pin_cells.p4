@@ -12,8 +12,8 @@ struct pin_t {
 
 // A server cell: takes the choice when the slot is claimed; sends a request to its server; names an answer's.
 control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta, inout pin_t pin) {
-    @id(0x03)
-    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_1;
+    @id(REGISTER_PIN_SERVER_1)
+    Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_1;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_1) take = {
         void apply(inout server_id_t cell, out server_id_t before) {
@@ -78,8 +78,8 @@ control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, ino
 
 control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in bit<1> undecided,
                    inout metadata_t meta, inout pin_t pin) {
-    @id(0x04)
-    Register<server_id_t, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_server_2;
+    @id(REGISTER_PIN_SERVER_2)
+    Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_2;
 
     RegisterAction<server_id_t, pin_slot_t, server_id_t>(pin_server_2) take = {
         void apply(inout server_id_t cell, out server_id_t before) {
@@ -163,8 +163,8 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
 
 // A state cell: goes to `next` from `expected`, or also from any later, or of a claimed slot from anywhere; gives the state before.
 control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
-    @id(0x05)
-    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_1;
+    @id(REGISTER_PIN_STATE_1)
+    Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_1;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_1) step = {
         void apply(inout bit<8> cell, out bit<8> before) {
@@ -229,8 +229,8 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
 }
 
 control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
-    @id(0x06)
-    Register<bit<8>, pin_slot_t>(TNA_CONNECTION_SLOTS, 0) pin_state_2;
+    @id(REGISTER_PIN_STATE_2)
+    Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_2;
 
     RegisterAction<bit<8>, pin_slot_t, bit<8>>(pin_state_2) step = {
         void apply(inout bit<8> cell, out bit<8> before) {

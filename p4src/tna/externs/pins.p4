@@ -4,7 +4,6 @@
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
-typedef bit<16> pin_slot_t;          // TNA_CONNECTION_SLOTS in target.p4
 typedef bit<32> fingerprint_t;       // a stateful unit is given whole words
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
@@ -81,8 +80,8 @@ const look_t LOOK_RENEW = 3;
 
 control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
                 out look_t look, out compared_t result) {
-    @id(0x01)
-    Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
+    @id(REGISTER_PIN_KEY_1)
+    Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
@@ -175,8 +174,8 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
 
 control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
                 out look_t look, out compared_t result) {
-    @id(0x02)
-    Register<pin_key_t, pin_slot_t>(TNA_CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
+    @id(REGISTER_PIN_KEY_2)
+    Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {

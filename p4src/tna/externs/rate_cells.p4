@@ -4,10 +4,6 @@
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
-typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
-typedef bit<20> rate_fingerprint_t;
-typedef bit<32> rate_key_t;          // fingerprint above, slot below
-
 // What is known of a packet when it comes to the bytes: what two stateful units have said.
 struct rate_left_t {
     compared_t owner;         // of rate_flow: the slot is this response's; it is free
@@ -36,7 +32,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
     rate_time_t now_whole;
     rate_time_t eight_ago;
 
-    @id(0x28)
+    @id(REGISTER_RATE_FLOW)
     Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
     RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
@@ -48,7 +44,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
         }
     };
 
-    @id(0x2c)
+    @id(REGISTER_RATE_LAST)
     Register<bit<32>, rate_slot_t>(RATE_FLOWS, 0) rate_last;
     RegisterAction<bit<32>, rate_slot_t, compared_t>(rate_last) pass = {
         void apply(inout bit<32> cell, out compared_t compared) {
@@ -85,7 +81,7 @@ struct rate_bytes_t {
 }
 
 control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
-    @id(0x29)
+    @id(REGISTER_RATE_BYTES)
     Register<rate_bytes_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
 

@@ -11,12 +11,10 @@ control Draw(in bit<32> share, out bit<16> drawn) {
 }
 
 // `sample_next` counts what was ever sampled; its low bits are the place of the next one.
-typedef bit<10> sample_place_t; // SAMPLES in sizes.p4
-
 control SampleRing(in bit<32> sampled, in ipv4_t destination) {
     bit<32> place;
 
-    @id(0x2a)
+    @id(REGISTER_SAMPLE_NEXT)
     Register<bit<32>, bit<1>>(1, 0) sample_next;
     RegisterAction<bit<32>, bit<1>, bit<32>>(sample_next) next = {
         void apply(inout bit<32> cell, out bit<32> result) {
@@ -24,7 +22,7 @@ control SampleRing(in bit<32> sampled, in ipv4_t destination) {
             cell = cell + 1;
         }
     };
-    @id(0x2b)
+    @id(REGISTER_SAMPLE_RING)
     Register<ipv4_t, sample_place_t>(SAMPLES, 0) sample_ring;
     RegisterAction<ipv4_t, sample_place_t, ipv4_t>(sample_ring) write = {
         void apply(inout ipv4_t cell) {

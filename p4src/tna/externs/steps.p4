@@ -55,30 +55,31 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
     @hidden
     table by_event {
         key = {
-            meta.event       : ternary @name("event");
-            meta.server      : ternary @name("server");      // 0: from a client
-            meta.payload     : ternary @name("payload");
-            decided.refused  : ternary @name("refused");
-            decided.looks    : ternary @name("looks");
-            meta.second_pass : ternary @name("second_pass");
-            meta.preferred   : ternary @name("preferred");
+            meta.event      : ternary @name("event");
+            meta.server     : ternary @name("server");      // 0: from a client
+            meta.payload    : ternary @name("payload");
+            decided.refused : ternary @name("refused");
+            decided.looks   : ternary @name("looks");
+            meta.pass       : ternary @name("pass");
+            meta.preferred  : ternary @name("preferred");   // 0: no server to claim a slot for
         }
         actions = { steps; }
         const entries = {
-            (Event.syn, _, _, REFUSED, _, _, _) : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
-            (Event.syn, _, _, _, 1, _, _)       : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
-            (Event.syn, _, _, _, _, 1, 0)       : steps(KeyOp.renew, PinState.established, PinState.pending, 1);
-            (Event.syn, _, _, _, _, _, _)       : steps(KeyOp.claim, PinState.established, PinState.pending, 1);
-            (Event.fin, 0, _, _, _, _, _)       : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
-            (Event.fin, _, _, _, _, _, _)       : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
-            (Event.reset, 0, _, _, _, _, _)     : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
-            (Event.reset, _, _, _, _, _, _)     : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
-            (Event.syn_ack, 0, _, _, _, _, _)   : steps(KeyOp.look, PinState.answered, PinState.established, 0);
-            (Event.syn_ack, _, _, _, _, _, _)   : steps(KeyOp.touch, PinState.pending, PinState.answered, 0);
-            (Event.ack, 0, 0, _, _, _, _)       : steps(KeyOp.look, PinState.answered, PinState.established, 0);
-            (Event.ack, 0, _, _, _, _, _)       : steps(KeyOp.touch, PinState.answered, PinState.established, 0);
-            (Event.ack, _, 0, _, _, _, _)       : steps(KeyOp.look, PinState.closed, PinState.closed, 0);
-            (Event.ack, _, _, _, _, _, _)       : steps(KeyOp.touch, PinState.closed, PinState.closed, 0);
+            (Event.syn, _, _, REFUSED, _, _, _)    : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, 1, _, _)          : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, _, Pass.renew, _) : steps(KeyOp.renew, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, _, _, 0)          : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, _, _, _)          : steps(KeyOp.claim, PinState.established, PinState.pending, 1);
+            (Event.fin, 0, _, _, _, _, _)          : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
+            (Event.fin, _, _, _, _, _, _)          : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
+            (Event.reset, 0, _, _, _, _, _)        : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
+            (Event.reset, _, _, _, _, _, _)        : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
+            (Event.syn_ack, 0, _, _, _, _, _)      : steps(KeyOp.look, PinState.answered, PinState.established, 0);
+            (Event.syn_ack, _, _, _, _, _, _)      : steps(KeyOp.touch, PinState.pending, PinState.answered, 0);
+            (Event.ack, 0, 0, _, _, _, _)          : steps(KeyOp.look, PinState.answered, PinState.established, 0);
+            (Event.ack, 0, _, _, _, _, _)          : steps(KeyOp.touch, PinState.answered, PinState.established, 0);
+            (Event.ack, _, 0, _, _, _, _)          : steps(KeyOp.look, PinState.closed, PinState.closed, 0);
+            (Event.ack, _, _, _, _, _, _)          : steps(KeyOp.touch, PinState.closed, PinState.closed, 0);
         }
         const default_action = steps(KeyOp.look, PinState.closed, PinState.closed, 0);
     }
@@ -86,7 +87,7 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
     apply {
         ages();
         if (meta.event == Event.syn) {
-            if (meta.second_pass == 1 && meta.preferred == 0) {
+            if (meta.pass == Pass.renew) {
                 age = pending;
             } else {
                 age = times.idle;

@@ -2,6 +2,8 @@
 #ifndef SLUICE_TNA_WAYS_P4
 #define SLUICE_TNA_WAYS_P4
 
+#include "pin_cells.p4"
+
 // Which way a SYN may claim in its second pass.
 control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in compared_t result_2, inout bit<8> vacant) {
     @hidden

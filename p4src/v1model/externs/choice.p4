@@ -13,22 +13,22 @@
 control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
     const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the golden ratio's fraction
 
-    @id(0x16000038)
+    @id(REGISTER_DRAW_POINT)
     register<bit<32>>(SERVICES) draw_point;
     bit<32> last = 0;
     bit<32> draw = 0;
 
-    @id(0x11000001)
+    @id(PROFILE_RATIOS)
     action_selector(HashAlgorithm.identity, SELECTOR_SIZE, 32w32) ratios;
 
-    @id(0x01000014)
+    @id(ACTION_CHOOSE_SERVER)
     action choose_server(server_id_t id, weight_t own_weight, others_id_t others_id) {
         meta.choice = id;
         meta.choice_weight = own_weight;
         others = others_id;
     }
 
-    @id(0x0200000a)
+    @id(TABLE_CHOOSE)
     table choose {
         key = {
             meta.service : exact @name("service");
@@ -61,16 +61,16 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 
-    @id(0x11000003)
+    @id(PROFILE_OTHERS_BY_RATIO)
     action_selector(HashAlgorithm.identity, OTHERS_SIZE, 32w32) others_by_ratio;
 
-    @id(0x0100001a)
+    @id(ACTION_CHOOSE_OTHER_SERVER)
     action choose_other_server(server_id_t id, weight_t own_weight) {
         meta.other = id;
         meta.other_weight = own_weight;
     }
 
-    @id(0x0200000f)
+    @id(TABLE_CHOOSE_OTHER)
     table choose_other {
         key = {
             others : exact @name("others");
@@ -99,15 +99,15 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
 
 // The weights of capacity.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
-    @id(0x11000002)
+    @id(PROFILE_CAPACITIES)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;
 
-    @id(0x01000015)
+    @id(ACTION_CHOOSE_STABLE_SERVER)
     action choose_stable_server(server_id_t id) {
         server = id;
     }
 
-    @id(0x0200000b)
+    @id(TABLE_CHOOSE_STABLE)
     table choose_stable {
         key = {
             service       : exact @name("service");

@@ -3,14 +3,17 @@
 #define SLUICE_V1MODEL_CLIENTS_P4
 
 // A client of a destination: fingerprint above, stamp of its last admitted SYN below.
-typedef bit<48> admitted_client_t;
+typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
+typedef bit<(64 - ADMITTED_CLIENT_BITS)> admitted_client_t;
+#define CLIENT_FINGERPRINT 63 - ADMITTED_CLIENT_BITS:32
+#define CLIENT_STAMP 31:0
 
 // A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
 // before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
 // the client's address, so that no two clients of a destination are taken for each other.
 control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
-    @id(0x16000020)
+    @id(REGISTER_ADMITTED_CLIENTS)
     register<admitted_client_t>(ADMITTED_CLIENTS) admitted_clients;
 
     apply {
@@ -18,15 +21,17 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked
         if (asked == 1) {
             bit<32> key;
             hash(key, HashAlgorithm.crc32, 32w0, { client, destination }, 64w0x100000000);
+            client_slot_t slot = (client_slot_t)key;
+            client_fingerprint_t fingerprint = key[31:ADMITTED_CLIENT_BITS];
             admitted_client_t cell;
-            admitted_clients.read(cell, (bit<32>)key[15:0]);
-            if (refused == REFUSED && cell[47:32] == key[31:16] && !later(oldest, cell[31:0])) {
+            admitted_clients.read(cell, (bit<32>)slot);
+            if (refused == REFUSED && cell[CLIENT_FINGERPRINT] == fingerprint && !later(oldest, cell[CLIENT_STAMP])) {
                 known = 1;
             }
             if (refused != REFUSED || known == 1) {
-                cell = key[31:16] ++ now;
+                cell = fingerprint ++ now;
             }
-            admitted_clients.write((bit<32>)key[15:0], cell);
+            admitted_clients.write((bit<32>)slot, cell);
         }
     }
 }

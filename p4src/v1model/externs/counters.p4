@@ -4,21 +4,21 @@
 
 // Of each service.
 control ConnectionCounters(in metadata_t meta, in decided_t decided) {
-    @id(0x12000001)
+    @id(COUNTER_OFFERED)
     counter(SERVICES, CounterType.packets) offered;       // SYNs
-    @id(0x12000002)
+    @id(COUNTER_REFUSED)
     counter(SERVICES, CounterType.packets) refused;       // SYNs, by admission
-    @id(0x12000003)
+    @id(COUNTER_CLAIMED)
     counter(SERVICES, CounterType.packets) claimed;       // connections pinned
-    @id(0x12000004)
+    @id(COUNTER_UNPINNED_NEW)
     counter(SERVICES, CounterType.packets) unpinned_new;  // SYNs that found both ways taken
-    @id(0x12000005)
+    @id(COUNTER_UNPINNED_MID)
     counter(SERVICES, CounterType.packets) unpinned_mid;  // any other packet without a pin
 
     apply {
         bit<32> service = (bit<32>)meta.service;
         if (meta.event == Event.syn) {
-            if (meta.second_pass == 0) {
+            if (meta.pass == Pass.first) {
                 offered.count(service);
             }
             if (meta.claimed == 1) {
@@ -26,7 +26,7 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
             } else if (meta.pinned == 0) {
                 if (decided.refused == REFUSED) {
                     refused.count(service);
-                } else if (meta.choose_again == 0) {
+                } else if (meta.next_pass == Pass.first) {
                     unpinned_new.count(service);
                 }
             }
@@ -39,11 +39,11 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
 // Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
 // was to have it.
 control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
-    @id(0x12000006)
+    @id(COUNTER_VERDICTS)
     counter(REASONS, CounterType.packets_and_bytes) verdicts;
-    @id(0x12000007)
+    @id(COUNTER_PUNTS)
     counter(REASONS, CounterType.packets) punts;
-    @id(0x12000008)
+    @id(COUNTER_PUNTS_LIMITED)
     counter(REASONS, CounterType.packets) punts_limited;
 
     apply {

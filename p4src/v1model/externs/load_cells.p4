@@ -6,9 +6,9 @@
 // Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies. The load of a server is the
 // number of slots that name it and are open, whatever becomes of the packet.
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
-    @id(0x16000030)
+    @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
-    @id(0x16000031)
+    @id(REGISTER_LOAD_OTHER)
     register<bit<32>>(SERVERS) load_other;
 
     apply {
@@ -19,12 +19,12 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
         if (meta.pinned == 0) {
             meta.loads.look = 1;            // it passes once more
             other = meta.loads.other;
-        } else if (meta.claimed == 1 || (meta.pass == Pass.move && meta.choose_again == 0)) {
+        } else if (meta.claimed == 1 || meta.pass == Pass.move) {
             change = 1;
         } else if (was_open != (meta.next_state < PinState.server_closing)) {
             change = was_open ? 32w0xffffffff : 1;
         }
-        if (meta.pass == Pass.move && meta.choose_again == 1) {
+        if (meta.next_pass == Pass.move) {
             change = was_open ? 32w0xffffffff : 0;        // the pin leaves this server
         }
         if (meta.loads.look == 1 || change != 0) {
@@ -40,26 +40,14 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
 
 // Connections in the loads that ended unseen. Written by the controller, both alike.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
-    @id(0x16000032)
+    @id(REGISTER_STALE_FIRST)
     register<bit<32>>(SERVERS) stale_first;
-    @id(0x16000033)
+    @id(REGISTER_STALE_OTHER)
     register<bit<32>>(SERVERS) stale_other;
 
     apply {
         stale_first.read(stale, (bit<32>)server);
         stale_other.read(other_stale, (bit<32>)other);
-    }
-}
-
-// Connections whose slot was claimed by another one before they had ended; cumulative. The controller takes them for stale.
-control EvictedCells(in server_id_t server) {
-    @id(0x16000034)
-    register<bit<32>>(SERVERS) load_evicted;
-
-    apply {
-        bit<32> count;
-        load_evicted.read(count, (bit<32>)server);
-        load_evicted.write((bit<32>)server, count + 1);
     }
 }
 

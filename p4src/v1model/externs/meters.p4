@@ -6,7 +6,7 @@ const bit<8> REFUSED = 2;              // a colour
 
 // New connections of each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
-    @id(0x14000001)
+    @id(METER_ADMISSION)
     meter(SERVICES, MeterType.packets) admission;
 
     apply {
@@ -18,7 +18,7 @@ control AdmissionMeter(in service_id_t service, out bit<8> refused) {
 
 // New connections towards each destination, whoever opens them.
 control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
-    @id(0x14000003)
+    @id(METER_DESTINATION_LIMIT)
     meter(DESTINATIONS, MeterType.packets) destination_limit;
 
     apply {
@@ -30,7 +30,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
 
 // Beyond that, of clients that were admitted before.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
-    @id(0x14000004)
+    @id(METER_RETURNING_LIMIT)
     meter(DESTINATIONS, MeterType.packets) returning_limit;
 
     apply {
@@ -42,7 +42,7 @@ control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
 
 // Packets to the controller, for each PuntReason.
 control PuntMeter(in PuntReason reason, out bit<1> limited) {
-    @id(0x14000002)
+    @id(METER_PUNT_LIMIT)
     meter(REASONS, MeterType.packets) punt_limit;
 
     apply {

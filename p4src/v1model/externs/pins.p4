@@ -2,23 +2,28 @@
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
-typedef bit<17> pin_slot_t;          // CONNECTION_SLOTS in sizes.p4
-typedef bit<27> fingerprint_t;       // with state and stamp 63 bits: Thrift carries signed 64-bit values
-typedef bit<63> pin_key_t;           // 62..36 fingerprint, 35..32 PinState, 31..0 stamp
+// A key: 63 bits, for Thrift carries signed 64-bit values.
+const int FINGERPRINT_BITS = 27;
+typedef bit<(FINGERPRINT_BITS)> fingerprint_t;
+typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
+#define KEY_FINGERPRINT FINGERPRINT_BITS + 35:36
+#define KEY_STATE 35:32                // a PinState
+#define KEY_STAMP 31:0
+#define KEY_STATE_AND_STAMP 35:0
 
 // The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
 // exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
-        hash(slot_1, HashAlgorithm.crc32, 17w0,
+        hash(slot_1, HashAlgorithm.crc32, (pin_slot_t)0,
              { meta.connection.client, meta.connection.service, meta.connection.client_port, meta.connection.service_port, meta.connection.protocol },
              CONNECTION_SLOTS);
-        hash(slot_2, HashAlgorithm.crc32, 17w0,
+        hash(slot_2, HashAlgorithm.crc32, (pin_slot_t)0,
              { meta.connection.service_port, meta.connection.client_port, meta.connection.protocol, meta.connection.service, meta.connection.client },
              CONNECTION_SLOTS);
-        hash(fingerprint, HashAlgorithm.crc32, 27w0,
+        hash(fingerprint, HashAlgorithm.crc32, (fingerprint_t)0,
              { meta.connection.protocol, meta.connection.client_port, meta.connection.client, meta.connection.service_port, meta.connection.service },
-             32w0x8000000);
+             32w1 << FINGERPRINT_BITS);
     }
 }
 
@@ -59,12 +64,12 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
 
 // A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot.
 void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
-    bool match = cell[62:36] == fingerprint;
+    bool match = cell[KEY_FINGERPRINT] == fingerprint;
     found.hit = 0;
     found.vacant = 0;
-    found.before = cell[35:32];
+    found.before = cell[KEY_STATE];
     found.after = found.before;
-    if (later(now - lifetime(found.before, times), cell[31:0]) || (match && found.before >= CLOSED)) {
+    if (later(now - lifetime(found.before, times), cell[KEY_STAMP]) || (match && found.before >= CLOSED)) {
         found.vacant = 1;
         if (claims == 1) {
             found.after = PENDING;
@@ -74,7 +79,7 @@ void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in
         found.hit = 1;
         if (found.before > ANSWERED) {
             found.after = REOPENING;
-            cell[35:32] = REOPENING;
+            cell[KEY_STATE] = REOPENING;
         }
     }
 }
@@ -84,29 +89,29 @@ void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in
 void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
-    found.before = cell[35:32];
+    found.before = cell[KEY_STATE];
     found.after = found.before;
-    if (cell[62:36] == fingerprint) {
+    if (cell[KEY_FINGERPRINT] == fingerprint) {
         found.hit = 1;
         if (event == Event.fin) {
             if (found.before == SERVER_CLOSING) {
                 found.after = CLOSED;
-                cell[35:0] = CLOSED ++ now;
+                cell[KEY_STATE_AND_STAMP] = CLOSED ++ now;
             } else if (found.before == ANSWERED || found.before == ESTABLISHED) {
                 found.after = CLIENT_CLOSING;
-                cell[35:32] = CLIENT_CLOSING;
+                cell[KEY_STATE] = CLIENT_CLOSING;
             }
         } else if (event == Event.reset) {
             if (found.before == SERVER_CLOSING) {
                 found.after = CLOSED;
-                cell[35:0] = CLOSED ++ now;
+                cell[KEY_STATE_AND_STAMP] = CLOSED ++ now;
             } else if (found.before < SERVER_CLOSING) {
                 found.after = CLIENT_RESET;
-                cell[35:0] = CLIENT_RESET ++ now;
+                cell[KEY_STATE_AND_STAMP] = CLIENT_RESET ++ now;
             }
         } else if (found.before == ANSWERED && (event == Event.ack || event == Event.payload)) {
             found.after = ESTABLISHED;
-            cell[35:0] = ESTABLISHED ++ now;
+            cell[KEY_STATE_AND_STAMP] = ESTABLISHED ++ now;
         }
     }
 }
@@ -116,9 +121,9 @@ void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, 
 void step_answer(in bit<1> own, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
-    found.before = cell[35:32];
+    found.before = cell[KEY_STATE];
     found.after = found.before;
-    if (cell[62:36] == fingerprint) {
+    if (cell[KEY_FINGERPRINT] == fingerprint) {
         found.hit = 1;
         if (own == 1 && event != Event.none) {
             if (event == Event.syn_ack) {
@@ -136,7 +141,7 @@ void step_answer(in bit<1> own, in Event event, in fingerprint_t fingerprint, in
             } else if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
                 found.after = ESTABLISHED;
             }
-            cell[35:0] = found.after ++ now;
+            cell[KEY_STATE_AND_STAMP] = found.after ++ now;
         }
     }
 }
@@ -147,7 +152,7 @@ void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cel
     found.vacant = 0;
     found.before = ANSWERED;
     found.after = ESTABLISHED;
-    if (cell[62:36] == fingerprint) {
+    if (cell[KEY_FINGERPRINT] == fingerprint) {
         found.hit = 1;
         cell = fingerprint ++ ESTABLISHED ++ now;
     }

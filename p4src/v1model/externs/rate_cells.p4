@@ -2,10 +2,6 @@
 #ifndef SLUICE_V1MODEL_RATE_CELLS_P4
 #define SLUICE_V1MODEL_RATE_CELLS_P4
 
-typedef bit<12> rate_slot_t;         // RATE_FLOWS in sizes.p4
-typedef bit<20> rate_fingerprint_t;
-typedef bit<32> rate_key_t;          // fingerprint above, slot below
-
 // What is left in a response's window when a packet comes, by the steps that have passed since the last one.
 enum bit<8> RateOp {
     none            = 0, // the slot is another response's: nothing is counted
@@ -36,23 +32,30 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// Whose slot it is: fingerprint above, time of its last packet below. A slot is free when that is more than 32 steps before `now`, or
+// Whose slot it is: fingerprint above, time of its last packet below.
+typedef bit<(64 - RATE_FLOW_BITS)> rate_flow_t;
+#define RATE_FLOW_FINGERPRINT 63 - RATE_FLOW_BITS:32
+#define RATE_FLOW_TIME 31:0
+
+// A slot is free when that is more than 32 steps before `now`, or
 // was never: no time is after `now` here, so that its 32 bits tell times of 50 days apart. `whole`: the bits of a time that count whole
 // steps.
 control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
-    @id(0x16000028)
-    register<bit<52>>(RATE_FLOWS) rate_flow;
+    @id(REGISTER_RATE_FLOW)
+    register<rate_flow_t>(RATE_FLOWS) rate_flow;
 
     apply {
-        bit<52> cell;
-        rate_flow.read(cell, (bit<32>)flow_key[11:0]);
-        rate_time_t last = cell[31:0];
+        rate_flow_t cell;
+        rate_slot_t slot = (rate_slot_t)flow_key;
+        rate_fingerprint_t fingerprint = flow_key[31:RATE_FLOW_BITS];
+        rate_flow.read(cell, (bit<32>)slot);
+        rate_time_t last = cell[RATE_FLOW_TIME];
         // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
         rate_time_t passed = (now & whole) - (last & whole);
         left = RateOp.none;
         if (now - last > (eight_steps << 2)) {
             left = RateOp.start;
-        } else if (cell[51:32] == flow_key[31:12]) {
+        } else if (cell[RATE_FLOW_FINGERPRINT] == fingerprint) {
             if (passed & (whole << 4) != 0) {
                 left = RateOp.quarter;
             } else if (passed & (whole << 3) != 0) {
@@ -68,21 +71,21 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
             }
         }
         if (left != RateOp.none) {
-            cell = flow_key[31:12] ++ now;
+            cell = fingerprint ++ now;
         }
-        rate_flow.write((bit<32>)flow_key[11:0], cell);
+        rate_flow.write((bit<32>)slot, cell);
     }
 }
 
 // The bytes in a response's window.
 control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
-    @id(0x16000029)
+    @id(REGISTER_RATE_BYTES)
     register<bit<32>>(RATE_FLOWS) rate_bytes;
 
     apply {
         if (left != RateOp.none) {
             bit<32> cell;
-            rate_bytes.read(cell, (bit<32>)flow_key[11:0]);
+            rate_bytes.read(cell, (bit<32>)(rate_slot_t)flow_key);
             bit<32> both = cell |+| (bit<32>)size;
             if (left == RateOp.start) {
                 cell = (bit<32>)size;
@@ -99,7 +102,7 @@ control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) 
             } else {
                 cell = both;
             }
-            rate_bytes.write((bit<32>)flow_key[11:0], cell);
+            rate_bytes.write((bit<32>)(rate_slot_t)flow_key, cell);
         }
     }
 }

@@ -13,9 +13,9 @@ control Draw(in bit<32> share, out bit<16> drawn) {
 
 // `sample_next` counts what was ever sampled; its low bits are the place of the next one.
 control SampleRing(in bit<32> sampled, in ipv4_t destination) {
-    @id(0x1600002a)
+    @id(REGISTER_SAMPLE_NEXT)
     register<bit<32>>(1) sample_next;
-    @id(0x1600002b)
+    @id(REGISTER_SAMPLE_RING)
     register<ipv4_t>(SAMPLES) sample_ring;
 
     apply {
@@ -23,7 +23,7 @@ control SampleRing(in bit<32> sampled, in ipv4_t destination) {
             bit<32> place;
             sample_next.read(place, 0);
             sample_next.write(0, place + 1);
-            sample_ring.write(place & (SAMPLES - 1), destination);
+            sample_ring.write((bit<32>)(sample_place_t)place, destination);
         }
     }
 }

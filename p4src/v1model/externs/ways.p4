@@ -10,16 +10,16 @@
 // server's packets change the key.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @name(".SluiceIngress.connections.key_1.pin_key_1")
-    @id(0x16000001)
+    @id(REGISTER_PIN_KEY_1)
     register<pin_key_t>(CONNECTION_SLOTS) pin_key_1;
     @name(".SluiceIngress.connections.key_2.pin_key_2")
-    @id(0x16000002)
+    @id(REGISTER_PIN_KEY_2)
     register<pin_key_t>(CONNECTION_SLOTS) pin_key_2;
     @name(".SluiceIngress.connections.server_1.pin_server_1")
-    @id(0x16000003)
+    @id(REGISTER_PIN_SERVER_1)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_1;
     @name(".SluiceIngress.connections.server_2.pin_server_2")
-    @id(0x16000004)
+    @id(REGISTER_PIN_SERVER_2)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
 
     pin_key_t before;

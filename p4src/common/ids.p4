@@ -1,0 +1,164 @@
+// Every number that a controller may know an object or a reason by, each given once. A new one takes the next free number of its
+// range, and says so. tools/gen_names.py carries the reasons into Python, and the texts into docs/reference/contract.md. No target
+// include.
+//
+// An id is the number below the prefix of its kind, which p4c adds. (Its back end for Tofino numbers externs itself: a controller
+// finds them by name. A digest has the id that p4c makes of its name.)
+#ifndef SLUICE_COMMON_IDS_P4
+#define SLUICE_COMMON_IDS_P4
+
+// Tables. Next free: 0x10
+#define TABLE_PORTS         0x01   // what is known of an ingress port
+#define TABLE_SERVICES      0x02   // services by their endpoints; servers' own endpoints are denied
+#define TABLE_ORIGINS       0x03   // servers by their endpoints: whose answer a packet is
+#define TABLE_OWNED         0x04   // addresses of the router and of services
+#define TABLE_TIMERS        0x05   // how long a slot of the connection table is kept
+#define TABLE_SERVERS       0x06   // where a server is, and whether it takes no new connections
+#define TABLE_ROUTES        0x07   // next hops by destination
+#define TABLE_NEIGHBOURS    0x08   // port and MAC addresses of a next hop
+#define TABLE_EGRESS_VLAN   0x09   // what happens to the tag at an egress port
+#define TABLE_CHOOSE        0x0a   // a server for a new connection, by the weights that R decides
+#define TABLE_CHOOSE_STABLE 0x0b   // a server for packets without a pin, by capacity
+#define TABLE_DESTINATIONS  0x0c   // destinations with counts and limits of their own
+#define TABLE_RATE_SETTINGS 0x0d   // which responses are measured, and in what steps
+#define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
+#define TABLE_CHOOSE_OTHER  0x0f   // the other server of a second look
+
+// Actions. Next free: 0x1b
+#define ACTION_SET_PORT             0x01
+#define ACTION_UNKNOWN_PORT         0x02
+#define ACTION_TO_SERVICE           0x03
+#define ACTION_DENY_DIRECT          0x04
+#define ACTION_FROM_SERVER          0x05
+#define ACTION_NEITHER              0x06
+#define ACTION_IS_OWNED             0x07
+#define ACTION_NOT_OWNED            0x08
+#define ACTION_SET_TIMERS           0x09
+#define ACTION_TO_SERVER            0x0a
+#define ACTION_UNKNOWN_SERVER       0x0b
+#define ACTION_CONNECTED            0x0c
+#define ACTION_VIA                  0x0d
+#define ACTION_UNROUTABLE           0x0e
+#define ACTION_SET_NEIGHBOUR        0x0f
+#define ACTION_UNRESOLVED           0x10
+#define ACTION_KEEP                 0x11
+#define ACTION_SET_VLAN             0x12
+#define ACTION_STRIP                0x13
+#define ACTION_CHOOSE_SERVER        0x14
+#define ACTION_CHOOSE_STABLE_SERVER 0x15
+#define ACTION_LIMIT_DESTINATION    0x16
+#define ACTION_UNLISTED             0x17
+#define ACTION_SET_RATES            0x18
+#define ACTION_SET_SAMPLING         0x19
+#define ACTION_CHOOSE_OTHER_SERVER  0x1a
+
+// Action profiles. Next free: 0x04
+#define PROFILE_RATIOS          0x01   // servers of each service, by the weights that R decides
+#define PROFILE_CAPACITIES      0x02   // servers of each service, by capacity
+#define PROFILE_OTHERS_BY_RATIO 0x03   // servers to draw the other one from
+
+// Counters. Next free: 0x09
+#define COUNTER_OFFERED       0x01   // SYNs to each service
+#define COUNTER_REFUSED       0x02   // of them, those that admission refused
+#define COUNTER_CLAIMED       0x03   // connections of each service that were pinned
+#define COUNTER_UNPINNED_NEW  0x04   // SYNs that found both ways taken
+#define COUNTER_UNPINNED_MID  0x05   // any other packet without a pin
+#define COUNTER_VERDICTS      0x06   // packets by their DropReason
+#define COUNTER_PUNTS         0x07   // packets that the controller was told of, by their PuntReason
+#define COUNTER_PUNTS_LIMITED 0x08   // packets that it was not told of, being above the limit
+
+// Meters. Next free: 0x05
+#define METER_ADMISSION         0x01   // new connections of each service
+#define METER_PUNT_LIMIT        0x02   // packets to the controller, by their PuntReason
+#define METER_DESTINATION_LIMIT 0x03   // new connections towards each destination
+#define METER_RETURNING_LIMIT   0x04   // beyond that, those of clients that were admitted before
+
+// Registers of the connection table, 0x01 to 0x0f. Next free: 0x09
+#define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint, state and time of a slot's connection
+#define REGISTER_PIN_KEY_2     0x02   // way 2: the same
+#define REGISTER_PIN_SERVER_1  0x03   // way 1: the server of a slot's connection
+#define REGISTER_PIN_SERVER_2  0x04   // way 2: the same
+#define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection, where it is not in the key
+#define REGISTER_PIN_STATE_2   0x06   // way 2: the same
+#define REGISTER_CANDIDATE_KEY 0x07   // whose handshake with a candidate a place holds, and until when
+#define REGISTER_CANDIDATE_PIN 0x08   // its candidate, and the number that proves the handshake
+
+// Registers of the ledger, 0x10 to 0x1f. Next free: 0x15
+#define REGISTER_LEDGER_SYN          0x10   // SYNs forwarded to each server
+#define REGISTER_LEDGER_SYNACK       0x11   // first SYN-ACKs of each server
+#define REGISTER_LEDGER_SYNACK_AGAIN 0x12   // repeated SYN-ACKs of each server
+#define REGISTER_LEDGER_COMPLETED    0x13   // handshakes that each server completed
+#define REGISTER_LEDGER_RESET        0x14   // RSTs of each server
+
+// Registers of requests and their clients, 0x20 to 0x27. Next free: 0x26
+#define REGISTER_ADMITTED_CLIENTS   0x20   // fingerprint, and where one cell holds both the time, of a client that was admitted
+#define REGISTER_REQUESTS_OFFERED   0x21   // requests to each destination
+#define REGISTER_REQUESTS_ADMITTED  0x22   // of them, those admitted
+#define REGISTER_REQUESTS_REFUSED   0x23   // of them, those refused
+#define REGISTER_REQUESTS_RETURNING 0x24   // of those admitted, those of clients that were admitted before
+#define REGISTER_ADMITTED_STAMPS    0x25   // the time of an admitted client, where it is not in the cell of its fingerprint
+
+// Registers of response rates and samples, 0x28 to 0x2f. Next free: 0x2d
+#define REGISTER_RATE_FLOW   0x28   // fingerprint and last time of a measured response
+#define REGISTER_RATE_BYTES  0x29   // bytes in its window
+#define REGISTER_SAMPLE_NEXT 0x2a   // destinations ever sampled
+#define REGISTER_SAMPLE_RING 0x2b   // the latest of them
+#define REGISTER_RATE_LAST   0x2c   // the step of a response's last packet
+
+// Registers of the second look, 0x30 to 0x37. Next free: 0x35
+#define REGISTER_LOAD_FIRST   0x30   // open connections of each server, as the first of two
+#define REGISTER_LOAD_OTHER   0x31   // the same, as the other
+#define REGISTER_STALE_FIRST  0x32   // of them, those that ended unseen; written by the controller
+#define REGISTER_STALE_OTHER  0x33   // the same, as the other
+#define REGISTER_LOAD_EVICTED 0x34   // connections of each server that lost their slot before their end
+
+// Registers of the draws, 0x38 to 0x3f. Next free: 0x39
+#define REGISTER_DRAW_POINT 0x38   // the last point of each service's sequence
+
+// Digests. Next free: 0x02
+#define DIGEST_ARP_SENDER 0x01   // arp_sender_t: who sent an ARP, and where
+
+// Resubmissions. Next free: 0x02
+#define RESUBMIT_NEXT_PASS 0x01   // a SYN, with what its pass has decided (Tofino)
+
+// Registers of stages to come, 0x40 to 0xff. Next free: 0x40
+
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 24
+enum bit<8> DropReason {
+    none                 = 0,  // forwarded, answered or punted
+    truncated            = 1,  // a header goes past the end of the frame
+    unsupported          = 2,  // neither ARP nor IPv4 behind at most one 802.1Q tag, or an ARP that is not Ethernet/IPv4
+    ipv4_header          = 3,  // version is not 4, or the header length is below 20 bytes; also of the packet inside an ICMP error
+    ipv4_length          = 4,  // total length below the header's, or beyond the frame
+    ipv4_checksum        = 5,  // header checksum is wrong
+    fragment             = 6,  // a fragment other than the first: it has no ports
+    l4_length            = 7,  // TCP data offset, UDP length or ICMP length impossible
+    port_unknown         = 8,  // the ingress port is not configured
+    not_for_us           = 9,  // the frame is neither to the router's MAC address nor an ARP to broadcast
+    martian              = 10, // source or destination is of 0/8, 127/8 or 224/3, or the two are alike
+    ttl_exceeded         = 11, // TTL ran out; the controller answers with ICMP time exceeded
+    no_service           = 12, // to one of our addresses, but neither to a service nor an echo request
+    direct_to_server     = 13, // past the service, to a server's own address and port
+    admission_refused    = 14, // a new connection above its service's or its destination's rate
+    no_server            = 15, // the service has no server to choose, or the place of its candidate is taken
+    server_unknown       = 16, // pinned to a server that is no longer configured
+    no_route             = 17, // no prefix matches the destination
+    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
+    arp_ignored          = 19, // an ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard
+    punt_limited         = 20, // an ARP reply to us above the limit of its reason: it is of no other use
+    cpu_header           = 21, // from the controller, without a valid packet_out header
+    admission_reset      = 22, // as admission_refused, and a reset was sent back
+    source_mac           = 23  // the frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)
+}
+
+// Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
+// sender, by a digest (arp_sender_t); of everything else it gets the packet. Next free: 5
+enum bit<8> PuntReason {
+    none      = 0,
+    arp       = 1,             // an ARP reply to us: a neighbour to learn
+    ttl       = 2,             // answer with ICMP time exceeded; the packet is as it was received
+    neighbour = 3,             // next hop unresolved: ask for it
+    sender    = 4              // any other ARP: a neighbour that may have moved
+}
+
+#endif

@@ -1,0 +1,2 @@
+// Answers, as on Tofino.
+#include "../../tna/externs/answers.p4"

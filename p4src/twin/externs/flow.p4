@@ -1,0 +1,2 @@
+// Flow, as on Tofino.
+#include "../../tna/externs/flow.p4"
