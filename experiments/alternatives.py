@@ -9,10 +9,10 @@ from topo.errors import LabError
 from topo.mn import Mininet, Node
 from topo.netns import listening
 from topo.network import Lab
-from topo.plan import THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
 from topo.processes import await_true, run_in
 from topo.router import KernelRouter
 from topo.switches import ProcessSwitch
+from workload.plan import THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
 
 READY_TIMEOUT_S = 20.0
 PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}

@@ -12,15 +12,15 @@ from experiments.experiment import Experiment, Point, Say, Values
 from experiments.labruns import LabRuns, below_results
 from experiments.news_lab_report import draw, report
 from topo.errors import LabError
-from topo.news.measures import figures
 from topo.news.overhead import PERIODS_S, settings_for
 from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
 from topo.news.records import conditions, made, read_records, switch_packets
 from topo.news.run import Run, is_done, make_run, static_limit
-from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS
-from topo.news.settings import Settings
 from topo.router import KERNEL
 from topo.switches import switch_kind
+from workload.crowd.measures import figures
+from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS
+from workload.crowd.settings import Settings
 
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
 """What the runs differ in, of the settings."""

@@ -15,7 +15,7 @@ from experiments.news_lab_verdicts import BEST_PERIODS_S
 from experiments.news_lab_verdicts import findings as held_against_the_paper
 from experiments.repetitions import how_often
 from experiments.switchload import load_sentence, losses_sentence
-from topo.news.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
+from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

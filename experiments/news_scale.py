@@ -18,7 +18,7 @@ from experiments.switchload import load_sentence
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
 from sim.dumbbell import Dumbbell, clients, plan, recorded
-from topo.news.plan import TARGET, TARGET_ADDRESS
+from workload.crowd.plan import TARGET, TARGET_ADDRESS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

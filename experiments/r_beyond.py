@@ -16,10 +16,10 @@ from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import SAMPLE_S, limit_clause, pool, quiet
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import SERVER_NAMES, Balance
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import SERVER_NAMES, Balance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

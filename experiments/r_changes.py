@@ -19,11 +19,11 @@ from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from topo.apache import LONG
 from topo.downloads import Download, Downloads
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
 from topo.processes import await_true
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,10 @@ from experiments.repetitions import how_often, set_up
 from experiments.simulated import grouped
 from experiments.switchload import load_sentence, switch_sentence
 from experiments.webpool import limit_clause, pool, quiet
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import Balance
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import Balance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,10 +15,10 @@ from experiments.switchload import load_sentence, switch_sentence
 from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo import apache
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import LOAD_CLIENT, SERVER_NAMES, Balance
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import LOAD_CLIENT, SERVER_NAMES, Balance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,8 +27,8 @@ from experiments.variants import (
     Variant,
 )
 from experiments.webpool import limit_clause, pool, total
-from topo.httperf import Load
-from topo.plan import SERVER_NAMES, THREE
+from workload.load import Load
+from workload.plan import SERVER_NAMES, THREE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

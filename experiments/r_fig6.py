@@ -17,10 +17,10 @@ from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from sim.demo import PAGE_S
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import SERVER_CPUS, SERVER_NAMES, Balance
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import SERVER_CPUS, SERVER_NAMES, Balance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

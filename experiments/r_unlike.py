@@ -26,8 +26,8 @@ from experiments.variants import (
 )
 from experiments.webpool import limit_clause, pool, total
 from topo.apache import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
-from topo.httperf import Load
-from topo.plan import PoolPlan, pool_of
+from workload.load import Load
+from workload.plan import PoolPlan, pool_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

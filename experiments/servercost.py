@@ -16,15 +16,15 @@ from pathlib import Path
 
 from topo.errors import LabError
 from topo.interrupts import Interrupted, interruptible
-from topo.load.outcomes import Ending, read_outcomes
-from topo.load.requestlog import Request, write_log
 from topo.load.server import BLOCK_BYTES
-from topo.news.configuration import controller_config
 from topo.news.network import NewsLab
-from topo.news.plan import CROWD, PORT, TARGET, TARGET_ADDRESS
-from topo.news.scenarios import NONE, SERVER
-from topo.news.settings import Settings
 from topo.switches import switch_kind
+from workload.crowd.configuration import controller_config
+from workload.crowd.plan import CROWD, PORT, TARGET, TARGET_ADDRESS
+from workload.crowd.scenarios import NONE, SERVER
+from workload.crowd.settings import Settings
+from workload.outcomes import Ending, read_outcomes
+from workload.requestlog import Request, write_log
 
 LOADS = ((1, 200.0), (8, 60.0))
 """Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""

@@ -21,8 +21,8 @@ from experiments.ratios import NEAR
 from experiments.sim_lab_belief import Part, belief, other_commits, side_by_side
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
-from topo.news.scenarios import NETWORK, SERVER
 from topo.switches import switch_kind
+from workload.crowd.scenarios import NETWORK, SERVER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from experiments.simulated import grouped
 from experiments.switchload import load_sentence
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from topo.stress import HOGS
+from workload.load import HOGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,11 @@ from experiments.experiment import Point, Record, Values
 from experiments.intervals import mean_of
 from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
-from topo.load.outcomes import Ending
-from topo.news.measures import Records, figures
-from topo.news.plan import TARGET_ADDRESS
-from topo.news.scenarios import VARIANTS
-from topo.news.trace import measured
+from workload.crowd.measures import Records, figures
+from workload.crowd.plan import TARGET_ADDRESS
+from workload.crowd.scenarios import VARIANTS
+from workload.crowd.trace import measured
+from workload.outcomes import Ending
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from experiments.alternatives import AlternativeLab
 from experiments.experiment import Say
 from experiments.webpool import quiet
 from topo.network import Lab
-from topo.plan import Balance, PoolPlan
 from topo.switches import switch_kind
+from workload.plan import Balance, PoolPlan
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0

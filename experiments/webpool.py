@@ -14,10 +14,11 @@ from topo.apache import PAGE
 from topo.capture import Capture
 from topo.conservation import PacketCounts
 from topo.handshakes import ConnectTimes, Handshakes
-from topo.httperf import Httperf, Load
+from topo.httperf import Httperf
 from topo.network import Lab
 from topo.observation import Observation
-from topo.plan import LOAD_CLIENT, WEB_PORT
+from workload.load import Load
+from workload.plan import LOAD_CLIENT, WEB_PORT
 
 SAMPLE_S = 1.0
 

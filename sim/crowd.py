@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from sluice.config import Config
 from sluice.news import Decision
 
-from topo.load.outcomes import Ending, Outcome
-from topo.load.patience import draw_wait
-from topo.load.requestlog import Request
+from workload.outcomes import Ending, Outcome
+from workload.patience import draw_wait
+from workload.requestlog import Request
 
 from . import syn
 from .answers import AnswerServer

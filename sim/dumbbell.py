@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
-from topo.load.requestlog import Request
-from topo.load.synthesise import Crowd, synthesise
-from topo.news.measures import Records
-from topo.news.plan import BYSTANDER, OTHER, TARGET
-from topo.news.scenarios import NETWORK, Variant
-from topo.news.settings import Settings
+from workload.crowd.measures import Records
+from workload.crowd.plan import BYSTANDER, OTHER, TARGET
+from workload.crowd.scenarios import NETWORK, Variant
+from workload.crowd.settings import Settings
+from workload.requestlog import Request
+from workload.synthesise import Crowd, synthesise
 
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer

@@ -13,15 +13,15 @@ from sluice.config import Config
 from sluice.configload import parse
 from sluice.news import Decision
 
-from topo.load.requestlog import Request
-from topo.news.configuration import controller_config
-from topo.news.measures import Records
-from topo.news.plan import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
-from topo.news.samples import Sample
-from topo.news.scenarios import SERVER, Scenario, Variant
-from topo.news.settings import FRAME_BYTES, Settings
-from topo.news.trace import Row
-from topo.news.traffic import bystander_requests, target_requests
+from workload.crowd.configuration import controller_config
+from workload.crowd.measures import Records
+from workload.crowd.plan import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
+from workload.crowd.samples import Sample
+from workload.crowd.scenarios import SERVER, Scenario, Variant
+from workload.crowd.settings import FRAME_BYTES, Settings
+from workload.crowd.trace import Row
+from workload.crowd.traffic import bystander_requests, target_requests
+from workload.requestlog import Request
 
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer

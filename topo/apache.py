@@ -9,8 +9,8 @@ from pathlib import Path
 
 from topo.errors import LabError
 from topo.netns import listening, socket_in
-from topo.plan import WEB_PORT
 from topo.processes import Process, await_true
+from workload.plan import WEB_PORT
 
 PAGE = "page"
 PAGE_BYTES = 100_000

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from topo.calibrate import Burst
 from topo.handshakes import Handshakes
-from topo.httperf import Load
 from topo.network import Lab
 from topo.observation import Observation
 from topo.phases import run_phase
-from topo.plan import SERVER_NAMES
+from workload.load import Load
+from workload.plan import SERVER_NAMES
 
 
 def _r(counts_from: Observation, counts_to: Observation, server: str) -> float:

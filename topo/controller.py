@@ -16,8 +16,8 @@ from sluice.loops.control import ask
 
 from topo.errors import LabError
 from topo.observation import Counts, Observation
-from topo.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 from topo.processes import Process
+from workload.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 5.0

@@ -22,14 +22,14 @@ from topo.downloads import Downloads
 from topo.errors import LabError, refusal
 from topo.handshakes import Handshakes
 from topo.hosts import congestion_control, syn_retransmission
-from topo.httperf import Load
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
 from topo.phases import run_phase
-from topo.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
 from topo.processes import await_true
 from topo.summary import Results, summary, table
 from topo.switches import REPOSITORY, switch_kind
+from workload.load import Load
+from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
 
 LOADED = "s3"
 PAPER_T_S, PAPER_M = 10.0, 20

@@ -15,10 +15,10 @@ from topo import cgroups
 from topo.hosts import LabHost
 from topo.interrupts import undisturbed
 from topo.mn import Mininet, Node, setLogLevel
-from topo.plan import HostPlan
 from topo.prerequisites import require_prerequisites
 from topo.processes import Process
 from topo.switches import SWITCHES, ProcessSwitch
+from workload.plan import HostPlan
 
 SWITCH_NAME = "sw1"
 

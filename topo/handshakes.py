@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from workload.percentile import percentile
+
 SEQUENCE_SPACE = 1 << 32
 
 Connection = tuple[str, int, int]
@@ -59,13 +61,6 @@ class ConnectTimes:
     def percentile_ms(self, share: float) -> float:
         """The smallest time in ms that at least `share` of those answered do not exceed."""
         return 1000 * percentile(self.seconds, share)
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` of them do not exceed (nearest rank); NaN if there is none."""
-    if not values:
-        return math.nan
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 @dataclass(slots=True)

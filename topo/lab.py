@@ -17,13 +17,14 @@ from pathlib import Path
 from topo.apache import PAGE
 from topo.controller import CONFIGURATION
 from topo.errors import LabError
-from topo.httperf import Httperf, Load
+from topo.httperf import Httperf
 from topo.interrupts import Interrupted, interruptible
 from topo.mn import CLI
 from topo.network import Lab
-from topo.plan import SERVER_NAMES, Balance
 from topo.record import Recorder
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import SERVER_NAMES, Balance
 
 BALANCE = Balance("production", 2.0, 10.0)
 """The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""

@@ -12,11 +12,15 @@ from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
 from topo.errors import LabError
 from topo.ground import SWITCH_NAME, Ground
-from topo.httperf import Httperf, Load
+from topo.httperf import Httperf
 from topo.mn import Mininet
 from topo.netns import interface_packets
 from topo.observation import Observation
-from topo.plan import (
+from topo.processes import POLL_S, Process, run_in
+from topo.quiet import quiet_counts
+from topo.stress import start_stress
+from workload.load import Load
+from workload.plan import (
     LOAD_CLIENT,
     PLAIN_HOST,
     THREE,
@@ -25,9 +29,6 @@ from topo.plan import (
     Balance,
     PoolPlan,
 )
-from topo.processes import POLL_S, Process, run_in
-from topo.quiet import quiet_counts
-from topo.stress import start_stress
 
 SERVED_TIMEOUT_S = 30.0
 MEETING_TIMEOUT_S = 10

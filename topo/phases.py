@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from topo.apache import PAGE
 from topo.downloads import Downloads
 from topo.handshakes import ConnectTimes, Handshakes
-from topo.httperf import HttperfResult, Load
+from topo.httperf import HttperfResult
 from topo.network import Lab
 from topo.observation import Observation
-from topo.plan import SERVER_NAMES
+from workload.load import Load
+from workload.plan import SERVER_NAMES
 
 SAMPLE_S = 2.0
 """Seconds between two samples, and two lines on the screen."""

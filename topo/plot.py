@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 
 from topo.observation import pool_r
 from topo.phases import Phase, Sample
-from topo.plan import SERVER_NAMES
+from workload.plan import SERVER_NAMES
 
 SYN_TIMEOUT_MS = 1000.0
 """t0: the first retransmission of a SYN on Linux (TCP_TIMEOUT_INIT, include/net/tcp.h; RFC 6298)."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from topo.hosts import turn_offloads_off
 from topo.mn import Node
-from topo.plan import HostPlan
 from topo.processes import run_in
 from topo.switches import ProcessSwitch
+from workload.plan import HostPlan
 
 KERNEL = "kernel"
 """What a run names in place of the kind of the switch."""

@@ -10,9 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from topo.processes import Process
-
-HOGS = 24
-"""Busy processes that share the server's CPU with Apache's workers."""
+from workload.load import HOGS
 
 
 def start_stress(

@@ -10,7 +10,7 @@ from topo.conservation import PacketCounts
 from topo.downloads import Download, spanning
 from topo.observation import Counts
 from topo.phases import Phase
-from topo.plan import SERVER_NAMES
+from workload.plan import SERVER_NAMES
 
 IMPROVEMENT = 4.0
 """Equal split's mean connect time over that under R, at least."""

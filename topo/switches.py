@@ -15,9 +15,9 @@ from topo.errors import LabError
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
 from topo.netns import listening
-from topo.plan import CPU_PORT, GRPC_PORT, THRIFT_PORT
 from topo.processes import Process, await_true, run_in
 from topo.realtime import before_all_else
+from workload.plan import CPU_PORT, GRPC_PORT, THRIFT_PORT
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 READY_TIMEOUT_S = 30.0

@@ -21,13 +21,13 @@ from experiments.news_lab_verdicts import findings
 from experiments.runner import recorded
 from experiments.store import without_nan
 from topo.errors import LabError
-from topo.load.outcomes import Ending, Outcome
-from topo.news.measures import Records
 from topo.news.run import Run
-from topo.news.samples import Sample
-from topo.news.settings import Settings
-from topo.news.trace import Row
 from topo.router import KERNEL
+from workload.crowd.measures import Records
+from workload.crowd.samples import Sample
+from workload.crowd.settings import Settings
+from workload.crowd.trace import Row
+from workload.outcomes import Ending, Outcome
 
 QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 

@@ -24,9 +24,9 @@ from experiments.switchload import DOCUMENTED_PER_S, FRAME_BYTES, ceiling_senten
 from experiments.variants import PERIOD_S, VARIANTS
 from topo.apache import HEAVY, WORK
 from topo.downloads import Download
-from topo.httperf import Load
-from topo.plan import SERVER_NAMES, pool_of
 from topo.switches import REPOSITORY
+from workload.load import Load
+from workload.plan import SERVER_NAMES, pool_of
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
 

@@ -34,11 +34,11 @@ from experiments.tests.small import said
 from sim.demo import READERS, simulate_demo
 from sim.lab import simulate_lab
 from topo.errors import LabError
-from topo.news.measures import Records
-from topo.news.scenarios import Scenario, Variant
-from topo.news.settings import Settings
-from topo.plan import SERVER_NAMES
 from topo.program import program
+from workload.crowd.measures import Records
+from workload.crowd.scenarios import Scenario, Variant
+from workload.crowd.settings import Settings
+from workload.plan import SERVER_NAMES
 
 
 def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from sim.crowd import Place, simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.dumbbell import Dumbbell, clients, places, plan, requests
 from sim.lab import lab_plan, simulate_lab
-from topo.load.outcomes import Ending
-from topo.load.requestlog import Request
-from topo.news.measures import Records, figures
-from topo.news.plan import BYSTANDER, TARGET, TARGET_ADDRESS
-from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
-from topo.news.settings import Settings
+from workload.crowd.measures import Records, figures
+from workload.crowd.plan import BYSTANDER, TARGET, TARGET_ADDRESS
+from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
+from workload.crowd.settings import Settings
+from workload.outcomes import Ending
+from workload.requestlog import Request
 
 SHORT = replace(Settings(), before=3, after=4)
 

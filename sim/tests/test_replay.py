@@ -20,8 +20,8 @@ from sluice.switch.plan import Service
 from sim.crowd import simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.lab import lab_plan
-from topo.news.scenarios import NETWORK, NEWS
-from topo.news.settings import Settings
+from workload.crowd.scenarios import NETWORK, NEWS
+from workload.crowd.settings import Settings
 
 CLIENT = 0x0A640001
 

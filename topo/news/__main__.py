@@ -17,15 +17,15 @@ from pathlib import Path
 
 from topo.errors import LabError, refusal
 from topo.interrupts import Interrupted, interruptible
-from topo.news.measures import Records, figures
 from topo.news.programme import Planned, compressed, one_run, programme
 from topo.news.records import conditions, read_records
 from topo.news.run import Run, is_done, make_run, results_directory, static_limit
-from topo.news.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
-from topo.news.settings import Settings
 from topo.news.summary import Result, checks, summary, table
-from topo.news.traffic import logged_requests
 from topo.switches import REPOSITORY, switch_kind
+from workload.crowd.measures import Records, figures
+from workload.crowd.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
+from workload.crowd.settings import Settings
+from workload.crowd.traffic import logged_requests
 
 PROGRESS_EVERY_S = 15.0
 K_MAX = 8.0

@@ -7,34 +7,12 @@ packets would let short answers jump the link (they would seem to come at the sp
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from topo.errors import LabError
-from topo.news.settings import FRAME_BYTES, Settings
 from topo.processes import run_in
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCounts:
-    """Cumulative, since the filter was set."""
-
-    sent_packets: int
-    sent_bytes: int
-    dropped_packets: int
-
-    def since(self, earlier: LinkCounts) -> LinkCounts:
-        """Return what was counted since an earlier moment."""
-        return LinkCounts(
-            self.sent_packets - earlier.sent_packets,
-            self.sent_bytes - earlier.sent_bytes,
-            self.dropped_packets - earlier.dropped_packets,
-        )
-
-    def loss(self) -> float:
-        """Part of the packets offered to the link that it dropped."""
-        offered = self.sent_packets + self.dropped_packets
-        return self.dropped_packets / offered if offered else 0.0
+from workload.crowd.samples import LinkCounts
+from workload.crowd.settings import FRAME_BYTES, Settings
 
 
 def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> None:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from topo.news.plan import CLIENTS
-from topo.news.settings import Settings
 from topo.processes import Process, command_in, run_in
 from topo.switches import REPOSITORY
+from workload.crowd.plan import CLIENTS
+from workload.crowd.settings import Settings
 
 TUN = Path("/dev/net/tun")
 DEVICE = "delay0"

@@ -15,14 +15,16 @@ from topo.ground import SWITCH_NAME, Ground
 from topo.hosts import LabHost
 from topo.mn import Mininet
 from topo.netns import interface_packets, listening
-from topo.news.bottleneck import LinkCounts, read_bottleneck, set_bottleneck
+from topo.news.bottleneck import read_bottleneck, set_bottleneck
 from topo.news.distance import set_distances
-from topo.news.plan import (
+from topo.processes import Process, await_true, run_in
+from topo.quiet import quiet_counts
+from topo.switches import REPOSITORY
+from workload.crowd.plan import (
     BULK_PORT,
     BYSTANDER,
     BYSTANDER_ADDRESS,
     CLIENTS,
-    CLIENTS_NETWORK,
     FAST,
     OTHER,
     PORT,
@@ -34,11 +36,9 @@ from topo.news.plan import (
     TARGET_ADDRESS,
     WITNESS,
 )
-from topo.news.settings import Settings
-from topo.plan import HostPlan
-from topo.processes import Process, await_true, run_in
-from topo.quiet import quiet_counts
-from topo.switches import REPOSITORY
+from workload.crowd.samples import LinkCounts
+from workload.crowd.settings import Settings
+from workload.plan import HostPlan
 
 SLOW_PERIOD_US = 10_000
 """The slow server's CPU is granted in parts of 10 ms: with the kernel's 100 ms its answers would come in bursts."""
@@ -208,7 +208,3 @@ class NewsLab(Ground):
             source = str(WITNESS.own_address)
             echo = ["ping", "-q", "-I", source, "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S)]
             run_in(self.pid(WITNESS.name), [*echo, str(server.address)])
-
-
-ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]
-"""The switch's way to the clients."""

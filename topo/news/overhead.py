@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from topo.news import series
-from topo.news.measures import Figures, figures
 from topo.news.records import read_records
 from topo.news.run import Run
-from topo.news.scenarios import HOT_SPOT, NETWORK
 from topo.news.series import Row, make_if_missing
-from topo.news.settings import Settings
+from workload.crowd.measures import Figures, figures
+from workload.crowd.scenarios import HOT_SPOT, NETWORK
+from workload.crowd.settings import Settings
 
 PERIODS_S = (16.0, 32.0, 64.0, 128.0, 256.0)
 BEFORE_S, AFTER_S = 20.0, 40.0

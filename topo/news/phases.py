@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from topo.news import series
-from topo.news.measures import Records, figures
 from topo.news.records import read_records
 from topo.news.run import Run
-from topo.news.scenarios import HOT_SPOT, NETWORK
 from topo.news.series import Row, make_if_missing
-from topo.news.settings import Settings
+from workload.crowd.measures import Records, figures
+from workload.crowd.scenarios import HOT_SPOT, NETWORK
+from workload.crowd.settings import Settings
 
 PHASES = (0.0, 0.2, 0.4, 0.6, 0.8)
 BEFORE = 4

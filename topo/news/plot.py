@@ -13,11 +13,11 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from topo.load.outcomes import Outcome
-from topo.news.measures import Records, syn_times
-from topo.news.plan import TARGET
-from topo.news.samples import at
-from topo.news.scenarios import VARIANTS
+from workload.crowd.measures import Records, syn_times
+from workload.crowd.plan import TARGET
+from workload.crowd.samples import at
+from workload.crowd.scenarios import VARIANTS
+from workload.outcomes import Outcome
 
 COLOURS = ("#c8553d", "#b06ab3", "#1b6ca8", "#3a9d5d")
 BINS_PER_INTERVAL = 4

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from topo.news.scenarios import (
+from workload.crowd.scenarios import (
     HOT_SPOT,
     NETWORK,
     NEWS,
@@ -20,7 +20,7 @@ from topo.news.scenarios import (
     Scenario,
     Variant,
 )
-from topo.news.settings import Settings
+from workload.crowd.settings import Settings
 
 OVERHEAD_S = 4.0
 """Building the network and taking it down; a run also waits for an interval to begin."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from topo.load.outcomes import read_outcomes
-from topo.news.measures import Records
 from topo.news.run import META, TRACE
-from topo.news.samples import read_samples
-from topo.news.scenarios import SCENARIOS, VARIANTS
-from topo.news.settings import Settings
-from topo.news.trace import read_rows
+from workload.crowd.measures import Records
+from workload.crowd.samples import read_samples
+from workload.crowd.scenarios import SCENARIOS, VARIANTS
+from workload.crowd.settings import Settings
+from workload.crowd.trace import read_rows
+from workload.outcomes import read_outcomes
 
 
 def read_records(directory: Path) -> Records:

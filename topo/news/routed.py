@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
 from topo.mn import Node
-from topo.news.network import ROUTES, NewsLab
-from topo.news.plan import BYSTANDER, OTHER, SWITCH_HOSTS, TARGET
-from topo.news.settings import Settings
-from topo.plan import HostPlan
+from topo.news.network import NewsLab
 from topo.processes import run_in
 from topo.router import KERNEL, KernelRouter
+from workload.crowd.plan import BYSTANDER, OTHER, ROUTES, SWITCH_HOSTS, TARGET
+from workload.crowd.settings import Settings
+from workload.plan import HostPlan
 
 
 class NewsRouter(KernelRouter):

@@ -18,23 +18,8 @@ from topo.controller import CONFIGURATION
 from topo.errors import LabError
 from topo.hosts import syn_retransmission
 from topo.load.bulk import HEADER as BULK_HEADER
-from topo.news.bottleneck import LinkCounts
-from topo.news.configuration import controller_config
 from topo.news.network import NewsLab
-from topo.news.plan import (
-    BULK_PORT,
-    BYSTANDER,
-    CROWD,
-    OTHER,
-    PORT,
-    WITNESS,
-)
 from topo.news.routed import RoutedNewsLab
-from topo.news.samples import Sample, write_samples
-from topo.news.scenarios import Scenario, Variant
-from topo.news.settings import Settings
-from topo.news.trace import read_rows
-from topo.news.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
 from topo.news.version import version
 from topo.processes import Process
 from topo.program import program
@@ -43,6 +28,21 @@ from topo.router import KERNEL
 from topo.switches import REPOSITORY
 from topo.usage import process_usage
 from topo.whole import whole
+from workload.crowd.configuration import controller_config
+from workload.crowd.plan import (
+    BULK_PORT,
+    BYSTANDER,
+    CROWD,
+    OTHER,
+    PORT,
+    WITNESS,
+)
+from workload.crowd.samples import LinkCounts, Sample, write_samples
+from workload.crowd.scenarios import Scenario, Variant
+from workload.crowd.settings import Settings
+from workload.crowd.trace import read_rows
+from workload.crowd.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
+from workload.requestlog import LogFormatError
 
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
@@ -115,9 +115,12 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
             lab.at_end(recorder.close)
-        logs = write_logs(
-            lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
-        )
+        try:
+            logs = write_logs(
+                lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
+            )
+        except LogFormatError as error:
+            raise LabError(str(error)) from error
         period_s = settings.period_s / settings.k
         decided = first_decision(lab, period_s) if lab.controlled else time.time()
         start = _next_boundary(decided, period_s, time.time() + LEAD_S)

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from topo.news.measures import Figures
-from topo.news.scenarios import (
+from workload.crowd.measures import Figures
+from workload.crowd.scenarios import (
     HOT_SPOT,
     NETWORK,
     NEWS,
@@ -20,7 +20,7 @@ from topo.news.scenarios import (
     VARIANTS,
     Scenario,
 )
-from topo.news.settings import Settings
+from workload.crowd.settings import Settings
 
 DETECTED_INTERVALS = 1.4
 DETECTED_S = 5.0

@@ -20,10 +20,10 @@ from scapy.layers.l2 import Ether
 from topo.controller import CONFIGURATION
 from topo.netns import socket_in
 from topo.network import Lab
-from topo.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
 from topo.processes import Process
 from topo.switches import switch_kind
 from topo.tests.talker import READY
+from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
 
 HERE = Path(__file__).parent
 INTERFACE = f"{LOAD_CLIENT.name}-eth0"

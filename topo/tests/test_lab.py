@@ -17,7 +17,10 @@ from topo.errors import LabError
 from topo.hosts import SYN_RETRIES, syn_sysctls
 from topo.netns import socket_in
 from topo.network import Lab
-from topo.plan import (
+from topo.processes import await_true, run_in
+from topo.realtime import before_all_else
+from topo.switches import switch_kind
+from workload.plan import (
     DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
@@ -27,9 +30,6 @@ from topo.plan import (
     WEB_PORT,
     Balance,
 )
-from topo.processes import await_true, run_in
-from topo.realtime import before_all_else
-from topo.switches import switch_kind
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

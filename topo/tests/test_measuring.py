@@ -24,9 +24,10 @@ from topo.conservation import PacketCounts
 from topo.downloads import Download, read_response, spanning
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes, Handshakes, Segment
-from topo.httperf import NICENESS, HttperfResult, Load, combine, httperf_command, parse_httperf, share_of, write_paths
+from topo.httperf import NICENESS, HttperfResult, combine, httperf_command, parse_httperf, share_of, write_paths
 from topo.observation import Counts, pool_r
-from topo.plan import THREE, Balance, controller_config, pool_of
+from workload.load import Load
+from workload.plan import THREE, Balance, controller_config, pool_of
 
 VIP = IPv4Address("10.0.0.100")
 ISN = 0xFFFF_FFFF

@@ -13,15 +13,15 @@ import pytest
 import yaml
 
 from topo.controller import CONFIGURATION
-from topo.load.outcomes import Ending
-from topo.news.measures import figures
-from topo.news.plan import TARGET
 from topo.news.records import read_records, switch_packets
 from topo.news.run import BULK_FILE, CAPTURE, TRACE, Run, is_done, make_run
-from topo.news.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
-from topo.news.settings import Settings
 from topo.router import KERNEL
 from topo.switches import switch_kind
+from workload.crowd.measures import figures
+from workload.crowd.plan import TARGET
+from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
+from workload.crowd.settings import Settings
+from workload.outcomes import Ending
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from topo.news import distance
-from topo.news.plan import CLIENTS
 from topo.news.records import conditions
 from topo.news.run import META
-from topo.news.settings import Settings
+from workload.crowd.plan import CLIENTS
+from workload.crowd.settings import Settings
 
 INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from topo.errors import LabError
-from topo.load.requestlog import read_log
-from topo.load.worldcup import Record, write_records
 from topo.news.__main__ import main, parse_options
-from topo.news.plan import CROWD
-from topo.news.scenarios import NETWORK, SLOW_CLIENTS
-from topo.news.settings import Settings
-from topo.news.traffic import target_requests, write_logs
+from workload.crowd.plan import CROWD
+from workload.crowd.scenarios import NETWORK, SLOW_CLIENTS
+from workload.crowd.settings import Settings
+from workload.crowd.traffic import target_requests, write_logs
+from workload.requestlog import LogFormatError, read_log
+from workload.worldcup import Record, write_records
 
 SETTINGS = replace(Settings(), k=4.0, period_s=10.0, before=2, after=2, onset_phase=0.0, log_onset_s=50.0)
 """Crowd 20 s after the beginning of a load of 40 s: the log's 30th to 70th second."""
@@ -48,7 +47,7 @@ def test_one_region_of_a_log_is_taken(tmp_path: Path) -> None:
         one.size % 2 for one in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
     ]
     assert sizes == [1] * 40
-    with pytest.raises(LabError, match=r"has no requests.*or --region"):
+    with pytest.raises(LogFormatError, match=r"has no requests.*or --region"):
         list(target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=2)))
 
 
@@ -78,15 +77,19 @@ def test_a_log_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: 
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(LabError, match=re.escape(str(path)) + ": .*" + says):
+    with pytest.raises(LogFormatError, match=re.escape(str(path)) + ": .*" + says):
         list(target_requests(NETWORK, replace(SETTINGS, log=str(path))))
 
 
 def test_a_log_that_does_not_last_is_named_with_its_length(tmp_path: Path) -> None:
     settings = write(tmp_path / "wc", 60)
-    with pytest.raises(LabError, match="wc: ends after 59 s, and the load is from 30 to 70 s of it: give a longer log"):
+    with pytest.raises(
+        LogFormatError, match="wc: ends after 59 s, and the load is from 30 to 70 s of it: give a longer log"
+    ):
         list(target_requests(NETWORK, settings))
-    with pytest.raises(LabError, match="wc: a crowd 10 s after its beginning is too early: the load has 20 s before"):
+    with pytest.raises(
+        LogFormatError, match="wc: a crowd 10 s after its beginning is too early: the load has 20 s before"
+    ):
         list(target_requests(NETWORK, replace(settings, log_onset_s=10.0)))
 
 

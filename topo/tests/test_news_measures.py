@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from topo.errors import LabError
-from topo.load.outcomes import Ending, Outcome
 from topo.news import overhead, phases
-from topo.news.bottleneck import LinkCounts, parse_counts
-from topo.news.measures import Records, figures, syn_times
+from topo.news.bottleneck import parse_counts
 from topo.news.records import switch_packets
 from topo.news.run import META
-from topo.news.samples import Sample, at, read_samples, write_samples
-from topo.news.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
-from topo.news.settings import Settings
-from topo.news.trace import Row, alarms, measured, parse_rows
-from topo.news.traffic import target_requests
+from workload.crowd.measures import Records, figures, syn_times
+from workload.crowd.samples import LinkCounts, Sample, at, read_samples, write_samples
+from workload.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
+from workload.crowd.settings import Settings
+from workload.crowd.trace import Row, alarms, measured, parse_rows
+from workload.crowd.traffic import target_requests
+from workload.outcomes import Ending, Outcome
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 

@@ -15,18 +15,17 @@ import pytest
 from topo.conservation import PacketCounts
 from topo.errors import LabError
 from topo.news import network, run
-from topo.news.bottleneck import LinkCounts
 from topo.news.network import NewsLab
-from topo.news.plan import ROUTER, SLOW
 from topo.news.records import made
 from topo.news.routed import NewsRouter, RoutedNewsLab
 from topo.news.run import META, TRACE, Run, first_decision, is_done, passed_since, sample
-from topo.news.samples import Sample
-from topo.news.scenarios import NETWORK, NONE
-from topo.news.settings import Settings
 from topo.news.version import version
 from topo.router import KERNEL
 from topo.whole import whole
+from workload.crowd.plan import ROUTER, SLOW
+from workload.crowd.samples import LinkCounts, Sample
+from workload.crowd.scenarios import NETWORK, NONE
+from workload.crowd.settings import Settings
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 

@@ -16,11 +16,12 @@ from sluice.switch.bucket import Bucket
 from topo.errors import LabError
 from topo.news import series
 from topo.news.__main__ import Results, chosen_settings, parse_options
-from topo.news.configuration import controller_config
-from topo.news.measures import Figures
-from topo.news.plan import FAST
 from topo.news.programme import COMPRESSION, compressed, one_run, programme
-from topo.news.scenarios import (
+from topo.news.summary import Result, checks, entry, summary, table
+from workload.crowd.configuration import controller_config
+from workload.crowd.measures import Figures
+from workload.crowd.plan import FAST
+from workload.crowd.scenarios import (
     BULK,
     HOT_SPOT,
     NETWORK,
@@ -34,8 +35,7 @@ from topo.news.scenarios import (
     WEB,
     Scenario,
 )
-from topo.news.settings import Settings
-from topo.news.summary import Result, checks, entry, summary, table
+from workload.crowd.settings import Settings
 
 ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
 QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)

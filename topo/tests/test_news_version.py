@@ -10,9 +10,9 @@ import pytest
 
 from topo.news import run as runs
 from topo.news.run import META, Run, is_done, results_directory
-from topo.news.scenarios import HOT_SPOT, NETWORK
-from topo.news.settings import Settings
 from topo.news.version import digest
+from workload.crowd.scenarios import HOT_SPOT, NETWORK
+from workload.crowd.settings import Settings
 
 
 def test_names_and_contents_count(tmp_path: Path) -> None:

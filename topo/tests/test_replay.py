@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from topo.apache import PAGE
-from topo.httperf import Load
 from topo.network import Lab
-from topo.plan import Balance
 from topo.record import Recorder
 from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import Balance
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

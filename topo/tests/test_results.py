@@ -18,14 +18,15 @@ from topo.controller import read_status, weight_changes
 from topo.downloads import Download
 from topo.errors import LabError
 from topo.handshakes import ConnectTimes
-from topo.httperf import HttperfResult, Load
+from topo.httperf import HttperfResult
 from topo.news import __main__ as news
 from topo.news import phases
 from topo.observation import Counts, Observation
 from topo.phases import Phase, Sample
-from topo.plan import SERVER_NAMES
 from topo.plot import draw
 from topo.summary import Results, checks, summary, table
+from workload.load import Load
+from workload.plan import SERVER_NAMES
 
 
 def observation(time: float, ratios: Mapping[str, float], syn: int, lost: int) -> Observation:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
-from topo.plan import HostPlan
+from workload.plan import HostPlan
 
 ROUTER = HostPlan("r1", 1, 1)
 FAST, SLOW, OTHER = HostPlan("s1", 2, 11), HostPlan("s2", 3, 12), HostPlan("s3", 4, 13)
@@ -69,3 +69,6 @@ CROWD = tuple(
 WITNESS = ClientPlan("b1", 7, 0.080)
 """The bystander's client."""
 CLIENTS = (*CROWD, WITNESS)
+
+ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]
+"""The switch's way to the clients."""

@@ -7,7 +7,27 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from topo.news.bottleneck import LinkCounts
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """Cumulative, since the filter was set."""
+
+    sent_packets: int
+    sent_bytes: int
+    dropped_packets: int
+
+    def since(self, earlier: LinkCounts) -> LinkCounts:
+        """Return what was counted since an earlier moment."""
+        return LinkCounts(
+            self.sent_packets - earlier.sent_packets,
+            self.sent_bytes - earlier.sent_bytes,
+            self.dropped_packets - earlier.dropped_packets,
+        )
+
+    def loss(self) -> float:
+        """Part of the packets offered to the link that it dropped."""
+        offered = self.sent_packets + self.dropped_packets
+        return self.dropped_packets / offered if offered else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from topo.handshakes import percentile
-from topo.load.outcomes import Ending, Outcome
-from topo.news.plan import BYSTANDER, TARGET
-from topo.news.samples import Sample, at
-from topo.news.trace import Row, alarms, mean, measured
+from workload.crowd.plan import BYSTANDER, TARGET
+from workload.crowd.samples import Sample, at
+from workload.crowd.trace import Row, alarms, mean, measured
+from workload.outcomes import Ending, Outcome
+from workload.percentile import percentile
 
 LINEAR_SYNS = 5
 """A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topo.load.requestlog import Request, write_log
-from topo.load.worldcup import Record, write_records
+from workload.requestlog import Request, write_log
+from workload.worldcup import Record, write_records
 
 KB = 1000
 SMALL_SHARE, MIDDLE_SHARE = 0.5, 0.4
@@ -88,7 +88,7 @@ def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write a log from the command line; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m topo.load.synthesise", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m workload.synthesise", description=__doc__)
     parser.add_argument("output", type=Path, help="file to write")
     parser.add_argument("--worldcup", action="store_true", help="write the World Cup 98 binary format instead of CSV")
     parser.add_argument("--seed", type=int, default=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from topo.news.plan import FAST, SLOW
-from topo.news.settings import Settings
-from topo.plan import HostPlan
+from workload.crowd.plan import FAST, SLOW
+from workload.crowd.settings import Settings
+from workload.plan import HostPlan
 
 PRODUCTION_TIMES_S = {"detection_s": 1.0, "window_s": 4.0, "baseline_s": 64.0}
 BUCKET_S = 0.25

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from sluice.switch.bucket import Bucket
 
-from topo.news.network import ROUTES
-from topo.news.plan import (
+from workload.crowd.plan import (
     BYSTANDER,
     BYSTANDER_ADDRESS,
     OTHER,
     PORT,
+    ROUTES,
     SWITCH_HOSTS,
     TARGET,
     TARGET_ADDRESS,
 )
-from topo.news.scenarios import BUCKET_S
-from topo.news.settings import Settings
-from topo.plan import HostPlan, switch_config
+from workload.crowd.scenarios import BUCKET_S
+from workload.crowd.settings import Settings
+from workload.plan import HostPlan, switch_config
 
 
 def controller_config(

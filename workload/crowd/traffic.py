@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from topo.errors import LabError
-from topo.load.requestlog import LogFormatError, Request, write_log
-from topo.load.synthesise import Crowd, synthesise
-from topo.load.worldcup import as_requests, read_records
-from topo.news.plan import BYSTANDER, CROWD, TARGET, WITNESS
-from topo.news.scenarios import MODEM_BYTES_PER_S, Scenario
-from topo.news.settings import Settings
+from workload.crowd.plan import BYSTANDER, CROWD, TARGET, WITNESS
+from workload.crowd.scenarios import MODEM_BYTES_PER_S, Scenario
+from workload.crowd.settings import Settings
+from workload.requestlog import LogFormatError, Request, write_log
+from workload.synthesise import Crowd, synthesise
+from workload.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
 """The load begins so long after the log, measured (not compressed): what falls into the tail of the controller's empty
@@ -23,7 +22,7 @@ first interval would be its first idea of what is usual."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the target's requests, before compression; raise LabError for a log that cannot be replayed."""
+    """Return the target's requests, before compression; raise LogFormatError for a log that cannot be replayed."""
     requests = logged_requests(settings) if settings.log else synthesise(settings.crowd(), TARGET, seed=settings.seed)
     if not scenario.slow_clients:
         yield from requests
@@ -36,12 +35,12 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
 def logged_requests(settings: Settings) -> Iterator[Request]:
     """Return the requests of the settings' log that the load lasts for, the crowd's beginning at the load's onset.
 
-    Raises LabError, with the file and what to do, for a log that is not there, is none, or is too short.
+    Raises LogFormatError, with the file and what to do, for a log that is not there, is none, or is too short.
     """
     path, begin = Path(settings.log), settings.log_onset_s - settings.onset_s
     end, last = begin + settings.seconds, -math.inf
     if begin < 0:
-        raise LabError(
+        raise LogFormatError(
             f"{path}: a crowd {settings.log_onset_s:g} s after its beginning is too early: the load has"
             f" {settings.onset_s:g} s before the crowd; give a log that begins earlier, or another --onset"
         )
@@ -53,10 +52,10 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
             if last >= begin:
                 yield replace(one, time_s=last - begin)
     except (OSError, EOFError, zlib.error, LogFormatError) as error:
-        raise LabError(f"{path}: no World Cup 98 log can be read: {error}; give --log another file") from error
+        raise LogFormatError(f"{path}: no World Cup 98 log can be read: {error}; give --log another file") from error
     if last < end - 1:
         holds = "has no requests" if last < 0 else f"ends after {last:.0f} s"
-        raise LabError(
+        raise LogFormatError(
             f"{path}: {holds}, and the load is from {begin:g} to {end:g} s of it: give a longer log, or another --onset"
             + ("" if settings.log_region is None else " or --region")
         )

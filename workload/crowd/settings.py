@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topo.load.synthesise import Crowd
+from workload.synthesise import Crowd
 
 PAPER_PERIOD_S = 64.0
 LINK_BIT_PER_S = 2e6

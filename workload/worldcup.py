@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from topo.load.requestlog import LogFormatError, Request
+from workload.requestlog import LogFormatError, Request
 
 RECORD = struct.Struct(">IIIIBBBB")
 REGION_SHIFT = 5
