@@ -26,6 +26,7 @@ from workload.crowd.measures import Records, figures
 from workload.crowd.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
 from workload.crowd.settings import Settings
 from workload.crowd.traffic import logged_requests
+from workload.requestlog import LogFormatError
 
 PROGRESS_EVERY_S = 15.0
 K_MAX = 8.0
@@ -133,7 +134,7 @@ def _without_nan(value: object) -> object:
 
 
 def require_log(runs: Sequence[Planned]) -> None:
-    """Raise LabError, before anything is built, if the log that the runs replay is not one or too short."""
+    """Raise LogFormatError, before anything is built, if the log that the runs replay is not one or too short."""
     for one in runs:
         for _ in logged_requests(one.settings):
             pass
@@ -239,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             output.mkdir(parents=True, exist_ok=True)
             results = Results(output, kind, say)
             results.make(runs)
-        except LabError as error:
+        except (LabError, LogFormatError) as error:
             print(f"sluice news: {error}", file=sys.stderr)
             return 1
         except OSError as error:

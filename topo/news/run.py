@@ -42,7 +42,6 @@ from workload.crowd.scenarios import Scenario, Variant
 from workload.crowd.settings import Settings
 from workload.crowd.trace import read_rows
 from workload.crowd.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
-from workload.requestlog import LogFormatError
 
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
@@ -115,12 +114,9 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
             lab.at_end(recorder.close)
-        try:
-            logs = write_logs(
-                lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
-            )
-        except LogFormatError as error:
-            raise LabError(str(error)) from error
+        logs = write_logs(
+            lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
+        )
         period_s = settings.period_s / settings.k
         decided = first_decision(lab, period_s) if lab.controlled else time.time()
         start = _next_boundary(decided, period_s, time.time() + LEAD_S)
