@@ -23,7 +23,7 @@ from .loops.trace import Trace
 from .replay import command
 from .replay.against import TraceError
 from .replay.capture import CaptureError
-from .status import render
+from .statustext import render
 from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 

@@ -1,9 +1,9 @@
-"""What ``sluice status`` shows: gathered from the controller and the switch, as plain data and as text."""
+"""What ``sluice status`` shows: gathered from the controller and the switch, as plain data (`statustext` as text)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -167,95 +167,3 @@ def _state(server: Server, balancer: Balancer) -> str:
     if balancer.members[server.id].draining:
         return "draining"
     return "ejected" if server.id in balancer.ejected else "in"
-
-
-def render(status: Mapping[str, Any]) -> str:
-    """The status as text for a terminal."""
-    lines = [f"switch {status['switch']} device {status['device_id']}: {status['role']}"]
-    if "services" not in status:
-        return lines[0]
-    for service in status["services"]:
-        share = service["unpinned_share"]
-        lines += [
-            "",
-            f"{service['name']} {service['address']}  mode {service['mode']}  "
-            f"{service['weight_changes']} weight changes",
-            f"  {service['sentence']}",
-            *(f"  {line}" for line in _table(_rows(service["servers"]))),
-            f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
-            f"{service['pinned']}, unpinned {service['unpinned_new']}"
-            + (f" ({share:.2%})" if share is not None else ""),
-        ]
-    if "news" in status:
-        lines += news_lines(status["news"])
-    packets = status["packets"]
-    drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items() if count) or "none"
-    lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
-    if packets["punts"] or packets["punts_limited"]:
-        punts = ", ".join(f"{reason} {count}" for reason, count in packets["punts"].items()) or "none"
-        limited = sum(packets["punts_limited"].values())
-        lines.append(f"to the controller: {punts}; above the limit {limited}")
-    if "connections" in status:
-        lines.append("connections: " + (", ".join(f"{k} {v}" for k, v in status["connections"].items()) or "none"))
-    if status["retired"]:
-        lines.append("retired servers that still have connections: " + ", ".join(status["retired"]))
-    if status["neighbours_missing"]:
-        lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
-    return "\n".join(lines)
-
-
-def news_lines(news: Mapping[str, Any]) -> list[str]:
-    """The same for a person."""
-    head = ["destination", "offered", "admitted", "refused", "returning"]
-    rows = [[row["name"], *(str(row[key]) for key in head[1:])] for row in news["destinations"]]
-    return ["", f"flash crowds  mode {news['mode']}", f"  {news['sentence']}"] + [
-        f"  {line}" for line in _table([head, *rows], left=1)
-    ]
-
-
-def _rows(servers: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    head = [
-        "server",
-        "address",
-        "state",
-        "ratio",
-        "weight",
-        "R",
-        "R(all)",
-        "SYN",
-        "SYN-ACK",
-        "again",
-        "done",
-        "RST",
-    ]
-    pinned = any("connections" in server for server in servers)
-    rows = [head + (["live"] if pinned else [])]
-    for server in servers:
-        row = [
-            server["name"],
-            server["address"],
-            server["state"],
-            f"{server['ratio']:.4f}",
-            str(server["weight"]),
-            _r(server["r"]),
-            _r(server["r_every_synack"]),
-            *(str(server[key]) for key in ("syn", "synack", "synack_again", "completed", "reset")),
-        ]
-        rows.append(row + ([str(server.get("connections", 0))] if pinned else []))
-    return rows
-
-
-def _r(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.3f}"
-
-
-def _table(rows: Sequence[Sequence[str]], left: int = 3) -> list[str]:
-    """Aligned columns, the first ``left`` of them to the left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -13,7 +13,8 @@ from live import Running, running, until
 from sluice.balance import Counts
 from sluice.configload import load
 from sluice.names import Counter, DropReason, Register
-from sluice.status import gather, render
+from sluice.status import gather
+from sluice.statustext import render
 from sluice.switch.pipeline import load as load_pipeline
 from sluice.switch.programmer import Programmer
 from sluice.switch.reconcile import read_back

@@ -11,7 +11,7 @@ from live import WriteConfig, feed, running, settled, until
 from sluice.loops import control
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
-from sluice.status import render
+from sluice.statustext import render
 from sluice.switch.translate import DRAINING
 
 

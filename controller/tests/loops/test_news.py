@@ -21,7 +21,8 @@ from sluice.names import Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
 from sluice.replay.driver import Controlled, Driver, LiveTimes
-from sluice.status import news_lines, news_status
+from sluice.status import news_status
+from sluice.statustext import news_lines
 from sluice.switch.bucket import Bucket
 from virtual import FAST_BPS, Run, Switch
 

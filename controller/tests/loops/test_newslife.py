@@ -8,7 +8,7 @@ import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
-from sluice import status
+from sluice import status, statustext
 from sluice.loops.commands import Refused
 
 NEWS = (
@@ -259,7 +259,7 @@ async def test_status_says_it_in_a_sentence(switch: FakeSwitch, write_config: Wr
         switch.count("requests_offered", 2, 7)
         switch.count("requests_admitted", 2, 7)
         shown = await status.gather(it.controller)
-        text = status.render(shown)
+        text = statustext.render(shown)
     assert re.search(r"flash crowds  mode production\n  Normal: [0-9.]+ requests/s, no responses\.\n", text)
     assert {"name": "files (10.0.2.77)", "offered": 7, "admitted": 7, "refused": 0, "returning": 0} in shown["news"][
         "destinations"
