@@ -28,6 +28,8 @@ from harness import netns, portmap, results, targets  # noqa: E402 (needs the pa
 from sluice.switch.errors import SwitchError  # noqa: E402
 from sluice.switch.pipeline import load  # noqa: E402
 
+from testbed.switches import KINDS  # noqa: E402
+
 PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"
 LOGS = ROOT / "results" / "ptf"
@@ -39,7 +41,7 @@ def arguments() -> argparse.Namespace:
     """Command line and environment."""
     parser = argparse.ArgumentParser(prog="ptf-tests/run.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
     default = os.environ.get("SWITCH", "embedded")
-    parser.add_argument("--switch", choices=["embedded", "bmv2"], default=default, help="default: $SWITCH or embedded")
+    parser.add_argument("--switch", choices=[*KINDS], default=default, help="default: $SWITCH or embedded")
     parser.add_argument("--pipeline", type=Path, default=PIPELINE, help="folder of sluice.json and its P4Info")
     parser.add_argument("--grpc", metavar="ADDRESS", help="P4Runtime of a switch that already runs; with --port-map")
     parser.add_argument(
@@ -50,8 +52,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name the tests and end")
     parser.add_argument("tests", nargs="*", help="module or module.Class; default: all")
     options = parser.parse_args()
-    if options.switch not in ("embedded", "bmv2"):  # argparse does not check defaults
-        parser.error(f"SWITCH={options.switch}: choose embedded or bmv2")
+    if options.switch not in KINDS:  # argparse does not check defaults
+        parser.error(f"SWITCH={options.switch}: choose {' or '.join(KINDS)}")
     if (options.grpc is None) != (options.port_map is None):
         parser.error("--grpc and --port-map go together: a switch that already runs, and where its ports lead")
     return options
@@ -89,7 +91,7 @@ def run(options: argparse.Namespace, logs: Path) -> int:
         return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)), alive=True)
     netns.enter_new_namespace()
     cables = netns.lay(PORTS)
-    with targets.running(options.switch, ROOT, cables, logs / "switch.log") as switch:
+    with targets.running(options.switch, cables, logs / "switch.log") as switch:
         code = ptf(options, logs, switch, [(cable.port, cable.test_end) for cable in cables])
         alive = switch.process.poll() is None
     return summary(logs, code, alive)

@@ -7,9 +7,9 @@ loopback interface meets no one else's port.  They start without a program; the 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
+from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind, SwitchMissing
 from topo.bmv2 import deepen_queues
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
@@ -17,7 +17,7 @@ from topo.mn import Node, Switch
 from topo.netns import listening
 from topo.processes import Process, await_true, run_in
 from topo.realtime import before_all_else
-from workload.plan import CPU_PORT, GRPC_PORT, THRIFT_PORT
+from workload.plan import GRPC_PORT, THRIFT_PORT
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 READY_TIMEOUT_S = 30.0
@@ -90,36 +90,35 @@ class ProcessSwitch(Switch):
         super().stop(deleteIntfs)
 
 
-def _ports(ports: dict[int, str]) -> list[str]:
-    return [word for number, interface in sorted(ports.items()) for word in ("-i", f"{number}@{interface}")]
+class _OfKind(ProcessSwitch):
+    """A switch of one of the kinds that packet tests and tools start, too."""
 
-
-TARGET_OPTIONS = ["--", "--grpc-server-addr", f"127.0.0.1:{GRPC_PORT}", "--cpu-port", str(CPU_PORT)]
-
-
-class SluiceSwitch(ProcessSwitch):
-    """The embedded switch."""
-
-    program = "sluice-switch"
+    kind: Kind
 
     @classmethod
     def executable(cls) -> str:
-        """Return the release build; $SLUICE_SWITCH names another one."""
-        path = Path(os.environ.get("SLUICE_SWITCH", REPOSITORY / "switch/target/release/sluice-switch"))
-        if not path.exists():
-            raise LabError(f"{path} is not there: cargo build --release in switch/, or run by make")
-        return str(path)
+        """Return the path of the program; raise LabError with the remedy if it is not there."""
+        try:
+            return str(cls.kind.find())
+        except SwitchMissing as missing:
+            raise LabError(str(missing)) from missing
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
-        """Return the command line of sluice-switch."""
-        return [executable, "--no-p4", "--device-id", "1", *_ports(ports), *TARGET_OPTIONS]
+        """Return the command line of the kind."""
+        endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory, THRIFT_PORT)
+        return self.kind.command(Path(executable), ports, endpoints)
 
 
-class Bmv2Switch(ProcessSwitch):
+class SluiceSwitch(_OfKind):
+    """The embedded switch."""
+
+    kind, program = EMBEDDED, EMBEDDED.program
+
+
+class Bmv2Switch(_OfKind):
     """A stock simple_switch_grpc from PATH, built with Thrift."""
 
-    program = "simple_switch_grpc"
-    thrift = True
+    kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
     load_share = 0.5
     """It takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and two cores are all there is."""
     parted_from_servers = False
@@ -132,20 +131,6 @@ class Bmv2Switch(ProcessSwitch):
     def ready(self, process: Process) -> bool:
         """Say whether P4Runtime and Thrift are served; raise LabError if the process has ended."""
         return super().ready(process) and listening(self.pid, THRIFT_PORT)
-
-    @classmethod
-    def executable(cls) -> str:
-        """Return simple_switch_grpc as found on PATH."""
-        found = shutil.which(cls.program)
-        if found is None:
-            raise LabError(f"SWITCH=bmv2 needs {cls.program} on PATH: install BMv2, or leave SWITCH out")
-        return found
-
-    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
-        """Return the command line of simple_switch_grpc."""
-        notifications = f"ipc://{self.directory}/bmv2-notifications.ipc"
-        own = ["--no-p4", "--device-id", "1", "--thrift-port", str(THRIFT_PORT)]
-        return [executable, *own, "--notifications-addr", notifications, *_ports(ports), *TARGET_OPTIONS]
 
 
 SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bmv2Switch}

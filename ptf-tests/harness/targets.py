@@ -1,9 +1,8 @@
-"""Switches that the packet tests can start: the embedded one and BMv2's simple_switch_grpc, with the same flags."""
+"""Switches that the packet tests start, of any kind of testbed.switches."""
 
 from __future__ import annotations
 
 import ctypes
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import grpc
 from sluice.names import CPU_PORT
+
+from testbed.switches import KINDS, Endpoints, SwitchMissing
 
 from .netns import Cable
 
@@ -58,35 +59,17 @@ class Running:
 Target = Given | Running
 
 
-def embedded_binary(root: Path) -> Path:
-    """The embedded switch, built. Raises TargetError."""
-    binary = root / "switch" / "target" / "release" / "sluice-switch"
-    if not binary.is_file():
-        raise TargetError(f"{binary.relative_to(root)} is not built: cd switch && cargo build --release")
-    return binary
-
-
-def bmv2_binary() -> Path:
-    """BMv2's P4Runtime switch. Raises TargetError."""
-    found = shutil.which("simple_switch_grpc")
-    if not found:
-        raise TargetError(
-            "simple_switch_grpc is not on PATH: install p4lang-bmv2 (https://github.com/p4lang/behavioral-model), "
-            "or run without SWITCH=bmv2"
-        )
-    return Path(found)
-
-
-def command(name: str, root: Path, cables: list[Cable]) -> list[str]:
-    """How the switch is started. Flags mean the same on both."""
-    bmv2 = name == "bmv2"
-    words = [str(bmv2_binary() if bmv2 else embedded_binary(root)), "--no-p4", "--device-id", str(DEVICE_ID)]
-    for cable in cables:
-        words += ["-i", f"{cable.port}@{cable.switch_end}"]
-    if bmv2:
-        words += ["--thrift-port", str(THRIFT_PORT)]
-    words += ["--", "--grpc-server-addr", f"127.0.0.1:{GRPC_PORT}", "--cpu-port", str(CPU_PORT)]
-    return [*words, "--drop-port", str(DROP_PORT)]
+def command(name: str, cables: list[Cable], folder: Path) -> list[str]:
+    """How the switch is started. Flags mean the same on all kinds. Raises TargetError."""
+    kind = KINDS[name]
+    try:
+        binary = kind.find()
+    except SwitchMissing as missing:
+        raise TargetError(str(missing)) from missing
+    ports = {cable.port: cable.switch_end for cable in cables}
+    endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder, THRIFT_PORT)
+    target = ("--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT))
+    return kind.command(binary, ports, endpoints, device_id=DEVICE_ID, target=target)
 
 
 _libc = ctypes.CDLL(None)
@@ -98,9 +81,9 @@ def end_with_parent() -> None:
 
 
 @contextmanager
-def running(name: str, root: Path, cables: list[Cable], log: Path) -> Generator[Running]:
+def running(name: str, cables: list[Cable], log: Path) -> Generator[Running]:
     """Start the switch, wait until it serves, and end it whatever happens. Raises TargetError."""
-    words = command(name, root, cables)
+    words = command(name, cables, log.parent)
     with log.open("wb") as file:
         process = subprocess.Popen(
             words,
@@ -112,7 +95,7 @@ def running(name: str, root: Path, cables: list[Cable], log: Path) -> Generator[
             start_new_session=True,
         )
         try:
-            thrift = f"127.0.0.1:{THRIFT_PORT}" if name == "bmv2" else None
+            thrift = f"127.0.0.1:{THRIFT_PORT}" if KINDS[name].thrift else None
             switch = Running(name, f"127.0.0.1:{GRPC_PORT}", DEVICE_ID, thrift, process)
             _await(switch, log)
             yield switch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -13,8 +12,9 @@ from pathlib import Path
 
 import grpc
 
+from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind, SwitchMissing
+
 ROOT = Path(__file__).resolve().parents[2]
-EMBEDDED = ROOT / "switch/target/release/sluice-switch"
 
 READY_S = 60.0
 """A switch that serves nothing by then has failed."""
@@ -29,23 +29,24 @@ class SwitchError(Exception):
 
 
 def embedded_binary(given: Path | None = None) -> Path:
-    """The embedded switch, built. Raises SwitchError."""
-    binary = given or EMBEDDED
-    if not binary.is_file():
-        raise SwitchError(f"{binary} is not there; build it: cargo build --release --manifest-path switch/Cargo.toml")
-    return binary.resolve()
+    """The embedded switch, built, or the one given. Raises SwitchError."""
+    if given is None:
+        return _found(EMBEDDED)
+    if not given.is_file():
+        raise SwitchError(f"{given} is not there; build it: cargo build --release --manifest-path switch/Cargo.toml")
+    return given.resolve()
 
 
 def bmv2_binary() -> Path:
     """BMv2's P4Runtime switch. Raises SwitchError where it is not on PATH."""
-    found = shutil.which("simple_switch_grpc")
-    if not found:
-        raise SwitchError(
-            "simple_switch_grpc is not on PATH; install p4lang-bmv2 (https://github.com/p4lang/behavioral-model)"
-        )
-    if Path(found).resolve().name == EMBEDDED.name:
-        raise SwitchError(f"{found} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
-    return Path(found)
+    return _found(BMV2)
+
+
+def _found(kind: Kind) -> Path:
+    try:
+        return kind.find()
+    except SwitchMissing as missing:
+        raise SwitchError(str(missing)) from missing
 
 
 def _free_port() -> int:
@@ -95,20 +96,20 @@ def start(
     """
     # gRPC takes a Unix socket on both, which collides with nobody; a path is bounded to 107 bytes.
     address = f"unix:{folder / 'grpc'}"
-    words = [str(binary), *program, "--use-files", "0", "--device-id", "0"]
-    for port in ports:
-        words += ["-i", f"{port}@p{port}"]
-    thrift: int | None = None
-    if binary.name.startswith("simple_switch"):
-        thrift = _free_port()
-        words += ["--thrift-port", str(thrift), "--log-console", "-L", "debug", "--log-flush"]
-        words += ["--notifications-addr", f"ipc://{folder}/notifications.ipc"]
-    else:
-        words += ["--log-console", "-L", "info"]
+    kind = BMV2 if binary.name.startswith("simple_switch") else EMBEDDED
+    endpoints = Endpoints(address, folder, _free_port())
+    words = kind.command(
+        binary,
+        {port: f"p{port}" for port in ports},
+        endpoints,
+        program=[*program, "--use-files", "0", *kind.verbose],
+        device_id=0,
+        target=flags,
+    )
     log = folder / "switch.log"
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [*WITH_PARENT, *words, "--", "--grpc-server-addr", address, *flags],
+            [*WITH_PARENT, *words],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -116,7 +117,8 @@ def start(
             start_new_session=True,
         )
     outputs = {port: folder / f"p{port}_out.pcap" for port in ports}
-    return Switch(folder, process, address, f"127.0.0.1:{thrift}" if thrift else None, log, outputs)
+    thrift = f"127.0.0.1:{endpoints.thrift_port}" if kind.thrift else None
+    return Switch(folder, process, address, thrift, log, outputs)
 
 
 def await_ready(switch: Switch) -> None:

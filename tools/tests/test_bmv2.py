@@ -13,12 +13,13 @@ import pytest
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.bmv2.p4info import p4info_of
 from tools.bmv2.session import Session
 from tools.stf.control import Control
 from tools.stf.statements import Add, Call, Command, SetDefault
 from tools.target import pcap
-from tools.target.process import EMBEDDED, Pipes
+from tools.target.process import Pipes
 
 ROOT = Path(__file__).resolve().parents[2]
 FRONT_ENDS = ROOT / "tools/bmv2"

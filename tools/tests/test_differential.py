@@ -13,12 +13,13 @@ import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.differential import compare
 from tools.differential.frames import Frames, checksum
 from tools.differential.side import State
 from tools.differential.world import PORTS, World
 from tools.target.entities import Entities
-from tools.target.process import EMBEDDED, ROOT
+from tools.target.process import ROOT
 from tools.target.quiet import await_quiet
 
 P4INFO = text_format.Parse((ROOT / "p4src/build/sluice.p4info.txtpb").read_text(), p4i.P4Info())

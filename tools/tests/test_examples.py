@@ -15,7 +15,7 @@ import pytest
 from sluice.config import Config
 from sluice.configload import parse
 
-from tools.target.process import EMBEDDED
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.tests.test_bench_interrupt import processes_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,6 +6,7 @@ import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.stf.__main__ import main
 from tools.stf.entries import Entries
 from tools.stf.expectations import differences, matches
@@ -22,7 +23,6 @@ from tools.stf.statements import (
     parse,
 )
 from tools.target import pcap
-from tools.target.process import EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 

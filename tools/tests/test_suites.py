@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.suites import guide, onos, ptf, tutorials
 from tools.suites.__main__ import main
 from tools.suites.errors import SuiteError, TooLateError, UnmetError
@@ -17,7 +18,6 @@ from tools.suites.onos_basic import crc16
 from tools.suites.place import Place, Program, place
 from tools.suites.prompt import fields, mininet, packets
 from tools.suites.report import Outcome, Result, as_json, status, summary
-from tools.target.process import EMBEDDED
 from tools.tests.test_bench_interrupt import processes_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -190,7 +190,7 @@ def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LabError, match="cargo build"):
         SluiceSwitch.executable()
-    with pytest.raises(LabError, match="simple_switch_grpc on PATH"):
+    with pytest.raises(LabError, match="simple_switch_grpc is not on PATH"):
         Bmv2Switch.executable()
 
 

@@ -1,0 +1,9 @@
+"""Kinds of switches, a module each. A new kind is a module here and one in sluice.switch.targets."""
+
+from .bmv2 import BMV2
+from .embedded import EMBEDDED
+from .kind import Endpoints, Kind, SwitchMissing
+
+__all__ = ["BMV2", "EMBEDDED", "KINDS", "Endpoints", "Kind", "SwitchMissing"]
+
+KINDS = {kind.name: kind for kind in (EMBEDDED, BMV2)}

@@ -1,0 +1,64 @@
+"""A kind of switch: where its program is, and the command line that starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.names import CPU_PORT
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class SwitchMissing(Exception):
+    """The program is not there; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Where a started switch is reached."""
+
+    grpc: str
+    """P4Runtime's address, as gRPC writes it."""
+    folder: Path
+    """For its sockets."""
+    thrift_port: int = 9090
+    """Of a switch that has Thrift."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Everything that starting one takes to know."""
+
+    name: str
+    """As in $SWITCH."""
+    program: str
+    find: Callable[[], Path]
+    """The program's path. Raises SwitchMissing."""
+    options: Callable[[Endpoints], Sequence[str]] = lambda _: ()
+    """Those that no other kind has."""
+    verbose: Sequence[str] = ()
+    """They make it say on its output what it does."""
+    thrift: bool = False
+    """Whether registers are reached over Thrift."""
+
+    def command(
+        self,
+        binary: Path,
+        ports: Mapping[int, str],
+        endpoints: Endpoints,
+        *,
+        program: Sequence[str] = ("--no-p4",),
+        device_id: int = 1,
+        target: Sequence[str] = ("--cpu-port", str(CPU_PORT)),
+    ) -> list[str]:
+        """The command line.
+
+        ``ports``: interface by number. ``program``: how the command line names the P4 program. ``target``: options of
+        the target, behind ``--``.
+        """
+        words = [str(binary), *program, "--device-id", str(device_id), *self.options(endpoints)]
+        for number, interface in sorted(ports.items()):
+            words += ["-i", f"{number}@{interface}"]
+        return [*words, "--", "--grpc-server-addr", endpoints.grpc, *target]
