@@ -2,7 +2,7 @@
 #ifndef SLUICE_COMMON_CONSTANTS_P4
 #define SLUICE_COMMON_CONSTANTS_P4
 
-// State of a pinned connection, and how long its slot is kept without a packet that counts: docs/pipeline.md. Below server_closing it
+// State of a pinned connection, and how long its slot is kept without a packet that counts: docs/reference/pipeline.md. Below server_closing it
 // is open. Tofino knows pending, answered, established and closed.
 enum bit<8> PinState {
     pending        = 0,        // SYN seen

@@ -4,7 +4,7 @@
 //   writes the place, for connections
 //   keys   timers: none; the times are parameters of its default action
 //
-// A slot is kept for a time by its connection's state; behind that any SYN may claim it. docs/pipeline.md has the table.
+// A slot is kept for a time by its connection's state; behind that any SYN may claim it. docs/reference/pipeline.md has it.
 #ifndef SLUICE_STAGES_PLACES_P4
 #define SLUICE_STAGES_PLACES_P4
 
