@@ -40,8 +40,8 @@ def help_of(*command: str) -> str:
 
 @cache
 def switch_flags() -> str:
-    """The sources that read the switch's command line."""
-    return "\n".join(path.read_text() for path in sorted((ROOT / "switch/cli/src").rglob("*.rs")))
+    """The source of the switch's command line and its usage, without its tests."""
+    return (ROOT / "switch/cli/src/args.rs").read_text().partition("#[cfg(test)]")[0]
 
 
 def flags(arguments: list[str]) -> set[str]:
@@ -89,9 +89,7 @@ def check_words(command: list[str]) -> None:
             if not (ROOT / named).is_file():
                 raise WrongCommandError(f"no file {named}")
     elif program == SWITCH:
-        for flag in flags(arguments):
-            if flag.lstrip("-") not in switch_flags():
-                raise WrongCommandError(f"no flag {flag}")
+        require(arguments, switch_flags())
     elif program.startswith("examples/"):
         if not (ROOT / program).stat().st_mode & 0o100:
             raise WrongCommandError(f"{program} cannot be executed")
