@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.docs.markdown import ROOT, blocks
 from tools.p4 import COMPILER
-from tools.target.process import EMBEDDED
 
 SECTION = "## Add a stage with one register"
 FILES = 8
