@@ -1,4 +1,4 @@
-"""Measures what is missing of the papers' figures and tables, then writes docs/results.md.
+"""Measures what is missing of the papers' figures and tables, then writes docs/results.
 
 `python -m experiments [NAME ...]`; those with real traffic need root.  Runs that are there are kept.  $SWITCH chooses
 the switch: embedded (default) or bmv2, whose results are kept apart.
@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments.document import write_document
+from experiments.document import write_pages
 from experiments.experiment import Experiment
 from experiments.labruns import EXPERIMENTS as RUNS
 from experiments.labruns import RESULTS, LabRuns
@@ -54,16 +54,12 @@ def run(options: argparse.Namespace) -> int:
             raise StoreError(none)
         say(none)
     docs = options.docs or docs_of(labs.experiments)
-    write_document(
-        docs,
-        {name: (one, form, report, store) for name, (one, (form, report), store) in made.items()},
-        list(EXPERIMENTS),
-    )
+    write_pages(docs, {name: (one, form, report, store) for name, (one, (form, report), store) in made.items()})
     for name, (_, (form, report), _) in made.items():
         say(f"{name} ({form})")
         for goal in report.goals:
             say(f"  {VERDICTS[goal.reached]}  {goal.text}: {goal.seen}")
-    say(f"written to {labs.experiments} and {docs / 'results.md'}")
+    say(f"written to {labs.experiments} and {docs / 'results'}")
     return 0
 
 
@@ -76,7 +72,7 @@ def places(options: argparse.Namespace) -> LabRuns:
 
 
 def docs_of(output: Path) -> Path:
-    """Return where results.md goes unless said otherwise: into `docs` from the embedded switch's, else to the runs."""
+    """Return where the pages go unless said otherwise: into `docs` from the embedded switch's, else to the runs."""
     return REPOSITORY / "docs" if output.absolute() == RESULTS / RUNS else output
 
 
@@ -118,7 +114,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--docs",
         type=Path,
         metavar="DIR",
-        help="where results.md is (default: docs; beside the runs if those are not in results/experiments)",
+        help="where results/ is (default: docs; beside the runs if those are not in results/experiments)",
     )
     return parser.parse_args(arguments)
 

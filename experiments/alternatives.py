@@ -63,7 +63,7 @@ stream {{
 
 
 def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
-    """Paper 000's equal split: each new connection to one of the servers with equal probability."""
+    """Ohta & Andou's equal split: each new connection to one of the servers with equal probability."""
     head = ["iptables", "-t", "nat", "-A", "PREROUTING", "-d", str(VIP), "-p", "tcp", "--dport", str(WEB_PORT)]
     rules: list[list[str]] = []
     for number, server in enumerate(pool.servers):

@@ -33,7 +33,6 @@ from sluice.switch.session import Session
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from experiments.repetitions import how_often
 from experiments.simulated import grouped
 from topo.switches import SluiceSwitch
 
@@ -343,22 +342,11 @@ def _sizes(records: Sequence[Record]) -> list[Size]:
     return [Size(servers, flows, runs) for (servers, flows), runs in by_size.items()]
 
 
-def _above(sizes: Sequence[Size]) -> str:
-    """Say which sizes cost more of a core than was asked for at 1,000 servers and 4,096 flows."""
-    above = [
-        f"{one.percent.text(2)} % with {one.title} ({one.ms('poll', 'cpu_ms').value / POLL_S / 10:.2f} % for "
-        "reading the flows)"
-        for one in sizes
-        if one.percent.value > 100 * SHARE
-    ]
-    return f"More than {SHARE:.0%} of a core: {'; '.join(above)}." if above else ""
-
-
 def report(records: Sequence[Record]) -> Report:
     """A row a size."""
     sizes = _sizes(records)
     known = {(one.servers, one.flows): one for one in sizes}
-    usual, largest = known.get((1000, 4096)), known.get((1000, 65_536))
+    usual = known.get((1000, 4096))
     seen = "not measured"
     goals = [
         Goal(
@@ -372,24 +360,10 @@ def report(records: Sequence[Record]) -> Report:
             seen if usual is None else f"{usual.percent.text(2)} %",
         ),
     ]
-    rounds = records[0].parameters["rounds"]
-    written = min(one.result["written_share"] for one in records)
     heading = ["servers", "flows", *(f"{title}, ms (CPU)" for title in PARTS.values())]
     return Report(
         tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [one.row() for one in sizes])],
         goals=goals,
-        text=[
-            f"{how_often(one.runs for one in sizes)}; a run's figures are medians over {rounds} rounds, the worst "
-            "round is that of all runs. CPU is the controller's process, its gRPC threads included. Every cell changes "
-            f"between two rounds, and at least {written:.0%} of the decisions were followed by a write: a limit for "
-            f"NEWS, the whole weight vector for R. `Of a core` is that CPU at T = 10 s for R, with {READINGS} readings "
-            "of the open connections (for the second look), 64 s for NEWS, and one reading of the flows a second. More "
-            "than 4,096 flows are registers made larger in the compiled program, for this measurement only.",
-            " ".join(one.told() for one in (usual, largest) if one is not None),
-            _above(sizes),
-            "The switch carries no packets meanwhile, so that nothing waits for the other's core: how long a round "
-            "takes beside traffic is not measured here.",
-        ],
         summary={one.key: one.result for one in records},
     )
 
@@ -425,10 +399,9 @@ def _curve(axes: Axes, points: Sequence[tuple[int, Mean]], style: str, label: st
 EXPERIMENT = Experiment(
     name="controller-cost",
     title="What the controller costs",
-    source="Asked for by this project: observe-decide-write against the embedded switch",
-    about="The controller's own steps against the embedded switch over P4Runtime, without packets: what packets would "
-    "have counted is written into the registers before each round, then flows are read, NEWS and R each read, decide "
-    "and write.",
+    source="Control run",
+    about="The controller against the embedded switch over P4Runtime, without packets; CPU time in brackets. "
+    "*Of a core*: R every 10 s, NEWS every 64 s, flows read each second.",
     points=points,
     place=place,
     report=report,

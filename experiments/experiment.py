@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
     from experiments.labruns import LabRuns
@@ -81,8 +79,6 @@ class Report:
 
     tables: Sequence[Table]
     goals: Sequence[Goal] = ()
-    text: Sequence[str] = ()
-    """Paragraphs: where it agrees with the paper and where not, and why."""
     summary: Values = field(default_factory=dict[str, Any])
     """The figures, for programs."""
 
@@ -101,7 +97,7 @@ class Experiment:
     source: str
     """The place in the paper, or what asked for it."""
     about: str
-    """What was run, in a paragraph: it opens the section."""
+    """What was run, in at most two sentences: the only text of its page."""
     points: Callable[[bool], Sequence[Point]]
     """The runs; of the quick form if True."""
     report: Callable[[Sequence[Record]], Report]
@@ -115,5 +111,3 @@ class Experiment:
     is_there: Callable[[Point, LabRuns], bool] | None = None
     """Whether the run that `take` needs is on disk."""
     needs_root: bool = False
-    beside: Callable[[Sequence[Record], Path], str] | None = None
-    """A paragraph on how the records stand to other experiments' results, which are below that directory."""

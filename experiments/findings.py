@@ -15,7 +15,7 @@ NEAR_LOSS_POINTS = 3.0
 """... losses by at most so many, ..."""
 NEAR_TIMES = 1.5
 """... and ratios that differ by at most this factor."""
-NOT_KNOWN = "Why is not known."
+NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,33 +88,9 @@ def _short(value: float) -> str:
 def table(findings: Sequence[Finding]) -> Table:
     """Return a row a point."""
     return Table(
-        ["of the paper", "point", "paper", "here", "agrees"],
-        [[one.figure, one.what, one.paper, one.here, "yes" if one.agrees else "**no**"] for one in findings],
+        ["of the paper", "point", "paper", "here", "agrees", "why not"],
+        [
+            [one.figure, one.what, one.paper, one.here, *(("yes", "") if one.agrees else ("**no**", one.why))]
+            for one in findings
+        ],
     )
-
-
-def verdicts(findings: Sequence[Finding]) -> str:
-    """Say in how many points each figure agrees."""
-    said: list[str] = []
-    for figure in dict.fromkeys(one.figure for one in findings):
-        points = [one.agrees for one in findings if one.figure == figure]
-        whole = "all" if all(points) else "none" if not any(points) else str(sum(points))
-        said.append(f"{figure} in {whole} of {len(points)}")
-    if not said:
-        return ""
-    agreeing = sum(one.agrees for one in findings)
-    return (
-        f"Of {len(findings)} points held against the paper's numbers {agreeing} agree: {'; '.join(said)}. Shares "
-        f"agree that differ by at most {NEAR_POINTS:g} points of a hundred (losses: {NEAR_LOSS_POINTS:g}), ratios that "
-        f"differ by a factor of at most {NEAR_TIMES:g}, bounds that are kept."
-    )
-
-
-def reasons(findings: Sequence[Finding]) -> str:
-    """Return a list of the points that do not agree, by why."""
-    apart = [one for one in findings if not one.agrees]
-    lines: list[str] = []
-    for why in sorted(dict.fromkeys(one.why for one in apart), key=lambda text: text == NOT_KNOWN):
-        points = [f"{one.figure}, {one.what} ({one.paper}; here {one.here})" for one in apart if one.why == why]
-        lines.append(f"- {'; '.join(points)}. {why}")
-    return "\n".join(["Not as in the paper, and why as far as it is known:\n", *lines]) if lines else ""

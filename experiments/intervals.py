@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-T_95 = (math.nan, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""97.5 % points of Student's t for 0 to 10 degrees of freedom; beyond that 2.2 is on the safe side."""
+from scipy.special import stdtrit
+
+LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,17 @@ class Mean:
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
 
     def text(self, digits: int = 1) -> str:
-        """Return it as `12.3 ± 0.4`."""
+        """Return it as `12.3 ± 0.4`; as `12.3 (0–30.1)` where half the interval is wider than the mean is large.
+
+        What is measured is never negative, so such an interval begins at 0.
+        """
         if math.isnan(self.value):
             return "-"
-        plain = f"{self.value:,.{digits}f}"
-        return plain if math.isnan(self.half) else f"{plain} ± {self.half:,.{digits}f}"
+        plain, half = f"{self.value:,.{digits}f}", f"{self.half:,.{digits}f}"
+        if math.isnan(self.half):
+            return plain
+        wide = self.half > self.value >= 0 and float(half.replace(",", "")) > 0
+        return f"{plain} (0–{self.value + self.half:,.{digits}f})" if wide else f"{plain} ± {half}"
 
 
 BY_CHANCE = ", no more apart than chance"
@@ -55,10 +62,15 @@ def repeated(runs: int, least: int | None = None) -> str:
     return f"Means over {f'{least} to {runs}' if fewer else runs} runs, with 95 % intervals{where}"
 
 
+def student_t(degrees: int) -> float:
+    """Return the quantile of Student's t that a two-sided interval of LEVEL takes."""
+    return float(stdtrit(degrees, (1 + LEVEL) / 2))
+
+
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean of repeated runs; NaN without any."""
     if not values:
         return Mean(math.nan, math.nan, 0)
     n = len(values)
-    half = (T_95[n - 1] if n <= len(T_95) else 2.2) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
+    half = student_t(n - 1) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
     return Mean(statistics.fmean(values), half, n)

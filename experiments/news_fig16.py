@@ -1,4 +1,4 @@
-"""Fig. 16 and Section 7.6 of paper 003: a bystander's transfer, impatient users, a server with a rate and a buffer;
+"""Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server;
 what delta, p and the parameters without a value in the paper do."""
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import simulated
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-from experiments.news_table1 import FULL, LOSS_NEAR, PAPER_ADMITTED_PER_S, PAPER_LOSS
-from sim.dumbbell import SERVER_BYTES_PER_S, Dumbbell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,8 +37,6 @@ OWN_VALUES: Mapping[str, Mapping[str, Any]] = {
 OTHERS = 100
 """Destinations beside the target, without which the hot-spot table has nothing to choose from."""
 TABLE_SIZES = (64, 8, 16, 256)
-WITH_OTHERS = f"N {TABLE_SIZES[0]}, {OTHERS} others"
-"""What other N are held against; the paper has no value for N either."""
 SENSITIVE: Mapping[str, Mapping[str, Any]] = {
     AS_PUBLISHED: {},
     **DELTA_P,
@@ -56,7 +52,6 @@ PAPER = {
     "overloaded",
 }
 PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS, PAPER_FTP_NONE_KBPS = 337.0, 120.0, 10.0
-PAPER_END_S = 4000.0
 SIMILAR = 0.1
 """Rates that differ by less than this part are called similar."""
 
@@ -112,99 +107,6 @@ def _kept(runs: Sequence[Record], name: str) -> float:
     return simulated.mean(runs, name) / simulated.mean(runs, name, "quiet")
 
 
-def _lengths(cases: Rows) -> str:
-    """Say so where the cases are shorter than the paper's."""
-    short = sorted({end for runs in cases.values() if (end := _dumbbell(runs).end_s) < PAPER_END_S})
-    if not short:
-        return ""
-    return (
-        f"Runs are of {' and '.join(f'{end:,g}' for end in short)} s, the paper's of {PAPER_END_S:,g}: without control "
-        "what piles up grows with time."
-    )
-
-
-def _dumbbell(runs: Sequence[Record]) -> Dumbbell:
-    return simulated.dumbbell(runs[0].parameters)
-
-
-def _bystander(rows: Rows) -> str:
-    """Say what the bystander keeps, beside the paper's."""
-    said: list[str] = []
-    if (runs := rows.get("FTP bystander, NEWS")) is not None:
-        goodput = simulated.mean(runs, "bystander_goodput_kbps")
-        admitted, used = (simulated.mean(runs, name) for name in ("admitted_per_s", "bottleneck_used"))
-        said.append(
-            f"Under NEWS it keeps {goodput:.0f} kbit/s (paper: {PAPER_FTP_NEWS_KBPS:.0f}); {admitted:.0f} requests/s "
-            f"are admitted (Table I: {PAPER_ADMITTED_PER_S:.0f}), and the link is {used:.0%} full. The crowd's own AR "
-            f"keeps {_kept(runs, 'ar_kbps'):.0%} of what it was (paper: {86.4 / 90.2:.0%})."
-        )
-    if (runs := rows.get("FTP bystander, none")) is not None:
-        goodput, loss = (simulated.mean(runs, name) for name in ("bystander_goodput_kbps", "response_loss"))
-        more = "; `news-table1` says why more" if loss > PAPER_LOSS + LOSS_NEAR else ""
-        said.append(
-            f"Without control it is left with {goodput:.0f} kbit/s (paper: {PAPER_FTP_NONE_KBPS:.0f}), and {loss:.0%} "
-            f"of the packets are lost (Table I: {PAPER_LOSS:.0%}){more}."
-        )
-    if (runs := rows.get("FTP bystander, production")) is not None:
-        goodput, used = (simulated.mean(runs, name) for name in ("bystander_goodput_kbps", "bottleneck_used"))
-        said.append(f"In production mode it keeps {goodput:.0f} kbit/s, of a link that is {used:.0%} full.")
-    opening = f"The bystander's transfer is limited by its sender to the {PAPER_FTP_KBPS:.0f} kbit/s of the paper's "
-    return " ".join([f"{opening}quiet time.", *said]) if said else ""
-
-
-def _impatient(rows: Rows) -> str:
-    said = [
-        f"{_kept(runs, 'ar_kbps'):.0%} {title}"
-        for title, runs in (
-            ("under NEWS", rows.get("impatient users, NEWS")),
-            ("in production mode", rows.get("impatient users, production")),
-            ("without control", rows.get("impatient users, none")),
-        )
-        if runs is not None
-    ]
-    if not said:
-        return ""
-    return (
-        "Impatient users wait 60 s in the mean and then leave or wait on, with equal chances (section 7.6.1). Of what "
-        f"it was before the crowd AR keeps {', '.join(said)}; the paper finds 'similar performance' under NEWS (Table "
-        f"I: {90.5 / 96:.0%})."
-    )
-
-
-def _slow(rows: Rows) -> str:
-    """Say what the slow server turned away, and what of the load server and link have room for."""
-    slow = next((runs for name, runs in rows.items() if name.startswith("slow server")), None)
-    if slow is None:
-        return ""
-    server, link = SERVER_BYTES_PER_S / 1000, _dumbbell(slow).link_bit_per_s / 8000
-    said = [
-        f"The slow server sends {server:,.0f} KB/s, one request after the other (section 7.6.2), and the link carries "
-        f"{link:,.0f}."
-    ]
-    if (runs := rows.get("slow server, NEWS")) is not None:
-        said.append(
-            f"Under NEWS and with a queue that never fills AR keeps {_kept(runs, 'ar_kbps'):.0%} of what it was before "
-            "the crowd (paper: 'similar performance')."
-        )
-    if (runs := rows.get("slow server, buffer of 1,000, none")) is not None:
-        away, used = (simulated.mean(runs, name) for name in ("turned_away", "bottleneck_used"))
-        agrees = away > 0.5 and used < FULL
-        said.append(
-            f"With a buffer of 1,000 requests and no control, {away:.0%} are never connected, the link is {used:.0%} "
-            f"full, {'as' if agrees else 'not as'} in the paper, where the server drops more than half and neither it "
-            "nor the link is overloaded."
-        )
-        admitted, bits = (simulated.mean(runs, name) for name in ("admitted_per_s", "goodput_kbps"))
-        size = bits / 8 / max(1e-9, simulated.mean(runs, "finished_per_s"))
-        asked = admitted * size
-        if not agrees and link < asked < server:
-            said.append(
-                f"By the answers that came whole ({size:.1f} KB in the mean), the requests ask for {asked:.0f} KB/s: "
-                "the server has room for them, the link has not."
-            )
-    return " ".join(said)
-
-
 def _sensitive(rows: Rows) -> Rows:
     """The rows of the parameters, in their order."""
     return {name: runs for name in SENSITIVE if (runs := rows.get(name)) is not None}
@@ -256,52 +158,6 @@ def _insensitive(rows: Rows) -> list[Goal]:
     ]
 
 
-def _usual(name: str) -> str:
-    """Return the row that one with another value is held against."""
-    return WITH_OTHERS if "others" in SENSITIVE[name] and name != WITH_OTHERS else AS_PUBLISHED
-
-
-def _alike(rows: Rows) -> list[str]:
-    """Say with which values every run is the one with the usual value."""
-    usual = {name: rows[_usual(name)] for name in rows if name != _usual(name) and _usual(name) in rows}
-    same = [name for name, runs in usual.items() if [r.result for r in rows[name]] == [r.result for r in runs]]
-    said = [f"Run by run nothing differs, to the last digit, with {'; '.join(same)}."] if same else []
-    sizes = [f"N {size}, {OTHERS} others" for size in TABLE_SIZES[1:]]
-    spots = [one.result["hot_spot"] for name in sizes for one in rows.get(name, [])]
-    if set(sizes) <= set(same) and all(0 < spot["named"] == spot["right"] for spot in spots):
-        said.append(
-            "N has a part in nothing but who is named as the hot spot, and a table of "
-            f"{min(TABLE_SIZES)} names it right."
-        )
-    return said
-
-
-def _sensitivity(rows: Rows) -> str:
-    """Say what other values change, parameter by parameter."""
-    known = _sensitive(rows)
-    held = {name: _differs(known[name], known[usual]) for name in known if (usual := _usual(name)) in known}
-    off = {name: ", ".join(how) for name, how in held.items() if how}
-    same = [name for name in held if name not in off and name != AS_PUBLISHED]
-    if not off and not same:
-        return ""
-    said = [
-        "Sensitivity, in runs as short as the quick form's: the paper has delta 0.1 and p 10 % and tries no other; it "
-        f"has no value for the step (here 0.2), the bucket (0.25 s) and N ({TABLE_SIZES[0]}, with {OTHERS} "
-        f"destinations beside the target). Other N are held against {TABLE_SIZES[0]}, all else against the values as "
-        "published.",
-        f"What differs: {'; '.join(f'{name}: {how}' for name, how in off.items())}." if off else "",
-        "The alarm comes within an interval, no false alarm is added, and AR keeps what it keeps there, to a tenth, "
-        f"with {'; '.join(same)}."
-        if same
-        else "",
-    ]
-    said += _alike(known)
-    used = {name: simulated.mean(runs, "bottleneck_used") for name, runs in known.items()}
-    low, high = min(used, key=lambda name: used[name]), max(used, key=lambda name: used[name])
-    said.append(f"The link is used to {used[low]:.0%} ({low}) at least and to {used[high]:.0%} ({high}) at most.")
-    return " ".join(one for one in said if one)
-
-
 def _protected(rows: Rows) -> list[Goal]:
     """Hold what the bystander keeps in each mode against what it keeps in the paper."""
     asked = PAPER_FTP_NEWS_KBPS / PAPER_FTP_KBPS
@@ -343,7 +199,6 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[one for one in tables if one.rows],
         goals=[*_protected(rows), *_insensitive(rows)],
-        text=[_lengths(cases), _bystander(rows), _impatient(rows), _slow(rows), _sensitivity(rows)],
         summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
     )
 
@@ -366,8 +221,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="news-fig16",
     title="Bystander traffic and other conditions, simulated",
-    source="Paper 003, Fig. 16 and Section 7.6",
-    about="The simulation of Table I with one condition changed at a time; the table's rows name them.",
+    source="Chen & Heidemann, Fig. 16 and section 7.6",
+    about="The simulation of Table I with one condition or one parameter changed at a time. As published: delta "
+    "0.1, p 10 %, and (not in the paper) step 0.2, bucket 0.25 s, N 64.",
     points=points,
     compute=simulated.measure,
     report=report,

@@ -1,4 +1,4 @@
-"""What is said of the flash crowds of the lab, beside the numbers of paper 003."""
+"""What is said of the flash crowds of the lab, beside the numbers of Chen & Heidemann."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ from typing import TYPE_CHECKING
 
 from experiments import findings, simulated
 from experiments.experiment import Goal, Record, Report
-from experiments.news_lab_runs import CROWD, QUIET, Runs, SetUps, set_ups
-from experiments.news_lab_tables import CURVES, WITHOUT, false_alarms, swept, tables
+from experiments.news_lab_runs import CROWD, QUIET, Runs, set_ups
+from experiments.news_lab_tables import CURVES, false_alarms, swept, tables
 from experiments.news_lab_verdicts import BEST_PERIODS_S
 from experiments.news_lab_verdicts import findings as held_against_the_paper
-from experiments.repetitions import how_often
-from experiments.switchload import load_sentence, losses_sentence
 from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAST_DRAWN_PER_S = 10.0
-MAPPING = (
-    "Which rows answer which figure: Table I and Figs. 12 to 14, which the paper simulates, and Figs. 19 to 21 are the "
-    "network-limited table and its curves; Fig. 16 and section 8.6 the bulk column; Fig. 22 the server-limited table; "
-    "Figs. 15 and 23 and Table II the sweep of T; Table III the bystander's web requests. The paper's NEWS is held "
-    "against NEWS without identification of the hot spot, which the paper tries in Table III only; the sweep of T has "
-    "it here. Static limits stand beside those of Table I that let as large a part of the crowd pass (30, 40 and 60 of "
-    "110 requests/s here, 60, 80 and 120 of 209.7 there): the rates differ, the proportions compare."
-)
 AR_GAIN = 261 / 133
 SERVER_AR_GAIN = 260 / 158
 BEST_STATIC_SHARE = 0.89
@@ -106,84 +96,18 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
     return goals
 
 
-def _without(found: SetUps) -> str:
-    """Say what of the crowd without control is the switch's: beside the kernel that routes in its place."""
-    switch = found.crowds[NETWORK.name].get(NONE.name)
-    if found.without is None or switch is None:
-        return ""
-    figures = (
-        ("connected", "admitted_per_s", 1.0, "/s"),
-        ("answered", "finished_per_s", 1.0, "/s"),
-        ("loss", "response_loss", 100.0, " %"),
-        ("bystander's median", "bystander_latency_median_ms", 1.0, " s"),
-    )
-    told: list[str] = []
-    for what, name, scale, unit in figures:
-        digits = 2 if unit == " s" else 0
-        ours, kernels = (one.figure(name, CROWD, scale).text(digits) for one in (switch, found.without))
-        told.append(f"{what} {ours}{unit} through the switch, {kernels}{unit} without it")
-    quiet, kernels = (one.figure("bystander_latency_median_ms", QUIET).text(2) for one in (switch, found.without))
-    return (
-        f"The control run ({WITHOUT}: the kernel routes in its place, and the clients ask the servers at their own "
-        f"addresses): {'; '.join(told)}. Before the crowd the bystander's median is {quiet} s and {kernels} s. Nobody "
-        "measures AR there."
-    )
-
-
-def _conditions(records: Sequence[Record]) -> str:
-    """Say how the hosts' TCP was set and how distance was made."""
-    known = dict.fromkeys(one.result["conditions"] for one in records if one.result.get("conditions"))
-    return f"In all runs: {'; or '.join(known)}." if known else ""
-
-
-def _seen_with(found: SetUps, records: Sequence[Record]) -> str:
-    """Say what the switch lost, and how far it, the generator and the machine were from their limits."""
-    with_switch = [runs for runs in found.all if runs is not found.without]
-    made = sum(len(runs.records) for runs in with_switch)
-    passed = [one.result["switch"] for one in records if one.result.get("switch")]
-    where = "in all runs" if len(passed) == made else f"in the {len(passed)} of {made} runs that counted it"
-    lost = losses_sentence(passed, _most(with_switch, "switch_packets_per_s"), where)
-    return (
-        f"{lost or 'What the switch itself lost was not counted.'} What the bottleneck's filter drops is the loss of "
-        f"the tables. The switch used {100 * _most(with_switch, 'switch_cpu'):.0f} % of a core at most. 99 of 100 "
-        f"requests were sent at most {_most(found.all, 'late_p99_ms'):.0f} ms late in the worst run. "
-        f"{load_sentence(records)}"
-    )
-
-
-def _most(set_ups: Sequence[Runs], name: str) -> float:
-    """Return the largest value of a figure in any run, before the crowd or in it; NaN without any."""
-    windows = [runs.by_seed(name, window) for runs in set_ups for window in (QUIET, CROWD)]
-    return max((value for values in windows for value in values.values()), default=math.nan)
-
-
 def report(records: Sequence[Record]) -> Report:
     """Tables beside the paper's numbers, what agrees with them point by point, and why what does not."""
     found = set_ups(records)
     held = held_against_the_paper(found)
-    factors = " and ".join(f"{k:g}" for k in sorted({one.parameters["k"] for one in records}))
-    kinds = " and the ".join(sorted({runs.parameters["switch"] for runs in found.all if runs is not found.without}))
+    " and ".join(f"{k:g}" for k in sorted({one.parameters["k"] for one in records}))
+    " and the ".join(sorted({runs.parameters["switch"] for runs in found.all if runs is not found.without}))
     return Report(
         tables=[*tables(found), *([findings.table(held)] if held else [])],
         goals=[
             *_network_goals(found.crowds[NETWORK.name]),
             *_server_goals(found.crowds[SERVER.name]),
             *_sweep_goals(found.sweep),
-        ],
-        text=[
-            f"{how_often(runs.records for runs in found.all)}, on the {kinds} switch. Time is compressed by k = "
-            f"{factors}; rates are divided by it here, times multiplied, CPU is as measured. From one interval after "
-            "the alarm on (without one, after the onset). Repeated runs have other requests and other patience each. "
-            "The paper replays a log that is not this one, over delays and sizes that it does not give: what compares "
-            "are proportions, not rates. Its slow server swaps, this one queues for memory and CPU. Its rejected "
-            "requests are connections; clients here give up after the patience of section 7.6.1.",
-            _conditions(records),
-            MAPPING,
-            findings.verdicts(held),
-            findings.reasons(held),
-            _without(found),
-            _seen_with(found, records),
-            "[crowds](reference/crowds.md) tells how it is measured, and how the limit follows from the onset's phase.",
         ],
         summary={
             **{one.key: {window: one.result[window] for window in (QUIET, CROWD)} for one in records},

@@ -1,4 +1,4 @@
-"""The tables of the lab's flash crowds, beside the numbers of paper 003."""
+"""The tables of the lab's flash crowds, beside the numbers of Chen & Heidemann."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's flash crowds held against the numbers of paper 003, point by point."""
+"""The lab's flash crowds held against the numbers of Chen & Heidemann, point by point."""
 
 from __future__ import annotations
 

@@ -7,14 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
-from sluice.names import RATE_FLOWS
-
 from experiments import simulated
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.news_table1 import PAPER_LOSS_NEWS
-from experiments.repetitions import how_often
-from experiments.switchload import load_sentence
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
 from sim.dumbbell import Dumbbell, clients, plan, recorded
@@ -238,56 +234,6 @@ def _goals(rows: Rows) -> list[Goal]:
     ]
 
 
-def _by_size(rows: Rows) -> str:
-    """Say what size changes: how well AR is kept, and how much of the responses has a place in the registers."""
-    said: list[str] = []
-    for variant in VARIANTS:
-        known = {
-            size: runs for (name, size, others, _), runs in rows.items() if name == variant and others == OTHERS[0]
-        }
-        if len(known) < 2:
-            continue
-        kept = ", ".join(f"{_kept(runs).text(2)} at {size:g}" for size, runs in known.items())
-        part = ", ".join(f"{_mean(runs, 'measured_share', 100).text(0)} %" for runs in known.values())
-        said.append(f"{variant} keeps of AR {kept}, and measures {part} of the responses' packets")
-    if not said:
-        return ""
-    return (
-        f"By size, {'; '.join(said)}. The registers have {RATE_FLOWS:,} places for responses: what is on its way "
-        "beyond that shares a place with another and is not measured, and the fastest tenth is then of a sample."
-    )
-
-
-def _by_cost(rows: Rows) -> str:
-    """Say between what the cost of a decision lies, and what it grows with."""
-    if len(rows) < 2:
-        return ""
-    cost = {place: _mean(runs, "decide_ms").value for place, runs in rows.items()}
-    low, high = min(cost, key=lambda place: cost[place]), max(cost, key=lambda place: cost[place])
-    return (
-        f"A decision takes {cost[low]:.1f} ms of CPU time ({_named(low)}) to {cost[high]:.1f} ms ({_named(high)}). It "
-        "is the controller's own step over registers in memory, without a switch to read from and write to (that is in "
-        "`controller-cost`) and without a collection of garbage, which would be the simulation's. Paper mode decides "
-        "each 60 s, production mode each second; both read the flows in between."
-    )
-
-
-def _balanced(rows: Rows) -> str:
-    """Say what it costs to decide on the other services' ratios, too."""
-    said: list[str] = []
-    for (variant, size, others, period_s), runs in rows.items():
-        alone = rows.get((variant, size, others, NEVER_S))
-        if period_s != NEVER_S and alone is not None:
-            shares = [_mean(of, "of_a_core", 100).text(2) for of in (alone, runs)]
-            said.append(f"{shares[1]} % of a core rather than {shares[0]} % with {others + 1} each {period_s:g} s")
-    if not said:
-        return ""
-    return (
-        "The other services' ratios are not decided on in the other rows, so that the cost is NEWS's. Decided on, they "
-        f"take {'; '.join(said)}."
-    )
-
-
 def report(records: Sequence[Record]) -> Report:
     """Decisions, then their cost, a row each place."""
     rows = simulated.grouped(records, _place)
@@ -318,19 +264,6 @@ def report(records: Sequence[Record]) -> Report:
             Table(cost, [_cost_row(place, runs) for place, runs in rows.items()]),
         ],
         goals=_goals(rows),
-        text=[
-            f"{how_often(rows.values())}. Size 1 is the paper's 1,000 clients and its 35 and then 210 "
-            "requests/s, over a link of 4 Mbit/s (ours: the paper gives no rate); a size multiplies clients, requests, "
-            "link and queue. The destinations beside the target are services of their own and have 35 requests/s "
-            "together, times the size, before and in the crowd. Hot spot right: of the decisions that named one while "
-            "the alarm was set. Others' requests refused: SYNs, in parts of their requests from the onset on. Flows a "
-            "decision: responses whose rates it was made from; packets measured: of all responses' packets, those of a "
-            "response that had a place in the registers.",
-            _by_size(rows),
-            _by_cost(rows),
-            _balanced(rows),
-            load_sentence(records),
-        ],
         summary={one.key: {k: v for k, v in one.result.items() if k not in ("rows", "bulk")} for one in records},
     )
 
@@ -369,9 +302,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="news-scale",
     title="NEWS at scale, simulated",
-    source="Asked for by this project: decision quality and controller cost against size",
-    about="The simulation of Table I with hot-spot identification, in both modes, by size (clients, requests and link) "
-    "and destinations, which the tables name; T = 60 s, the crowd from 160 s to 460 s.",
+    source="Beyond Chen & Heidemann",
+    about="The simulation of Table I with hot-spot identification. A size multiplies clients, requests, link "
+    "and queue; size 1 has 1,000 clients.",
     points=points,
     compute=measure,
     report=report,

@@ -1,16 +1,13 @@
-"""Table I and Figs. 12 to 14 of paper 003: admitted requests, rates of the fast and losses, by limit."""
+"""Table I and Figs. 12 to 14 of Chen & Heidemann: admitted requests, rates of the fast and losses, by limit."""
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments import simulated
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-from experiments.intervals import mean_of
-from sim.dumbbell import Dumbbell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,8 +17,6 @@ SEEDS = (1, 2, 3)
 WIDER_BIT_PER_S = 7e6
 """Of a wider link, without control; its runs are as short as the quick form's."""
 PAPER_ALARM_S = 20.0
-PAPER_AR_KBPS, PAPER_AR_NONE_KBPS, PAPER_AR_NEWS_KBPS = 96.0, 58.2, 90.5
-"""Before the crowd, without control and under NEWS (section 7.3 and Table I)."""
 PAPER_ADMITTED_PER_S, PAPER_OFFERED_PER_S = 107.2, 209.7
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
@@ -30,8 +25,6 @@ AR_KEPT = 0.94
 """90.5 of 96."""
 FULL = 0.9
 """A link of which so much is used is nearly full."""
-SIMILAR = 0.1
-"""Rates that differ by less than this part are called similar."""
 BEST_STATIC_SHARE = 0.89
 """Section 7.3: "only about 11% less than the best static rate limiter"."""
 PAPER = {
@@ -143,108 +136,6 @@ def _production(rows: Rows) -> list[Goal]:
     ]
 
 
-def _held(when: str, ours: float, papers: float) -> str:
-    how = "as in the paper" if abs(ours / papers - 1) <= SIMILAR else "in the paper"
-    return f"{ours:.0f} kbit/s {when} ({how}: {papers:g})"
-
-
-def _rates(rows: Rows) -> str:
-    """Hold rates and the order of the static limits against the paper's."""
-    said: list[str] = []
-    if (runs := rows.get("none")) is not None:
-        said.append(_held("before the crowd", simulated.mean(runs, "ar_kbps", "quiet"), PAPER_AR_KBPS))
-        said.append(_held("in it without control", simulated.mean(runs, "ar_kbps"), PAPER_AR_NONE_KBPS))
-    if (runs := rows.get("news")) is not None:
-        said.append(_held("under NEWS", simulated.mean(runs, "ar_kbps"), PAPER_AR_NEWS_KBPS))
-    rates = f"AR is {', '.join(said)}." if said else ""
-    static = list(_static_ar(rows).values())
-    order = ""
-    if len(static) > 1:
-        falls = static == sorted(static, reverse=True)
-        order = f"The stricter a static limit is, the higher is AR{', as in the paper' if falls else ' in the paper'}"
-        order += "." if falls else "; here not always."
-    fitted = (
-        "The paper gives neither the rate of the shared link nor the distribution of the clients' own links. The link "
-        "here is the one (4 Mbit/s) that its static limits of 100 and 120 per second just fit; nothing else was fitted."
-    )
-    return " ".join(one for one in (fitted, rates, order) if one)
-
-
-def _loss(rows: Rows) -> str:
-    """Say why more is lost without control than in the paper, and what a wider link loses."""
-    if (runs := rows.get("none")) is None:
-        return ""
-    lost = simulated.mean(runs, "response_loss")
-    if lost <= PAPER_LOSS + LOSS_NEAR:
-        return ""
-    said = [
-        f"Without control more is lost than in the paper ({lost:.0%} against {PAPER_LOSS:.0%}): answers that are not "
-        "served pile up here as long as they live (nobody gives up), and each goes on trying."
-    ]
-    for wide in (one for name, one in rows.items() if name.startswith(_wider())):
-        short, long = _length_s(wide), _length_s(runs)
-        said.append(
-            f"In runs of {short:,g} s a link of {WIDER_BIT_PER_S / 1e6:g} Mbit/s loses "
-            f"{simulated.mean(wide, 'response_loss'):.0%} ({simulated.alarm(wide)})."
-        )
-        if short != long:
-            said.append(f"What piles up grows with time, so that they are not compared with those of {long:,g} s.")
-    return " ".join(said)
-
-
-def quiet_share(one: Dumbbell) -> float:
-    """Return the part of the requests of the interval of the onset that came before it."""
-    before_s = one.onset_s % one.period_s
-    after_s = one.period_s - before_s
-    ramp_s = min(one.ramp_s, after_s)
-    slope = (one.crowd_per_s - one.quiet_per_s) / one.ramp_s if one.ramp_s else 0.0
-    crowd = one.crowd_per_s * (after_s - ramp_s) + (one.quiet_per_s + slope * ramp_s / 2) * ramp_s
-    quiet = one.quiet_per_s * before_s
-    return quiet / (quiet + crowd)
-
-
-def _limit(rows: Rows) -> str:
-    """Say what the published limit begins with, and what becomes of it; and production mode's."""
-    if (news := rows.get("news")) is None:
-        return ""
-    one = simulated.dumbbell(news[0].parameters)
-    first = mean_of([limit for run in news if not math.isnan(limit := simulated.first_limit(run))])
-    said: list[str] = []
-    if first.runs:
-        before_s = one.onset_s % one.period_s
-        alarms_s = [moment for moment in simulated.detections_s(news) if math.isfinite(moment)]
-        partly = all(abs(moment - (one.period_s - before_s)) < 1 for moment in alarms_s)
-        quiet = f", whose first {before_s:.0f} of {one.period_s:g} s were quiet" if partly else ""
-        said.append(
-            f"The limit as published starts from what was admitted in the interval of the alarm{quiet}: {first.text()} "
-            f"per second (the paper's {PAPER_ADMITTED_PER_S:g} may be such a value, too)."
-        )
-        if partly:
-            said.append(
-                f"{quiet_share(one):.0%} of its requests came before the onset: it is not a capacity that was found."
-            )
-    used, stays = simulated.mean(news, "bottleneck_used"), simulated.alarm_stays(news)
-    if stays > FULL:
-        said.append(
-            f"The alarm is set in {stays:.0%} of the decisions from then on, for AR does not rise above its average by "
-            "a tenth, and the scoreboard moves the limit up and down."
-        )
-    if used < FULL:
-        said.append(
-            f"{simulated.text(news, 'admitted_per_s')} requests per second are admitted, and {used:.0%} of the link is "
-            "used."
-        )
-    if (runs := rows.get("production")) is not None:
-        fuller = simulated.mean(runs, "bottleneck_used")
-        more = simulated.mean(runs, "response_loss") > simulated.mean(news, "response_loss")
-        said.append(
-            f"Production mode searches for the capacity: it uses {fuller:.0%}, and loses "
-            f"{'more' if more else 'no more'} ({simulated.percent(runs, 'response_loss', 1)} against "
-            f"{simulated.percent(news, 'response_loss', 1)})."
-        )
-    return " ".join(said)
-
-
 def report(records: Sequence[Record]) -> Report:
     """The table next to the paper's, and what Section 7.2 and 7.3 claim."""
     rows = simulated.grouped(records, label)
@@ -275,18 +166,9 @@ def report(records: Sequence[Record]) -> Report:
             for name, runs in rows.items()
         ],
     )
-    unequal = 1 - PAPER_ADMITTED_PER_S / PAPER_OFFERED_PER_S
     return Report(
         tables=[table],
         goals=[*_published(rows), *_production(rows)],
-        text=[
-            _rates(rows),
-            _loss(rows),
-            _limit(rows),
-            "Turned away are requests that were not connected by the end of the run. The paper's 32.4 % does not "
-            f"follow from its own {PAPER_OFFERED_PER_S:g} and {PAPER_ADMITTED_PER_S:g} per second, which make "
-            f"{unequal:.0%}.",
-        ],
         summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
     )
 
@@ -308,11 +190,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="news-table1",
     title="NEWS and static limits, simulated",
-    source="Paper 003, Table I and Figs. 12 to 14",
-    about="The paper's two-level dumbbell (Fig. 10) by simulation, with sluice's own controller: 1,000 clients behind "
-    "links of 21 kbit/s to 10 Mbit/s and 0.5 ms to 1.8 s, 35 requests/s until the onset at 1,000 s and 210 "
-    "after it, T = "
-    "60 s, 4,000 s (quick form: onset at 340 s, end at 760 s). TCP is Reno with the paper's time's timers.",
+    source="Chen & Heidemann, Table I and Figs. 12 to 14",
+    about="The paper's two-level dumbbell, simulated with the real controller: 35 requests/s, from 1,000 s on "
+    "210, T = 60 s. The paper gives no link rate: 4 Mbit/s just fits its static limits.",
     points=points,
     compute=simulated.measure,
     report=report,

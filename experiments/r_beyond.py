@@ -1,9 +1,8 @@
-"""Beyond paper 000: a server repaired after starvation, and one killed."""
+"""Beyond Ohta & Andou: a server repaired after starvation, and one killed."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,11 @@ from sluice.balance import ProductionOptions
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
-from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import PERIOD_S, WINDOW_S
-from experiments.webpool import SAMPLE_S, limit_clause, pool, quiet
+from experiments.webpool import SAMPLE_S, pool, quiet
+from topo.httperf import Load
 from topo.network import Lab
 from topo.switches import switch_kind
-from workload.load import Load
 from workload.plan import SERVER_NAMES, Balance
 
 if TYPE_CHECKING:
@@ -137,65 +135,6 @@ def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
     ]
 
 
-def _hardly_starved(runs: Sequence[Record], mode: str) -> str:
-    """Say so of the runs in which it was not starved when it was repaired."""
-    hardly = [_before(one) for one in runs if _before(one) >= STARVED]
-    if not hardly:
-        return ""
-    return (
-        f"In {mode} mode the server was hardly starved when it was repaired{_some(hardly, runs)}: its ratio was "
-        f"{mean_of(hardly).text(3)}, more than half of its share of {FAIR:.3f}."
-    )
-
-
-def _not_back(runs: Sequence[Record]) -> str:
-    """Say how far it came in production mode in the runs in which it was not back, and at which pace."""
-    short = [one for one in runs if _at_end(one) < BACK]
-    if not short:
-        return ""
-    first, last = (mean_of([read(one) for one in short]) for read in (_before, _at_end))
-    left = statistics.fmean(one.result["ratios"][-1][0] - _happened_s(one) for one in short)
-    gained = last.value - first.value
-    pace = (
-        f"at that pace it needs {(BACK - last.value) / gained * left:.0f} s more"
-        if gained > 0
-        else "it did not rise at all"
-    )
-    return (
-        f"In production mode it was not back after the {left:.0f} s that were left{_some(short, runs)}: from "
-        f"{first.text(3)} to {last.text(3)}, {pace}. Ratios go back a part each period, and only while no R is large."
-    )
-
-
-def _some(some: Sequence[object], runs: Sequence[object]) -> str:
-    """Say in how many of several runs it was so; nothing of a single one."""
-    return f" in {len(some)} of {len(runs)} runs" if len(runs) > 1 else ""
-
-
-def _why(records: Sequence[Record]) -> str:
-    """Say, of the repaired server, whether it was starved at all, and how far it came where it is not back."""
-    paper, production = (_of(records, REPAIRED, mode) for mode in ("paper", "production"))
-    said = (_hardly_starved(paper, "paper"), _hardly_starved(production, "production"), _not_back(production))
-    return " ".join(filter(None, said))
-
-
-def _killed(records: Sequence[Record]) -> str:
-    """Say how a killed server's ratio falls in each mode, and what was given up."""
-    how = {
-        "production": f"ejects it after an interval with {ProductionOptions().silent_syn} SYNs or more and no answer",
-        "paper": "knows no ejection: once its R is the largest, a tenth of its ratio goes each period",
-    }
-    said = ["The killed server's kernel refuses connections from then on."]
-    for mode, what in how.items():
-        if runs := _of(records, KILLED, mode):
-            given_up, begun = (sum(one.result["transfer"][count] for one in runs) for count in ("given_up", "begun"))
-            said.append(
-                f"{mode.capitalize()} mode {what}. It was at the probe floor of {FLOOR:.3f} after (s): {_floor(runs)}; "
-                f"{given_up / begun:.1%} of all requests were given up."
-            )
-    return " ".join(said) if len(said) > 1 else ""
-
-
 def report(records: Sequence[Record]) -> Report:
     """The ratios before and at the end, and what was broken."""
     goals: list[Goal] = []
@@ -227,13 +166,6 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[Table(heading, [_row(*place_of, runs) for place_of, runs in grouped(records, _place).items()])],
         goals=goals,
-        text=[
-            f"It happens a third of the load's time in. T = {PERIOD_S:g} s, window {WINDOW_S:g} s, {RATE_PER_S:g} "
-            f"requests/s; {limit_clause(records, GIVEN_UP_S)}. Means with 95 % intervals where there are several runs.",
-            _why(records),
-            _killed(records),
-            f"{switch_sentence(records)} {load_sentence(records)}",
-        ],
     )
 
 
@@ -255,8 +187,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="r-beyond",
     title="Repaired and killed",
-    source="Beyond paper 000",
-    about="What the paper does not show: a server that is repaired after it was starved, and one that is killed.",
+    source="Beyond Ohta & Andou",
+    about="A third of the load in, a starved server is repaired or a server is killed; T = 1 s, window 10 s, 90 "
+    "requests/s. What takes over 5 s counts as given up.",
     points=points,
     place=place,
     report=report,

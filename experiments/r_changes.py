@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
-from experiments.repetitions import how_often
 from experiments.simulated import grouped
-from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from topo.apache import LONG
@@ -166,7 +164,6 @@ def report(records: Sequence[Record]) -> Report:
     downloads = sum(one.result["downloads"] for one in records)
     broken = sum(len(one.result["broken"]) for one in records)
     resets = sum(one.result["resets_by_service"] + one.result["httperf"]["resets"] for one in records)
-    faults = sorted({fault for one in records for fault in one.result["broken"]})
     heading = [
         "R's mode",
         "weight changes a run",
@@ -186,16 +183,6 @@ def report(records: Sequence[Record]) -> Report:
                 f"{broken} of {downloads} downloads in {changes:,} changes",
             ),
             Goal("pages reset: 0", resets == 0 if changes else None, str(resets)),
-        ],
-        text=[
-            f"{how_often(by_mode.values())}; downloads and pages are counted over all of them. Servers are drained and "
-            f"taken back in turn, a change every {1000 * CHANGE_S:g} ms, while R moves ratios every {PERIOD_S:g} s; "
-            f"the last server shares its CPU with `stress`. {READERS} slow readers download "
-            "3 MB each, over and over; every byte is compared. Weight changes are those that the controller wrote, of "
-            "both kinds; what a download lived through are the changes by hand. A page that was not answered in "
-            f"{GIVEN_UP_S:g} s was given up by its client: the loaded server is slow.",
-            *(f"Broken: {fault}." for fault in faults),
-            f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={one.key: {k: v for k, v in one.result.items() if k != "ratios"} for one in records},
     )
@@ -218,9 +205,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="r-changes",
     title="Connections and weight changes",
-    source="Beyond paper 000",
-    about="Long downloads and pages while the weights change four times a second: what is established stays where it "
-    "is.",
+    source="Beyond Ohta & Andou",
+    about="Servers are drained and taken back in turn, a change every 250 ms, while R moves ratios every "
+    "second. Six slow readers download 3 MB each and compare every byte.",
     points=points,
     place=place,
     report=report,

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 from experiments.direct import ONE, DirectLab, RoutedLab
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
-from experiments.repetitions import how_often, set_up
-from experiments.simulated import grouped
-from experiments.switchload import load_sentence, switch_sentence
-from experiments.webpool import limit_clause, pool, quiet
+from experiments.webpool import pool, quiet
+from topo.httperf import Load
 from topo.network import Lab
 from topo.switches import switch_kind
-from workload.load import Load
 from workload.plan import Balance
 
 if TYPE_CHECKING:
@@ -96,21 +93,6 @@ def _answers(records: Sequence[Record]) -> Goal:
     )
 
 
-def _added(records: Sequence[Record]) -> str:
-    """Say what the switch adds to the median, which a few packets that waited for a core do not move."""
-    parts: list[str] = []
-    for rate in _rates(records):
-        here, direct, routed = (
-            figure_of(records, path, rate, "connect", "median_ms") for path in (SWITCH, DIRECT, ROUTED)
-        )
-        if here.runs and direct.runs and routed.runs:
-            parts.append(
-                f"{here.value - direct.value:.2f} ms more than a link, {here.value - routed.value:.2f} ms more than "
-                f"the kernel at {rate:g}/s"
-            )
-    return f"Connecting through the switch takes, in the median, {'; '.join(parts)}." if parts else ""
-
-
 def report(records: Sequence[Record]) -> Report:
     """A row for each way and rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
@@ -119,10 +101,6 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],
-        text=[
-            f"{how_often(grouped(records, set_up).values())}; {limit_clause(records, GIVEN_UP_S)}. {_added(records)}",
-            f"{switch_sentence(records)} {load_sentence(records)}",
-        ],
         summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},
     )
 
@@ -145,10 +123,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="r-control",
     title="Without the switch",
-    source="Asked for by this project: a control run",
-    about="One Apache server with a tenth of a CPU and the other experiments' client, 100,000-byte files, httperf "
-    "with exponential intervals: joined by a link of their own, by the kernel as a router in the switch's namespace, "
-    "and by the switch.",
+    source="Control run",
+    about="One Apache server and the client, joined by a link, by the kernel as a router, and by the switch.",
     points=points,
     place=place,
     report=report,

@@ -1,4 +1,4 @@
-"""Fig. 2 of paper 000: R times the SYN timeout against the mean connect time, one server, up to overload."""
+"""Fig. 2 of Ohta & Andou: R times the SYN timeout against the mean connect time, one server, up to overload."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
-from experiments.repetitions import how_often, set_up
 from experiments.simulated import grouped
-from experiments.switchload import load_sentence, switch_sentence
-from experiments.syntimers import FIRST_S, SynTimers, timers
+from experiments.syntimers import SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo import apache
 from topo.network import Lab
@@ -43,10 +41,6 @@ GIVEN_UP_S = 20.0
 PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1
 CORRELATION = 0.98
-PAPER_SLOPE_S = 3.0
-INDEPENDENT = (
-    "It takes lost SYNs for independent; a server that has fallen behind loses a connection's SYNs one after the other."
-)
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -124,35 +118,6 @@ def _row(rate: float, runs: Sequence[Record]) -> list[str]:
     ]
 
 
-def _paper(slope_s: float | None) -> str:
-    """Hold the fitted line's slope against the time after which a SYN is repeated, as the paper does."""
-    if slope_s is None:
-        return ""
-    near = abs(slope_s / FIRST_S - 1) <= AGREEMENT
-    return (
-        f"In the paper the mean connect time is nearly {PAPER_SLOPE_S:g} s times R, and its kernel (2.6) repeats a SYN "
-        f"after {PAPER_SLOPE_S:g} s. {'So it is here' if near else 'Here the two are apart'}: the fitted line rises "
-        f"by {1000 * slope_s:,.0f} ms from R = 0 to 1, and this kernel repeats a SYN after {1000 * FIRST_S:,.0f}. The "
-        "more SYNs are lost twice or given up, the less it is a line."
-    )
-
-
-def _every(records: Sequence[Record]) -> str:
-    """Say what counting every SYN-ACK would have given."""
-    counts = [one.result["servers"][SERVER] for one in records]
-    repeats, answered = sum(one["synack_again"] for one in counts), sum(one["synack"] for one in counts)
-    least = min(records, key=lambda one: r_of(one, every=True) - r_of(one))
-    gave = (
-        f"at worst R would have been {r_of(least, every=True):.3f} instead of {r_of(least):.3f}."
-        if repeats
-        else "it would have given the same."
-    )
-    return (
-        "Counting every SYN-ACK counts those, too, that Linux repeats when its accept queue is full at the last ACK "
-        f"(the third column): here it repeated {repeats:,} beside {answered:,}, and {gave}"
-    )
-
-
 def _table(records: Sequence[Record]) -> Table:
     by_rate = sorted(grouped(records, lambda one: one.parameters["rate_per_s"]).items())
     return Table(
@@ -173,29 +138,6 @@ def _low(records: Sequence[Record]) -> list[Record]:
     return [one for one in records if PREDICTED_ABOVE_R <= r_of(one) <= PREDICTED_BELOW_R]
 
 
-def _reach(records: Sequence[Record]) -> str:
-    """Say how far the prediction holds with one accept queue."""
-    low, high = _low(records), [one for one in records if r_of(one) > PREDICTED_BELOW_R]
-    parts = [
-        f"at most {max(map(abs, map(error_of, runs))):.1%} off {where} ({len(runs)} of {len(records)} runs)"
-        for where, runs in ((f"up to R = {PREDICTED_BELOW_R:g}", low), ("above", high))
-        if runs
-    ]
-    known = ", ".join(parts) or "held against no run"
-    return f"With an accept queue of {records[0].parameters['backlog']} the prediction is {known}."
-
-
-def _missed(record: Record) -> str:
-    """Say how long a run's slowest connections waited, and how many would have by the prediction."""
-    waited_s = record.result["connect"]["p99_ms"] / 1000
-    share = SynTimers(**record.result["timers"]).waiting_share(r_of(record), waited_s)
-    return (
-        f"At R {r_of(record):.2f} the prediction is missed by {error_of(record):+.1%}: the slowest hundredth of the "
-        f"connections waited for at least {waited_s:.1f} s, and {share:.2%} would have if the loss of one SYN said "
-        "nothing of the next."
-    )
-
-
 def report(records: Sequence[Record]) -> Report:
     """Hold the connect time against R."""
     held = [one for one in records if one.parameters["backlog"] == BACKLOG]
@@ -206,7 +148,7 @@ def report(records: Sequence[Record]) -> Report:
     spread = len(set(rs)) > 1 and len(set(connects)) > 1
     correlation = statistics.correlation(rs, connects) if spread else None
     slope = statistics.linear_regression(rs, connects).slope if spread else None
-    known = SynTimers(**records[0].result["timers"])
+    SynTimers(**records[0].result["timers"])
     return Report(
         tables=[_table(runs) for runs in (held, longer) if runs],
         goals=[
@@ -220,16 +162,6 @@ def report(records: Sequence[Record]) -> Report:
                 None if correlation is None else correlation >= CORRELATION,
                 "-" if correlation is None else f"{correlation:.4f}",
             ),
-        ],
-        text=[
-            f"{how_often(grouped(records, set_up).values())}. The client's timers: {known.sentence()}. The "
-            "prediction: each SYN is lost with the same probability. Runs with an R under "
-            f"{PREDICTED_ABOVE_R:g} are not held against it: there a few SYNs decide.",
-            _paper(slope),
-            _every(records),
-            " ".join(_missed(one) for one in low if abs(error_of(one)) > AGREEMENT),
-            " ".join([*(_reach(runs) for runs in (held, longer) if runs), INDEPENDENT]),
-            f"{switch_sentence(records)} {load_sentence(records)}".strip(),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},
     )
@@ -262,12 +194,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="r-fig2",
     title="R and the connect time",
-    source="Paper 000, Fig. 2",
-    about="One Apache server, 100,000-byte files, httperf with exponential intervals; R counted by the switch, the "
-    "connect time at the client (first SYN to first SYN-ACK). The server shares its tenth of a CPU with `stress`, so "
-    "that it is overloaded at rates at which the client and the switch have time to spare; its accept queue is short, "
-    f"{BACKLOG} rather than the {apache.BACKLOG} of the other experiments, so that the loss of one SYN says little of "
-    "the next.",
+    source="Ohta & Andou, Fig. 2",
+    about="One Apache server with a tenth of a CPU shared with `stress`; httperf asks for files of 100,000 "
+    "bytes. The prediction loses each SYN with probability R / (1 + R) and repeats it as the client's "
+    "kernel does.",
     points=points,
     place=place,
     report=report,

@@ -1,4 +1,4 @@
-"""Fig. 5 of paper 000: times against request rate, three servers, one of them loaded; today's alternatives."""
+"""Fig. 5 of Ohta & Andou: times against request rate, three servers, one of them loaded; today's alternatives."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of
-from experiments.ratios import course
-from experiments.repetitions import how_often, set_up
-from experiments.simulated import grouped
-from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import (
     ALTERNATIVES,
     EQUAL,
     IPTABLES,
     PAPER,
-    PERIOD_S,
     PRODUCTION,
     ROUND_ROBIN,
     VARIANTS,
-    WINDOW_S,
     WITHOUT,
     Variant,
 )
-from experiments.webpool import limit_clause, pool, total
-from workload.load import Load
+from experiments.webpool import pool
+from topo.httperf import Load
 from workload.plan import SERVER_NAMES, THREE
 
 if TYPE_CHECKING:
@@ -44,9 +38,6 @@ QUICK_LOAD_S = 15.0
 GIVEN_UP_S = 5.0
 HURTS_MS = 100.0
 SHARE_OF_EQUAL = 0.25
-SOONER = 0.5
-"""Of an equal split's connect time: from here on another one's is said to be shorter."""
-HUNDREDTH = 0.01
 NO_LOSS_MS = 1.0
 """A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
 MEDIAN_DIGITS = 2
@@ -170,154 +161,6 @@ def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
     return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 
 
-def _paper(records: Sequence[Record]) -> str:
-    """Say what the paper's figure shows and whether it is so here; where the quarter is missed, what settling cost."""
-    shares = _shares(records)
-    if not shares:
-        return ""
-    below = sum(share < 1 for share in shares.values())
-    said = [
-        "The paper's Fig. 5 has the connect time shorter by its method than by an equal split (means of 15 "
-        "measurements a rate; the text gives no numbers, so the quarter is this project's own goal). Here paper mode "
-        f"is below equal split at {below} of {len(shares)} rates."
-    ]
-    for rate, share in _shares(records, HURTS_MS).items():
-        if share > SHARE_OF_EQUAL and (settling := _settling(records, rate)):
-            said.append(settling)
-    return " ".join(said)
-
-
-def _same_split(records: Sequence[Record]) -> str:
-    """Say so where the kernel, which splits equally too, connects much sooner than an equal split by this switch."""
-    said: list[str] = []
-    for rate in _shares(records, HURTS_MS):
-        ours, paper, kernels = (
-            figure_of(records, one.name, rate, "connect", "mean_ms") for one in (EQUAL, PAPER, IPTABLES)
-        )
-        if kernels.value < SOONER * ours.value:
-            said.append(
-                f"at {rate:g}/s in {kernels.text(0)} ms and not in {ours.text(0)} (of the kernel's, paper mode has "
-                f"{paper.value / kernels.value:.0%})"
-            )
-    if not said:
-        return ""
-    return (
-        f"The kernel's DNAT splits as equally, and connects {', '.join(said)}. A loaded server answers more pages the "
-        "sooner its clients close: the kernel brings it their FIN at once, and a switch in user space or a proxy has "
-        "to be woken for it ([lab](guide/lab.md) has the times). All of sluice's modes are behind that switch."
-    )
-
-
-def _settled(records: Sequence[Record], name: str, rate: float) -> tuple[Mean, float] | None:
-    """Return how many seconds the loaded server's ratio took to settle, and how many a run has; None without ratios."""
-    runs = [
-        one
-        for one in records
-        if (one.parameters["variant"], one.parameters["rate_per_s"]) == (name, rate) and one.result.get("ratios")
-    ]
-    if not runs:
-        return None
-    seconds = runs[0].parameters["seconds"]
-    loaded = [[row for row in one.result["ratios"] if row[0] <= seconds] for one in runs]
-    settled = [min(seconds, course([row[0] for row in rows], [row[-1] for row in rows]).settled_s) for rows in loaded]
-    return mean_of(settled), seconds
-
-
-def _settling(records: Sequence[Record], rate: float) -> str:
-    """Say how much of paper mode's runs at a rate the loaded server's ratio took to settle."""
-    known = _settled(records, PAPER.name, rate)
-    if known is None:
-        return ""
-    took, seconds = known
-    share = took.value / seconds
-    whose = "most of what is measured there is settling" if share > 0.5 else "settling is the lesser part of it"
-    return (
-        f"At {rate:g}/s it misses the quarter; the loaded server's ratio took {took.text(0)} of {seconds:g} s to "
-        f"settle ({share:.0%} of the run): {whose}."
-    )
-
-
-def _production(records: Sequence[Record]) -> str:
-    """Say what the loaded server still gets in production mode, and how far apart the medians are."""
-    rates = sorted({one.parameters["rate_per_s"] for one in records})
-    medians = [figure_of(records, PRODUCTION.name, rate, "transfer", "median_ms").value for rate in rates]
-    theirs = [_best(records, rate, "median_ms") for rate in rates]
-    shares = [
-        one.result["servers"][LOADED]["syn"] / total(one.result["servers"], "syn")
-        for one in records
-        if one.parameters["variant"] == PRODUCTION.name
-    ]
-    if not shares or any(one is None for one in theirs):
-        return ""
-    best = [one[1].value for one in theirs if one is not None]
-    same = [figure_of(records, EQUAL.name, rate, "transfer", "median_ms").value for rate in rates]
-    apart = max(abs(ours - other) for ours, other in zip(medians, best, strict=True))
-    p99 = (
-        "more than one in a hundred, so that the p99 may be one of its answers"
-        if max(shares) > HUNDREDTH
-        else "at most one in a hundred: the p99 is not made by it alone"
-    )
-    return (
-        f"In production mode the loaded server got {min(shares):.1%} to {max(shares):.1%} of the SYNs ({p99}). The "
-        f"median is {_medians(medians)} ms at the rates of the tables, that of the best alternative {_medians(best)} "
-        f"ms, of an equal split through the same switch {_medians(same)} ms. How long a packet waits for a core in a "
-        "switch in user space depends on what else the machine does: means that are no further apart than the medians "
-        f"({_medians([apart])} ms at most) do not tell one way to balance from another."
-    )
-
-
-def _medians(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.{MEDIAN_DIGITS}f}" for value in values)
-
-
-def _best(records: Sequence[Record], rate: float, figure: str) -> tuple[Variant, Mean] | None:
-    """Return the alternative with the least of a figure of the whole transfer at a rate; None without any."""
-    means = [(one, figure_of(records, one.name, rate, "transfer", figure)) for one in ALTERNATIVES]
-    return min(((one, mean) for one, mean in means if mean.runs), key=lambda one: one[1].value, default=None)
-
-
-def _behind(records: Sequence[Record]) -> str:
-    """Say, where production mode's mean is above the best alternative's, what of it all requests have in common."""
-    said: list[str] = []
-    for rate in sorted({one.parameters["rate_per_s"] for one in records}):
-        ours, median = (
-            figure_of(records, PRODUCTION.name, rate, "transfer", figure) for figure in ("mean_ms", "median_ms")
-        )
-        best = _best(records, rate, "mean_ms")
-        if best is None or not ours.value > best[1].value:
-            continue
-        title, behind = best[0].title, ours.value - best[1].value
-        common = median.value - figure_of(records, best[0].name, rate, "transfer", "median_ms").value
-        whose = "the usual request" if common > behind / 2 else "the slowest requests"
-        known = _settled(records, PRODUCTION.name, rate)
-        settled = (
-            ""
-            if known is None
-            else f", and the loaded server's ratio took {known[0].text(0)} of {known[1]:g} s to settle"
-        )
-        said.append(
-            f"At {rate:g}/s production mode's mean is {behind:.1f} ms above that of {title}, the median "
-            f"{_medians([common])} ms: most of it is in {whose}{settled}."
-        )
-    return " ".join(said)
-
-
-def _ways(records: Sequence[Record]) -> str:
-    """Say so where production mode's p99 of the connect time is above the kernel's, and no SYN is lost by either."""
-    rates: list[str] = []
-    for rate in sorted({one.parameters["rate_per_s"] for one in records}):
-        ours, theirs = (figure_of(records, one.name, rate, "connect", "p99_ms") for one in (PRODUCTION, IPTABLES))
-        if theirs.value < ours.value < NO_LOSS_MS:
-            rates.append(f"{rate:g}/s")
-    if not rates:
-        return ""
-    return (
-        f"At {', '.join(rates)} neither production mode nor the kernel has SYNs lost in a hundredth of the "
-        "connections; what is compared there is the way: SYN and SYN-ACK each wait for a switch in user space to be "
-        "woken, and the kernel forwards them as soon as they are sent."
-    )
-
-
 def report(records: Sequence[Record]) -> Report:
     """Tables of mean, p99 and median, and the goals."""
     return Report(
@@ -335,18 +178,6 @@ def report(records: Sequence[Record]) -> Report:
                 for kind in ("transfer", "connect")
                 for figure in ("mean_ms", "p99_ms")
             ),
-        ],
-        text=[
-            f"{how_often(grouped(records, set_up).values())}; {limit_clause(records, GIVEN_UP_S)}. "
-            f"T = {PERIOD_S:g} s, window {WINDOW_S:g} s, Delta = 0.1, from equal ratios on: the first seconds, while R "
-            "settles, are part of every run. A proxy answers the handshake itself, so proxies are held against whole "
-            "transfers, and the kernel's DNAT against both.",
-            _paper(records),
-            _production(records),
-            _behind(records),
-            _ways(records),
-            _same_split(records),
-            f"{switch_sentence(records)} {load_sentence(records)}",
         ],
         summary={
             "runs": [
@@ -382,10 +213,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="r-fig5",
     title="Connect and transfer times: equal split, R, and today's alternatives",
-    source="Paper 000, Fig. 5",
-    about="Three Apache servers with a tenth of a CPU each, one of which shares it with `stress`; 100,000-byte files, "
-    "httperf with exponential intervals. The alternatives stand in the switch's place, in the same namespace, and "
-    "proxies have its priority (real-time, before all servers); the kernel routes.",
+    source="Ohta & Andou, Fig. 5",
+    about="Three Apache servers with a tenth of a CPU each, one sharing it with `stress`; the alternatives "
+    "stand in the switch's place. What takes over 5 s counts as 5 s; settling is part of each run.",
     points=points,
     place=place,
     report=report,

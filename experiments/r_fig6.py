@@ -1,4 +1,4 @@
-"""Fig. 6 of paper 000: ratios against time, in the lab and simulated; maps of Delta and windows, simulated."""
+"""Fig. 6 of Ohta & Andou: ratios against time, in the lab and simulated; maps of Delta and windows, simulated."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.agreement import PART, percent
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.intervals import Mean, by_chance, chance, mean_of
+from experiments.intervals import Mean, chance, mean_of
 from experiments.ratios import NEAR, Course, course
 from experiments.simpool import GIVEN_UP_S, LOADED, simulated
-from experiments.switchload import load_sentence, switch_sentence
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from sim.demo import PAGE_S
@@ -42,13 +41,6 @@ WINDOWS_S = (20.0, 50.0, 100.0, 200.0, 400.0)
 QUICK_DELTAS = (0.05, 0.1, 0.4, 0.9)
 QUICK_WINDOWS_S = (20.0, 200.0)
 QUICK_SEEDS, SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
-PAPERS_OWN = (0.1, 200.0)
-HALVED = 0.5
-"""A ratio below so much of an equal split's has clearly fallen."""
-STARVED = 0.1
-"""A server below so much of an equal split has next to nothing to do."""
-STILL = 0.01
-"""A ratio whose standard deviation is below this does not oscillate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,137 +216,6 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
     ]
 
 
-def _connect_times(lab: Sequence[Record], simulated_too: Sequence[Record], *, mapped: bool) -> str:
-    """Say where the connect times of lab and simulation are further apart, why, and what it means for the map."""
-    if not lab or not simulated_too:
-        return ""
-    first, second = seen(lab).connect, seen(simulated_too).connect
-    if abs(second.value / first.value - 1) <= PART:
-        return ""
-    given_up = [sum(one.result["connect"]["given_up"] for one in runs) for runs in (lab, simulated_too)]
-    begun = [sum(one.result["connect"]["begun"] for one in runs) for runs in (lab, simulated_too)]
-    longer = first.value > second.value
-    said = [
-        f"Connecting takes {'longer' if longer else 'shorter'} in the lab ({first.text(0)} ms) than simulated "
-        f"({second.text(0)} ms){chance(first, second)}; given up were {given_up[0]} of {begun[0]} and {given_up[1]} of "
-        f"{begun[1]}. A SYN that is lost costs a second or more, so that the few that the loaded server loses before "
-        "its ratio has fallen make the mean, and they differ from run to run; `sim-lab` compares how evenly it answers "
-        "in both."
-    ]
-    if mapped:
-        much = max(first.value, second.value) / max(1e-9, min(first.value, second.value))
-        said.append(
-            f"For the maps this means: with {ROOM} their connect times are made by the same few SYNs, and are to be "
-            f"taken as {'shorter' if longer else 'longer'} than a lab would have them, by a factor that was "
-            f"{much:.1f} here. They rank the cells; they do not say how many milliseconds a cell costs. How ratios "
-            f"move rests on the ratios' agreement. {SCARCE.capitalize()} no lab was held against the simulation."
-        )
-    return " ".join(said)
-
-
-def _falls(lab: Sequence[Record]) -> str:
-    """Hold the loaded server's ratio against the paper's figure."""
-    if not lab:
-        return ""
-    level = seen(lab).level
-    falls = level.value < HALVED / len(SERVER_NAMES)
-    return (
-        f"The paper's Fig. 6 shows the loaded server's ratio fall with time, from a third on. In the lab it "
-        f"{'falls, too' if falls else 'does not fall as clearly'}: from {1 / len(SERVER_NAMES):.3f} to {level.text(3)}."
-    )
-
-
-def _best(maps: Mapping[str, Cells]) -> str:
-    """Answer the paper's question, by the mean connect time over the whole run."""
-    if not maps:
-        return ""
-    said = ["The paper leaves open which Delta is best. By the mean connect time over the whole simulated run it is:"]
-    for case, cells in maps.items():
-        best = min(cells, key=lambda place: cells[place].connect.value)
-        close = sum(by_chance(one.connect, cells[best].connect) for place, one in cells.items() if place != best)
-        others = f"; {close} of the other {len(cells) - 1} cells are no further from it than chance" if close else ""
-        own = f"; the paper's own choice, {_cell(PAPERS_OWN, cells)}" if PAPERS_OWN in cells else ""
-        said.append(f"{case}, Delta = {_cell(best, cells)}{others}{own}.")
-    both = _of_both(maps) if len(maps) == len(CASES) else ""
-    return " ".join([*said, both]).strip()
-
-
-def _of_both(maps: Mapping[str, Cells]) -> str:
-    """Name the cell that is furthest from the best of neither case: what a pool wants that knows either load."""
-    least = {case: min(one.connect.value for one in cells.values()) for case, cells in maps.items()}
-    common = set[tuple[float, float]].intersection(*(set(cells) for cells in maps.values()))
-    if not common:
-        return ""
-    times = {place: {case: maps[case][place].connect.value / least[case] for case in maps} for place in common}
-    chosen = min(sorted(common), key=lambda place: max(times[place].values()))
-    costs = ", ".join(f"{cost:.1f} {case}" for case, cost in times[chosen].items())
-    return (
-        f"For a pool that may have either load, Delta = {chosen[0]:g} and a window of {chosen[1]:g} s are furthest "
-        f"from the best of neither, by how many times as long connecting takes ({costs}): a factor on all times of a "
-        "map changes nothing in that."
-    )
-
-
-def _cell(place: tuple[float, float], cells: Cells) -> str:
-    delta, window_s = place
-    settled, _, swing, turns, connect, late = cells[place].cells
-    when = f"settled {settled}" if settled.startswith("never") else f"settled after {settled} s"
-    return (
-        f"{delta:g} and a window of {window_s:g} s, with {connect} ms ({late} in the last third, {when}, swing "
-        f"{swing}, reversals {turns})"
-    )
-
-
-def _starved(maps: Mapping[str, Cells]) -> str:
-    """Say what the largest Delta leaves to the loaded server, and when that is no harm."""
-    if not (cells := maps.get(ROOM, {})):
-        return ""
-    largest = max(delta for delta, _ in cells)
-    of_largest = [one.level.value for (delta, _), one in cells.items() if delta == largest]
-    if max(of_largest) > STARVED / len(SERVER_NAMES):
-        return ""
-    case = CASES[ROOM]
-    return (
-        f"A high Delta starves the loaded server: with {largest:g} and {ROOM} it is left with {min(of_largest):.3f} to "
-        f"{max(of_largest):.3f} of the requests at every window, though it could serve some. That costs nothing there, "
-        f"for the others can do {case.healthy_per_s:.0f}/s and {case.rate_per_s:g}/s are asked for; but in paper mode "
-        "a server that is repaired does not get its share back: it gains only its part of what another gives whose R "
-        "is the largest."
-    )
-
-
-def _oscillation(maps: Mapping[str, Cells]) -> str:
-    """Say where ratios swing to and fro, which section 4.2 of the paper warns of."""
-    if not maps:
-        return ""
-    said = ["Section 4.2 of the paper expects ratios to oscillate when Delta is near 1."]
-    return " ".join([*said, *(_swings(case, cells) for case, cells in maps.items())])
-
-
-def _swings(case: str, cells: Cells) -> str:
-    most = max(one.swing.value for one in cells.values())
-    never = sum(any(map(math.isinf, one.settled)) for one in cells.values())
-    settles = f"not every run settles in {never} of {len(cells)} cells" if never else "every run settles"
-    if most < STILL:
-        roomy = CASES[case].healthy_per_s > CASES[case].rate_per_s
-        why = ", since no server overflows by what moves to it" if roomy else ""
-        return f"{case.capitalize()}: nothing swings by more than {most:.3f} in the end{why}; {settles}."
-    deltas = sorted({delta for delta, _ in cells})
-    of_delta = {delta: [one for (other, _), one in cells.items() if other == delta] for delta in deltas}
-    swings = [mean_of([one.swing.value for one in of_delta[delta]]).value for delta in deltas]
-    turns = [mean_of([one.reversals.value for one in of_delta[delta]]).value for delta in deltas]
-    late = [mean_of([one.late.value for one in of_delta[delta]]).value for delta in deltas]
-    by_delta = ", ".join(
-        f"{swing:.3f}, {turn:.0%} and {ms:.0f} ms with {delta:g}"
-        for delta, swing, turn, ms in zip(deltas, swings, turns, late, strict=True)
-    )
-    so = "as the paper expects" if swings[-1] == max(swings) > 2 * swings[0] else "not more the larger Delta is"
-    return (
-        f"{case.capitalize()}: ratios swing {so}; largest swing, reversals and the last third's connect time are, as "
-        f"means over the windows, {by_delta}; {settles}."
-    )
-
-
 def report(records: Sequence[Record]) -> Report:
     """Lab beside simulation, and the maps."""
     sides = {"lab": _of(records, "lab"), "simulated": _of(records, "sim")}
@@ -376,31 +237,7 @@ def report(records: Sequence[Record]) -> Report:
             ),
         ],
         goals=_agreement(records),
-        text=[
-            f"Lab and simulation side by side have T = {PERIOD_S:g} s and a window of {WINDOW_S:g} s; the maps have "
-            f"the paper's T = {MAP_PERIOD_S:g} s. Means with 95 % intervals where there are several runs. Settled: "
-            "from when on every server's ratio stays within 0.05 of its mean over the last third; largest swing: the "
-            "standard deviation there of the ratio that swings most; reversals: in how many of the decisions there "
-            "the ratio that does so most often moves the other way than before. Connect times: what was given up after "
-            f"{GIVEN_UP_S:g} s counts as that. Nothing of the simulation is fitted to what is compared.",
-            _falls(sides["lab"]),
-            _loads(maps),
-            _best(maps),
-            _starved(maps),
-            _oscillation(maps),
-            _connect_times(sides["lab"], sides["simulated"], mapped=bool(maps)),
-            f"{switch_sentence(sides['lab'])} {load_sentence(sides['lab'])}".strip(),
-        ],
     )
-
-
-def _loads(maps: Mapping[str, Cells]) -> str:
-    said = [
-        f"{case}, {CASES[case].rate_per_s:g} requests/s of {1000 * CASES[case].work_s:g} ms of CPU time, of which the "
-        f"servers without `stress` can do {CASES[case].healthy_per_s:.0f}/s"
-        for case in maps
-    ]
-    return f"The maps have these loads: {'; '.join(said)}." if said else ""
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
@@ -462,10 +299,9 @@ def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
 EXPERIMENT = Experiment(
     name="r-fig6",
     title="The ratios against time; Delta and the window",
-    source="Paper 000, Fig. 6 and section 4.2",
-    about=f"Three servers, one loaded, {RATE_PER_S:g} requests/s, R in paper mode from equal ratios: in the lab, the "
-    "same by simulation (`sim/`, with the controller's own algorithms), and by simulation for Delta from 0.02 to 0.9 "
-    f"and windows from 20 to 400 s: at {RATE_PER_S:g} requests/s, and near the pool's capacity.",
+    source="Ohta & Andou, Fig. 6 and section 4.2",
+    about="Three servers, one loaded, R in paper mode from equal ratios; the maps are simulated with T = 10 s. "
+    "Settled: each ratio stays within 0.05 of its mean over the last third.",
     points=points,
     place=place,
     compute=compute,

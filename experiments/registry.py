@@ -1,4 +1,4 @@
-"""The experiments by name, in the order of docs/results.md.  A new one is a module and a line here."""
+"""The experiments by name.  A new one is a module and a line here."""
 
 from __future__ import annotations
 

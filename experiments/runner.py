@@ -146,8 +146,6 @@ def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
         raise StoreError(
             f"{store.file}: its runs have no {error}, which is reported: measure them again (--again), or move it away"
         ) from error
-    if experiment.beside is not None:
-        report = replace(report, text=[*report.text, experiment.beside(records, store.directory.parent)])
     content = {"form": form, **asdict(report)}
     (store.directory / "summary.json").write_text(json.dumps(without_nan(content), indent=1) + "\n")
     _draw(experiment, records, [store.directory / f"{experiment.name}.{kind}" for kind in ("png", "svg")])

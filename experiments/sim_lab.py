@@ -18,7 +18,6 @@ from experiments.experiment import Experiment, Goal, Point, Record, Report, Say,
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
-from experiments.sim_lab_belief import Part, belief, other_commits, side_by_side
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
 from topo.switches import switch_kind
@@ -208,66 +207,16 @@ def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
     return lab, simulated
 
 
-def _relief(demos: Sequence[Record]) -> str:
-    """Say how lab and simulation differ in bursts and in who gives up."""
-    if not demos:
-        return ""
-    spread, lost = (_sides(demos, name) for name in ("answers_spread", "equal_failed"))
-    return (
-        "Not held to a goal: the loaded server's answers spread from second to second by "
-        f"{spread[0]:.0f} in the lab and {spread[1]:.0f} simulated; under the equal split {lost[0]:.1%} and "
-        f"{lost[1]:.1%} of the connections are given up."
-    )
-
-
-def _parts(of: Mapping[str, Sequence[Record]]) -> list[Part]:
-    """Return what is held against the lab, and what rests on it."""
-    demos, flash, figure = of["demo"], of["crowd"], of["fig5"]
-    fixed = [_near(demos, "equal_ms", "equal split")] if demos else []
-    by_r = [_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []
+def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
+    """Hold the demo, Fig. 5, unlike servers and crowds against the lab, in this order."""
+    demos, figure = of["demo"], of["fig5"]
     return [
-        Part(
-            "an equal split with a loaded server",
-            "the fixed rows of `sim-scale` and `sim-unlike`",
-            [*fixed, *fig5.goals(figure, EQUAL.name)],
-            [*demos, *figure],
-        ),
-        Part(
-            "R as published",
-            "the maps of `r-fig6`, and R's rows in `sim-scale` and `sim-unlike`",
-            [*by_r, *fig5.goals(figure, PAPER.name)],
-            [*demos, *figure],
-        ),
-        Part(
-            "production mode without the second look",
-            "its rows in `sim-scale` and `sim-unlike`",
-            fig5.goals(figure, WITHOUT.name),
-            figure,
-        ),
-        Part(
-            "production mode with its second look",
-            "production mode's rows in `sim-scale`",
-            fig5.goals(figure, PRODUCTION.name),
-            figure,
-        ),
-        Part(
-            "servers and requests that are not alike",
-            "production mode's rows in `sim-unlike`",
-            unlike.goals(of["unlike"]),
-            of["unlike"],
-        ),
-        Part(
-            "crowds that a link limits",
-            "`news-table1`, `news-fig15`, `news-fig16` and `news-scale`",
-            crowds.goals(flash, NETWORK.name),
-            flash,
-        ),
-        Part(
-            "crowds that a server limits",
-            "the slow server of `news-fig16`",
-            crowds.goals(flash, SERVER.name),
-            flash,
-        ),
+        *([_near(demos, "equal_ms", "equal split")] if demos else []),
+        *fig5.goals(figure, EQUAL.name),
+        *([_near(demos, "r_ms", "R decides"), _ratio(demos)] if demos else []),
+        *(goal for name in (PAPER.name, WITHOUT.name, PRODUCTION.name) for goal in fig5.goals(figure, name)),
+        *unlike.goals(of["unlike"]),
+        *(goal for scenario in (NETWORK, SERVER) for goal in crowds.goals(of["crowd"], scenario.name)),
     ]
 
 
@@ -278,7 +227,6 @@ def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
 def report(records: Sequence[Record]) -> Report:
     """Side by side."""
     of = _by_kind(records)
-    parts = _parts(of)
     return Report(
         tables=[
             *([_demo_table(of["demo"])] if of["demo"] else []),
@@ -286,26 +234,9 @@ def report(records: Sequence[Record]) -> Report:
             *([unlike.table(of["unlike"])] if of["unlike"] else []),
             *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
-        goals=[goal for one in parts for goal in one.goals],
-        text=[
-            f"Each run of the lab's demo is simulated {SEEDS_A_RUN} times at its rate. The server's CPU time is shared "
-            "out by the kernel's algorithm, what a page costs and how long a client takes to close were traced in the "
-            "lab ([model](reference/simulation.md)). One figure is taken from what is compared: how long a page is on "
-            "its way in Fig. 5's pool is chosen for the median of the lab's transfers, and is part of production "
-            "mode's whole transfers. Connections begin when httperf begins them, which draws the same intervals in "
-            "every load of the lab. The crowds have the lab's own settings and requests.",
-            _relief(of["demo"]),
-            crowds.text(of["crowd"]),
-            side_by_side(parts),
-            belief(parts, fig5.single_rates(of["fig5"])),
-        ],
+        goals=_goals(of),
         summary={one.key: {side: one.result[side] for side in DEMO_SIDES if side in one.result} for one in records},
     )
-
-
-def beside(records: Sequence[Record], results: Path) -> str:
-    """Name what was simulated otherwise than what is held against the lab."""
-    return other_commits(_parts(_by_kind(records)), results)
 
 
 def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
@@ -338,15 +269,13 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="sim-lab",
     title="The simulation against the lab",
-    source="Asked for by this project: a simulation first reproduces what was measured",
-    about="The demo (three Apache servers, one of them loaded; equal split, then R as published), in the full form "
-    "also the runs of `r-fig5` through the switch, production mode's of `r-unlike`, and crowds of `news-lab` that the "
-    "link or the server limits: each in the lab and simulated with the same settings, the figures defined the same.",
+    source="Control of the simulation",
+    about="The demo, the runs of `r-fig5` and `r-unlike` through the switch, and crowds of `news-lab`, each in "
+    "the lab and simulated. Only the time of a page on its way is fitted to the lab.",
     points=points,
     take=take,
     is_there=is_there,
     report=report,
     draw=draw,
     needs_root=True,
-    beside=beside,
 )

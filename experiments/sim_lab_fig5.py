@@ -1,4 +1,4 @@
-"""Fig. 5 of paper 000 for `sim-lab`: R's pool at all its rates, in the lab (the runs of `r-fig5`) and simulated."""
+"""Fig. 5 of Ohta & Andou for `sim-lab`: R's pool at all its rates, in the lab (the runs of `r-fig5`) and simulated."""
 
 from __future__ import annotations
 
@@ -190,17 +190,3 @@ def goals(records: Sequence[Record], name: str) -> list[Goal]:
         f"{rate:g}/s ({lab_there.text()} against {other_there.text()})"
     )
     return [Goal(text, abs(off) <= PART, seen)]
-
-
-def single_rates(records: Sequence[Record]) -> str:
-    """Say where a way to balance that agrees over all rates does not at one of them."""
-    said: list[str] = []
-    for name, figure in HELD.items():
-        if any(goal.reached for goal in goals(records, name)):
-            rate, lab, other = _furthest(_of(records, name), figure)
-            if abs(other.value - lab.value) > PART * lab.value:
-                said.append(
-                    f"{VARIANTS[name].title} at {rate:g}/s, {lab.text(0)} ms in the lab and {other.text(0)} simulated"
-                    f"{chance(lab, other)}"
-                )
-    return f"A mean over rates that agrees does not say that each rate does: {'; '.join(said)}." if said else ""

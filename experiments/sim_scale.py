@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, by_chance, mean_of
+from experiments.intervals import mean_of
 from experiments.ratios import course
-from experiments.repetitions import how_often
 from experiments.simulated import grouped
-from experiments.switchload import load_sentence
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from workload.load import HOGS
@@ -59,10 +57,6 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 LARGE, LARGE_SEEDS = 300, (1, 2, 3)
 """From so many servers on a run is not cheap: fewer of them."""
 DECIDED_MS = 100.0
-CLEARLY = 0.95
-"""A share that is more than so much of another one is not clearly below it."""
-SWINGS = 0.05
-"""A share whose standard deviation over the last third is above this goes to and fro."""
 OF_THE_WAY = 0.1
 """The loaded servers' share has settled within this part of the way from an equal split to where it ends; it still
 falls if it falls by more than this part in the last quarter of a run."""
@@ -192,156 +186,6 @@ def _settled(runs: Sequence[Record]) -> str:
 Pools = Mapping[Place, Sequence[Record]]
 
 
-def _left(pools: Pools, place: Place) -> Mean:
-    """The loaded servers' share in the last third, in parts of an equal split's; NaN where it was not run."""
-    return mean_of([one.result["loaded_left"] for one in pools.get(place, [])])
-
-
-def _sizes(pools: Pools) -> list[int]:
-    return sorted({servers for servers, switches, _ in pools if switches == 1})
-
-
-def _settling(pools: Pools) -> str:
-    """Say how far the loaded servers' share has fallen by size, when it settled, and where it still falls."""
-    said: list[str] = []
-    for variant in DECIDING:
-        known = [
-            f"{_left(pools, place).value:.2f} of {size:,} (settled: {_settled(pools[place])})"
-            for size in _sizes(pools)
-            if (place := (size, 1, variant)) in pools
-        ]
-        if known:
-            said.append(f"{VARIANTS[variant].title} leaves {', '.join(known)}")
-    if not said:
-        return ""
-    return (
-        "In parts of what an equal split gives them the loaded servers' share in the last third, by the size of the "
-        "pool, and from which second on it stays at that, to a tenth of the way there: "
-        f"{'; '.join(said)}. In paper mode one server a period gives up part of its ratio: the more loaded servers, "
-        "the more periods it takes, however clear the counts are; the algorithm's authors had three servers. In "
-        "production mode all that stand out give at once." + _falling(pools)
-    )
-
-
-def _falling(pools: Pools) -> str:
-    """Say in which mode and which pools the share still falls at the end, and how fast."""
-    said: list[str] = []
-    for variant in DECIDING:
-        known = [
-            f"{size:,} (by {_fall(pools[place]).text(2)})"
-            for size in _sizes(pools)
-            if (place := (size, 1, variant)) in pools and _still_falls(pools[place])
-        ]
-        if known:
-            said.append(f"{VARIANTS[variant].title} in pools of {', '.join(known)}")
-    return f" In the last quarter of the runs the share still falls: {'; '.join(said)}." if said else ""
-
-
-def _fall(runs: Sequence[Record]) -> Mean:
-    """How far the loaded servers' share falls in the last quarter of the runs: along the line through its samples."""
-    falls: list[float] = []
-    for one in runs:
-        shares = one.result["shares"]
-        moments, parts = zip(*shares[-max(2, len(shares) // 4) :], strict=True)
-        falls.append(-statistics.linear_regression(moments, parts).slope * (moments[-1] - moments[0]))
-    return mean_of(falls)
-
-
-def _still_falls(runs: Sequence[Record]) -> bool:
-    """Say whether a pool's share has not come to its end: it falls on, for what it has fallen, and not by chance."""
-    fall, way = _fall(runs), 1 - mean_of([one.result["loaded_left"] for one in runs]).value
-    return fall.value > max(0.0, OF_THE_WAY * way) and not fall.value <= fall.half
-
-
-def _to_and_fro(pools: Pools) -> str:
-    """Say where the loaded servers' share neither settles nor falls."""
-    said = [
-        f"{swing.text(2)} ({VARIANTS[variant].title}, {servers:,} servers)"
-        for (servers, switches, variant), runs in pools.items()
-        if switches == 1
-        and variant in (FIRST, PRODUCTION)
-        and (swing := mean_of([one.result["swing"] for one in runs])).value > SWINGS
-        and any(one.result["settled_s"] is None for one in runs)
-        and not _still_falls(runs)
-    ]
-    if not said:
-        return ""
-    return (
-        "Where the share does not settle it goes to and fro, by a standard deviation over the last third of "
-        f"{', '.join(said)}: production mode gives ratio back while the pool is quiet, and takes it again when it "
-        "is not."
-    )
-
-
-def _against_paper(pools: Pools) -> str:
-    """Say in which pools production mode takes less from the loaded than paper mode, and in which more."""
-    said: list[str] = []
-    for name in (FIRST, PRODUCTION):
-        left = {
-            size: (_left(pools, (size, 1, name)).value, _left(pools, (size, 1, PAPER)).value) for size in _sizes(pools)
-        }
-        sides = {
-            "less": [size for size, (ours, papers) in left.items() if papers < CLEARLY * ours],
-            "more": [size for size, (ours, papers) in left.items() if ours < CLEARLY * papers],
-        }
-        known = [
-            f"{side} in pools of {', '.join(f'{one:,}' for one in sizes)}" for side, sizes in sides.items() if sizes
-        ]
-        if known:
-            said.append(f"{VARIANTS[name].title} takes {' and '.join(known)}")
-    return f"From the loaded, compared with paper mode, {'; '.join(said)}." if said else ""
-
-
-def _second_look(pools: Pools) -> str:
-    """Say what the second look adds to production mode's decisions, pool by pool."""
-    said: list[str] = []
-    for size in _sizes(pools):
-        without, looking = (pools.get((size, 1, name), []) for name in (FIRST, PRODUCTION))
-        if without and looking:
-            times = [mean_of([one.result["mean_ms"] for one in runs]) for runs in (without, looking)]
-            lost = [mean_of([100 * one.result["failed"] for one in runs]) for runs in (without, looking)]
-            said.append(
-                f"{times[0].text()} to {times[1].text()} ms and {lost[0].text(2)} to {lost[1].text(2)} % (pool of "
-                f"{size:,})"
-            )
-    if not said:
-        return ""
-    return (
-        "With the second look, which production mode has by default, the mean connect time and the requests given up "
-        f"go from {'; from '.join(said)}."
-    )
-
-
-def _shared(pools: Pools) -> str:
-    """Say what it costs that several switches have a part of the evidence each."""
-    said: list[str] = []
-    for variant in DECIDING:
-        known = [number for number in (1, *SWITCHES) if (SHARED, number, variant) in pools]
-        if len(known) < 2:
-            continue
-        left = [_left(pools, (SHARED, number, variant)) for number in known]
-        shares = ", ".join(
-            f"{share.value:.2f} behind {number} (settled: {_settled(pools[SHARED, number, variant])})"
-            for number, share in zip(known, left, strict=True)
-        )
-        said.append(f"{VARIANTS[variant].title} leaves {shares}: {_order(left)}")
-    if not said:
-        return ""
-    return (
-        "Switches that share a pool count only what passes through them, so that each has its part of the evidence; "
-        f"they need not know of one another. Of the loaded servers' equal share in the last third {'; '.join(said)}."
-    )
-
-
-def _order(left: Sequence[Mean]) -> str:
-    """Say how means by the number of switches follow one another, where they differ by more than chance."""
-    values = [one.value for one in left]
-    ends = [pick(left, key=lambda one: one.value) for pick in (min, max)]
-    if by_chance(*ends):
-        return "no further apart than chance"
-    return "the more switches, the more" if values == sorted(values) else "in no order of their number"
-
-
 def report(records: Sequence[Record]) -> Report:
     """A row for each pool; repeated runs are one."""
     pools = grouped(records, _place)
@@ -367,19 +211,6 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[Table(heading, [_row(runs) for runs in pools.values()])],
         goals=goals,
-        text=[
-            "A tenth of the servers (at least one) shares its CPU with `stress`. Connect times are of the run's second "
-            f"half and of the requests that were answered; what was given up after {GIVEN_UP_S:g} s is in a column of "
-            f"its own and not in them. {how_often(pools.values())}. "
-            "Every connection is simulated one by one; nothing is a fluid. Time to decide is CPU time of the algorithm "
-            "alone, on the machine of the runs: reading and writing the switch is measured by `controller-cost`. "
-            f"{load_sentence(records)}",
-            _settling(pools),
-            _to_and_fro(pools),
-            _against_paper(pools),
-            _second_look(pools),
-            _shared(pools),
-        ],
         summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
     )
 
@@ -422,10 +253,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 EXPERIMENT = Experiment(
     name="sim-scale",
     title="R at scale, simulated",
-    source="Asked for by this project: 1,000 servers, a million connections, several switches sharing a pool",
-    about="Pools of 3 to 1,000 web servers with the demo's accept queues, at 5.6 requests/s a server for 180 "
-    "s, T = 1 s "
-    "and mT = 10 s; the pool of 30 also behind 2, 4 and 8 switches that each count and decide for themselves.",
+    source="Beyond Ohta & Andou",
+    about="Pools of 3 to 1,000 servers at 5.6 requests/s each, a tenth of them loaded, for 180 s. The loaded "
+    "servers' share is of an equal split; connect times are of answered requests.",
     points=points,
     compute=measure,
     report=report,

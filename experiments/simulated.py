@@ -147,31 +147,10 @@ def alarm(records: Sequence[Record]) -> str:
     return f"{said} in {len(known)} of {len(records)} runs, never in the {rest}" if never else said
 
 
-def limited_before(record: Record) -> bool:
-    """Say whether the crowd met a limit that an alarm before the onset had set; it stays when that alarm ends."""
-    limits = [row[LIMIT] for row in record.result["rows"] if row[0] < record.result["onset_s"]]
-    return bool(limits) and limits[-1] is not None
-
-
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
     """Return the times of a run's intervals, and what stands in a column of its rows."""
     rows = record.result["rows"]
     return [row[0] for row in rows], [number(row[index]) * scale for row in rows]
-
-
-def first_limit(record: Record) -> float:
-    """Return the limit that a run's first alarm after the onset began with, per second; NaN without."""
-    alarmed = [row for row in record.result["rows"] if row[0] >= record.result["onset_s"] and row[ALARM]]
-    return next((row[LIMIT] for row in alarmed if row[LIMIT] is not None), math.nan)
-
-
-def alarm_stays(records: Sequence[Record]) -> float:
-    """Return in what part of the decisions behind the first alarm after the onset it was set; NaN without any."""
-    said: list[int] = []
-    for one in records:
-        after = [row[ALARM] for row in one.result["rows"] if row[0] >= one.result["onset_s"]]
-        said += after[after.index(1) :] if 1 in after else []
-    return mean_of(said).value
 
 
 def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple[Axes, Axes]:

@@ -14,7 +14,7 @@ from workload.plan import Balance, PoolPlan
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0
-"""Paper 000 has T = 10 s and a window of 200 s; time is scaled by ten, and the window is half as long for it."""
+"""Ohta & Andou has T = 10 s and a window of 200 s; time is scaled by ten, and the window is half as long for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.alternatives import AlternativeLab
-from experiments.experiment import Record, Say
+from experiments.experiment import Say
 from topo.apache import PAGE
 from topo.capture import Capture
 from topo.conservation import PacketCounts
@@ -40,14 +40,6 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
         "p99_ms": all_of_them.percentile_ms(0.99),
         "answered_mean_ms": in_time.mean_ms(),
     }
-
-
-def limit_clause(records: Sequence[Record], limit_s: float) -> str:
-    """Say how what took longer than the limit counts, and of how many runs it is seen that there it counts otherwise:
-    those were made when a time above the limit was kept as it was."""
-    above = sum(max(one.result[kind]["p99_ms"] for kind in ("connect", "transfer")) > 1000 * limit_s for one in records)
-    otherwise = f" (in at least {above} of {len(records)} runs, older ones, with its own time)" if above else ""
-    return f"what took longer than {limit_s:g} s counts as that and as given up{otherwise}"
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from experiments.document import rows
 from experiments.experiment import Experiment, Goal, Point, Record, Report
 from experiments.store import without_nan
 
@@ -26,7 +25,14 @@ def said(experiment: Experiment, records: Sequence[Record]) -> str:
     experiment.draw(records, Figure())
     report = experiment.report(records)
     json.dumps(without_nan(report.summary))
-    return "\n".join(rows(table) for table in report.tables)
+    return tables_of(report)
+
+
+def tables_of(report: Report) -> str:
+    """The tables of a report as text."""
+    return "\n".join(
+        "| " + " | ".join(row) + " |" for table in report.tables for row in (table.heading, ["---"], *table.rows)
+    )
 
 
 def goal_of(report: Report, words: str) -> Goal:

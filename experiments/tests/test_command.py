@@ -229,7 +229,7 @@ def test_a_report_of_nothing_claims_nothing(run: Run, tmp_path: Path, capsys: py
     assert run(squares(square), "--report") == 1
     said = capsys.readouterr()
     assert f"no runs of squares in {tmp_path}" in said.err and "written" not in said.out
-    assert not (tmp_path / "results.md").exists()
+    assert not (tmp_path / "results").exists()
 
 
 def test_results_of_another_switch_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_results_of_another_switch_are_kept_apart(monkeypatch: pytest.MonkeyPatc
     assert of() == (LabRuns(RESULTS / "experiments", RESULTS), REPOSITORY / "docs")
     monkeypatch.setenv("SWITCH", "bmv2")
     own = RESULTS / "experiments-bmv2"
-    assert of() == (LabRuns(own, RESULTS), own), "nor is their report mixed with docs/results.md"
+    assert of() == (LabRuns(own, RESULTS), own), "nor are their pages mixed with those of docs/results"
     assert of("--output", "/elsewhere") == (LabRuns(Path("/elsewhere"), Path("/elsewhere")), Path("/elsewhere"))
     before = time.time()
     assert of("--again")[0].since >= before

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from experiments import conditions
 from experiments import store as store_module
-from experiments.document import HEADING, how_often, merged, section, when, write_document
+from experiments.document import page, write_pages
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.labruns import LabRuns
 from experiments.machine import this_machine
@@ -35,28 +36,23 @@ if TYPE_CHECKING:
 
 def test_the_readme_names_the_command_and_where_its_results_are() -> None:
     readme = (REPOSITORY / "README.md").read_text()
-    assert "`make experiments`" in readme and "(docs/results.md)" in readme
+    assert "`make experiments`" in readme and "(docs/results/README.md)" in readme
 
 
-def test_a_note_on_the_runs_is_in_their_section(tmp_path: Path) -> None:
-    experiment = doubling([])
-    store = Store(tmp_path, experiment.name)
-    report = Report([])
-    assert "FIG=doubling`, quick, on" in section(experiment, "quick", report, store)
-    store.directory.mkdir()
-    (store.directory / "note.txt").write_text("compilers ran\nbeside it\n")
-    assert "FIG=doubling`, quick (compilers ran beside it), on" in section(experiment, "quick", report, store)
-
-
-def test_a_section_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) -> None:
+def test_a_page_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) -> None:
     experiment = doubling([])
     store = Store(tmp_path, experiment.name)
     store.add(Record("n=2", {"n": 2}, {"twice": 4}, 1.8e9, 1.0, 0.0, "abc1234"))
-    text = section(experiment, "quick", Report([]), store)
-    assert "FIG=doubling`, quick, each set-up once, 15 January 2027, at commit abc1234, on " in text
-    assert f"| `doubling` | [Doubling](#doubling) | quick, each set-up once, {when(store.known(experiment)[1])} |" in (
-        merged({}, {"doubling": text}, ["doubling"])
-    )
+    (store.directory / "note.txt").write_text("compilers ran\nbeside it\n")
+    text = page(experiment, "quick", Report([]), store)
+    for line in (
+        "|form|quick (compilers ran beside it)|",
+        "|runs of each set-up|1|",
+        "|days (UTC)|15 January 2027|",
+        "|commits|abc1234|",
+    ):
+        assert line in text
+    assert "`make experiments FIG=doubling`" in text and "|goal|" not in text, "there are no goals"
 
 
 def test_a_series_that_is_gone_on_with_on_another_machine_names_both(
@@ -67,30 +63,33 @@ def test_a_series_that_is_gone_on_with_on_another_machine_names_both(
     first = this_machine()
     other = replace(first, cpu="Another CPU", cores=64)
     monkeypatch.setattr(store_module, "this_machine", lambda: other)
-    text = section(experiment, "quick", Report([]), Store(tmp_path, "doubling"))
-    assert f", on {first.sentence()}.\n" in text, "where it is reported is nothing to it"
+    text = page(experiment, "quick", Report([]), Store(tmp_path, "doubling"))
+    assert f"|{first.sentence()}|" in text, "where it is reported is nothing to it"
     run(experiment, tmp_path)
     store = Store(tmp_path, "doubling")
-    text = section(experiment, "full", Report([]), store)
-    assert f", on {first.sentence()} and {other.sentence()}.\n" in text
-    assert ", full, each set-up once, " in text and "| full, each set-up once, " in merged({}, {"a": text}, ["a"])
+    assert f"|{first.sentence()} and {other.sentence()}|" in page(experiment, "full", Report([]), store)
     store.add(replace(store.known(experiment)[1][0], result={"twice": 4}))
     again = Store(tmp_path, "doubling")
-    assert f", on {other.sentence()}.\n" in section(experiment, "full", Report([]), again), "all is made again"
+    assert f"|{other.sentence()}|" in page(experiment, "full", Report([]), again), "all is made again"
 
 
-def test_repeated_runs_days_and_commits_are_told_apart() -> None:
+def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
     def runs(*keys: str, program: str = "abc", began: float = 1.8e9) -> list[Record]:
-        return [Record(key, {}, {}, began, 1.0, 0.0, program) for key in keys]
+        return [Record(key, {}, {}, began, 1.0, None, program) for key in keys]
 
-    assert how_often(runs("a #1", "a #2", "b #1", "b #2")) == "each set-up 2 times"
-    assert how_often(runs("a #1", "a #2", "b")) == "each set-up 1 to 2 times"
-    assert when([*runs("a", program=""), *runs("b", began=1.8e9 + 86400)]) == (
-        "15 January 2027 to 16 January 2027, at commit one not noted and abc"
-    )
-    beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, 0.0, "abc") for made_with in ("abc", "def", "")]
-    assert when(beside[:1]) == "15 January 2027, at commit abc"
-    assert when(beside) == "15 January 2027, at commit abc (the lab's runs: abc and def and one not noted)"
+    assert conditions.times(runs("a #1", "a #2", "b #1", "b #2")) == "2"
+    assert conditions.times(runs("a #1", "a #2", "b")) == "1 to 2"
+    assert conditions.days([*runs("a"), *runs("b", began=1.8e9 + 86400)]) == "15 January 2027 to 16 January 2027"
+    assert conditions.commits(["", "abc", "abc"]) == "not noted; abc"
+    beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, None, "abc") for made_with in ("abc", "def", "")]
+    rows = conditions.table("full", beside, [this_machine()]).rows
+    assert ["commits of the lab's runs", "abc; def; not noted"] in rows
+    assert "load average at the end" not in [name for name, _ in rows]
+    passed = {"received": 90, "dropped": 1, "lost_before": 1, "lost_after": 2}
+    counted = Record("d", {"seconds": 9.0}, {"switch": passed}, 1.8e9, 1.0, 2.0)
+    assert conditions.lost([counted, *beside]) == "3, counted in 1 of 4 runs"
+    assert conditions.most_per_s([counted]) == "10"
+    assert conditions.load([counted, *beside]) == "2 to 2, noted of 1 of 4 runs"
 
 
 def test_the_program_is_named_by_its_commit() -> None:
@@ -98,6 +97,8 @@ def test_the_program_is_named_by_its_commit() -> None:
 
 
 LABS = LabRuns(Path("/nowhere"), Path("/nowhere"))
+
+README = (REPOSITORY / "docs/results/README.md").read_text()
 
 
 class Interruption(Exception):
@@ -127,7 +128,7 @@ def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
 
     def report(records: Sequence[Record]) -> Report:
         rows = [[one.key, str(one.result["twice"])] for one in records]
-        return Report([Table(["run", "twice"], rows)], [Goal("doubles", True, "all")], ["It doubles."])
+        return Report([Table(["run", "twice"], rows)], [Goal("doubles", True, "all")])
 
     def draw(records: Sequence[Record], figure: Figure) -> None:
         figure.subplots().plot([one.parameters["n"] for one in records], [one.result["twice"] for one in records])
@@ -283,41 +284,49 @@ def test_other_sections_make_what_sim_lab_holds_against_the_simulation(tmp_path:
     assert all(one.seconds == shared[one.key] for one in together if one.key in shared)
 
 
-def test_the_document_has_a_section_an_experiment_and_keeps_those_not_run_here(tmp_path: Path) -> None:
-    docs, experiment = tmp_path / "docs", doubling([])
-    docs.mkdir()
-    (docs / "results.md").write_text("# Old\n<!-- begin other -->\n## Other\n<!-- end other -->\n")
+def test_an_experiment_has_a_page_and_those_not_run_here_are_kept(tmp_path: Path) -> None:
+    docs, experiment = tmp_path / "not/there", doubling([])
     assert write(experiment, Store(tmp_path, "doubling")) is None
     run(experiment, tmp_path, quick=True)
     (tmp_path / "doubling/note.txt").write_text("others ran\nbeside\n")
     store = Store(tmp_path, "doubling")
     written = write(experiment, store)
     assert written is not None and written[0] == "quick"
-    write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling", "other"])
-    text = (docs / "results.md").read_text()
-    assert text.index("## Doubling") < text.index("| n=2 | 4 |") < text.index("It doubles.") < text.index("## Other")
-    assert "| doubles | yes | all |" in text and "FIG=doubling" in text
+    (docs / "results").mkdir(parents=True)
+    (docs / "results/other.md").write_text("# Other\n")
+    write_pages(docs, {"doubling": (experiment, *written, store)})
+    text = (docs / "results/doubling.md").read_text()
+    assert text.index("# Doubling") < text.index("|doubles|yes|all|") < text.index("|n=2|4|")
+    assert (docs / "results/other.md").read_text() == "# Other\n"
     assert (docs / "results/doubling.svg").exists() and (tmp_path / "doubling/doubling.png").exists()
     elsewhere = Store(tmp_path / "elsewhere", "doubling")
     elsewhere.directory.mkdir(parents=True)
     elsewhere.file.write_bytes(gzip.decompress((docs / "results/doubling.json.gz").read_bytes()))
     again = Store(tmp_path / "elsewhere", "doubling")
     report = write(experiment, again)
-    assert report is not None and section(experiment, *report, again) in text and "quick (others ran beside)" in text
+    assert report is not None and page(experiment, *report, again) == text and "quick (others ran beside)" in text
     run(experiment, tmp_path)
     assert Store(tmp_path, "doubling").known(experiment)[0] == "full"
     (tmp_path / "doubling/note.txt").unlink()
     assert Store(tmp_path, "doubling").note == "", "a note that is taken away does not come back with the runs"
 
 
-def test_a_document_is_begun_where_there_is_none(tmp_path: Path) -> None:
-    experiment, docs = doubling([]), tmp_path / "not/there"
-    run(experiment, tmp_path, quick=True)
-    store = Store(tmp_path, "doubling")
-    written = write(experiment, store)
-    assert written is not None
-    write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling"])
-    assert (docs / "results.md").read_text().startswith("# Results") and (docs / "results/doubling.svg").exists()
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_the_committed_page_is_that_of_the_committed_runs(name: str, tmp_path: Path) -> None:
+    committed = REPOSITORY / "docs/results"
+    store = Store(tmp_path, name)
+    store.directory.mkdir()
+    store.file.write_bytes(gzip.decompress((committed / f"{name}.json.gz").read_bytes()))
+    store = Store(tmp_path, name)
+    form, records = store.known(EXPERIMENTS[name])
+    made = page(EXPERIMENTS[name], form, EXPERIMENTS[name].report(records), store)
+    assert made == (committed / f"{name}.md").read_text()
+    assert f"({name}.md)" in (committed / "README.md").read_text(), "and the summary has a line of it"
+
+
+def test_all_pages_together_have_at_most_12_000_words() -> None:
+    pages = [(REPOSITORY / f"docs/results/{name}.md").read_text() for name in EXPERIMENTS]
+    assert sum(len(one.split()) for one in pages) <= 12_000
 
 
 @contextmanager
@@ -331,20 +340,6 @@ def files_of_at_most(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_sections_of_others_survive_a_disk_that_fills_while_the_document_is_written(tmp_path: Path) -> None:
-    experiment, docs = doubling([]), tmp_path / "docs"
-    run(experiment, tmp_path, quick=True)
-    docs.mkdir()
-    others = f"# Old\n<!-- begin other -->\n## Other\n{'measured for hours ' * 5000}\n<!-- end other -->\n"
-    (docs / "results.md").write_text(others)
-    store = Store(tmp_path, "doubling")
-    written = write(experiment, store)
-    assert written is not None
-    with files_of_at_most(len(others) // 2), pytest.raises(StoreError, match=r"results\.part: File too large"):
-        write_document(docs, {"doubling": (experiment, *written, store)}, ["doubling", "other"])
-    assert (docs / "results.md").read_text() == others
-
-
 def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_path: Path) -> None:
     experiment, docs = doubling([]), tmp_path / "docs"
     run(experiment, tmp_path, quick=True)
@@ -352,29 +347,11 @@ def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_pat
     written = write(experiment, store)
     assert written is not None
     reports = {"doubling": (experiment, *written, store)}
-    write_document(docs, reports, ["doubling"])
+    write_pages(docs, reports)
     before = {one: one.read_bytes() for one in (docs / "results").iterdir()}
     with files_of_at_most(100), pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
-        write_document(docs, reports, ["doubling"])
+        write_pages(docs, reports)
     assert {one: one.read_bytes() for one in before} == before
-
-
-def test_a_section_whose_end_is_not_there_is_not_lost(tmp_path: Path) -> None:
-    experiment = doubling([])
-    run(experiment, tmp_path, quick=True)
-    store = Store(tmp_path, "doubling")
-    written = write(experiment, store)
-    assert written is not None
-    reports = {"doubling": (experiment, *written, store)}
-    file = tmp_path / "results.md"
-    file.write_text("# Old\n<!-- begin other -->\n## Other\n<!-- end other -->")  # as some editors leave it
-    write_document(tmp_path, reports, ["doubling", "other"])
-    assert "## Other" in file.read_text()
-    file.write_text("# Old\n<!-- begin other -->\n## Other\n<!-- begin third -->\n## Third\n<!-- end third -->\n")
-    before = file.read_text()
-    with pytest.raises(StoreError, match=r"results\.md: the section 'other' has no line '<!-- end other -->'"):
-        write_document(tmp_path, reports, ["doubling", "other", "third"])
-    assert file.read_text() == before
 
 
 def test_experiments_are_known_by_name() -> None:
@@ -387,7 +364,7 @@ def test_experiments_are_known_by_name() -> None:
 def test_the_whole_set_takes_less_than_half_an_hour_in_its_quick_form(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
-    assert f"under {minutes} minutes" in " ".join(HEADING.split()) or cores == 1
+    assert f"under {minutes} minutes" in README or cores == 1
 
 
 def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
@@ -396,7 +373,7 @@ def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
     said = "some 11 hours"
     assert round(planned_h) == 11
-    assert said in " ".join(HEADING.split()) and said in (REPOSITORY / "README.md").read_text()
+    assert said in README and said in (REPOSITORY / "README.md").read_text()
     assert said in (REPOSITORY / "Makefile").read_text()
 
 

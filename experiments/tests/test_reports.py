@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +14,13 @@ from sluice.balance.recovery import relax
 
 from experiments import controller_cost, r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
 from experiments.alternatives import dnat_rules, haproxy_configuration
-from experiments.document import section
-from experiments.experiment import Experiment, Record
+from experiments.experiment import Record
 from experiments.ratios import course, reversals
 from experiments.simpool import simulated
-from experiments.store import Store
-from experiments.switchload import DOCUMENTED_PER_S, FRAME_BYTES, ceiling_sentence, switch_sentence
 from experiments.variants import PERIOD_S, VARIANTS
 from topo.apache import HEAVY, WORK
 from topo.downloads import Download
-from topo.switches import REPOSITORY
-from workload.load import Load
+from topo.httperf import Load
 from workload.plan import SERVER_NAMES, pool_of
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
@@ -87,87 +82,10 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     assert "connect time" in r_fig5.report(five(dict.fromkeys(VARIANTS, 50.0))).goals[3].text
 
 
-def test_fig5_says_how_times_above_the_limit_count() -> None:
-    def text(p99_ms: float) -> str:
-        records = five(dict.fromkeys(VARIANTS, 50.0))
-        transfer = {**records[0].result["transfer"], "p99_ms": p99_ms}
-        return r_fig5.report(
-            [replace(records[0], result={**records[0].result, "transfer": transfer}), *records[1:]]
-        ).text[0]
-
-    assert "; what took longer than 5 s counts as that and as given up. T = " in text(5000.0)
-    assert "as given up (in at least 1 of 8 runs, older ones, with its own time). T" in text(5001.0)
-
-
 def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
-    def said(ours: float, kernels: float) -> str:
-        return r_fig5.report(five({"production": ours, "iptables": kernels})).text[4]
 
-    assert said(0.05, 0.02).startswith("At 120/s neither production mode nor the kernel has SYNs lost")
-    assert said(0.02, 0.05) == "" and said(3.0, 2.0) == ""
     seen = r_fig5.report(five({"production": 0.054, "iptables": 0.021})).goals[3].seen
     assert seen == "120/s: 0.05 ms against 0.02 ms of kernel DNAT, equal probability"
-
-
-def test_fig5_says_where_the_kernels_equal_split_is_another_one() -> None:
-    def said(kernels: float) -> str:
-        return r_fig5.report(five({"equal": 400.0, "paper": 20.0, "iptables": kernels})).text[5]
-
-    assert said(80.0).startswith(
-        "The kernel's DNAT splits as equally, and connects at 120/s in 80 ms and not in 400 (of the kernel's, paper "
-        "mode has 25%). A loaded server answers more pages the sooner"
-    )
-    assert said(210.0) == ""
-
-
-def test_fig5_says_what_settling_cost_where_the_quarter_is_missed() -> None:
-    def run(settled_s: int, paper_ms: float) -> str:
-        ratios = [[float(second), 0.3, 0.3, 0.33 if second < settled_s else 0.05] for second in range(20)]
-        records = five(dict.fromkeys(VARIANTS, 50.0) | {"equal": 400.0, "paper": paper_ms})
-        records = [replace(one, result={**one.result, "ratios": ratios}) for one in records]
-        return r_fig5.report(records).text[1]
-
-    assert "paper mode is below equal split at 1 of 1 rates" in run(13, 90.0) and "misses" not in run(13, 90.0)
-    assert "took 13 of 20 s to settle (65% of the run): most of what is measured there is settling" in run(13, 120.0)
-    assert "4 of 20 s to settle (20% of the run): settling is the lesser part of it" in run(4, 120.0)
-
-
-def test_fig5_says_what_is_common_to_all_requests_where_production_is_behind() -> None:
-    means = dict.fromkeys(VARIANTS, 50.0) | {"production": 60.0, "nginx-leastconn": 20.0}
-
-    def text(median_ms: float) -> str:
-        ratios = [[float(second), 0.3, 0.3, 0.33 if second < 6 else 0.05] for second in range(20)]
-        records = [
-            replace(
-                one,
-                result={
-                    **one.result,
-                    "transfer": {**one.result["transfer"], "median_ms": median_ms},
-                    "ratios": ratios,
-                },
-            )
-            if one.parameters["variant"] == "production"
-            else one
-            for one in five(means)
-        ]
-        return r_fig5.report(records).text[3]
-
-    assert text(12.0) == (
-        "At 120/s production mode's mean is 40.0 ms above that of nginx stream, least_conn, the median 2.00 ms: most "
-        "of it is in the slowest requests, and the loaded server's ratio took 6 of 20 s to settle."
-    )
-    assert "the median 35.00 ms: most of it is in the usual request" in text(45.0)
-    assert r_fig5.report(five(means | {"production": 19.0})).text[3] == ""
-
-
-def test_fig5_says_what_the_loaded_server_gets_and_whether_that_makes_the_p99() -> None:
-    def text(loaded: int) -> str:
-        servers = {name: counts(loaded if name == SERVER_NAMES[-1] else 1000, 80) for name in SERVER_NAMES}
-        records = five(dict.fromkeys(VARIANTS, 50.0))
-        return r_fig5.report([replace(one, result={**one.result, "servers": servers}) for one in records]).text[2]
-
-    assert "got 4.8% to 4.8% of the SYNs (more than one in a hundred, so that the p99 may be" in text(100)
-    assert "got 0.5% to 0.5% of the SYNs (at most one in a hundred" in text(10)
 
 
 def test_fig5_says_where_repeated_runs_differ_by_no_more_than_chance() -> None:
@@ -190,7 +108,6 @@ def test_fig5_is_reported_and_drawn_of_the_ways_of_its_quick_form() -> None:
     means = dict.fromkeys(r_fig5.QUICK, 50.0)
     report = r_fig5.report(five(means))
     assert [len(table.rows) for table in report.tables] == [4, 4, 6, 6, 6]
-    assert "that of the best alternative 25.00 ms" in report.text[2]
     r_fig5.EXPERIMENT.draw(five(means), Figure())
 
 
@@ -210,39 +127,11 @@ def test_fig2_holds_connect_times_against_the_timers() -> None:
     assert [goal.reached for goal in good.goals] == [True, True]
     assert good.tables[0].rows[1][:2] == ["20", "0.100"]
     repeated = r_fig2.report([run(20, 10, 101.0), run(20, 20, 201.0)])
-    assert [row[:2] for row in repeated.tables[0].rows] == [["20", "0.150 ± 0.635"]]
+    assert [row[:2] for row in repeated.tables[0].rows] == [["20", "0.150 (0–0.785)"]]
     bad = r_fig2.report([run(10, 0, 1.0), run(20, 10, 140.0), run(30, 40, 399.0)])
     assert bad.goals[0].reached is False and "40" in bad.goals[0].seen
-    assert bad.text[3] == (
-        "At R 0.10 the prediction is missed by +40.0%: the slowest hundredth of the connections "
-        "waited for at least 0.6 s, and 100.00% would have if the loss of one SYN said nothing of the next."
-    )
-    assert good.text[3] == "" and len(good.tables) == 1
-    assert good.text[4].startswith("With an accept queue of 4 the prediction is at most 1.")
     both = r_fig2.report([run(20, 10, 101.0), run(20, 10, 140.0, 16), run(22, 30, 300.0, 16), run(24, 100, 1500.0, 16)])
-    assert both.goals[0].reached is True and both.text[3] == "", "the longer queue is not held to it"
     assert [table.rows[0][3] for table in both.tables] == ["101", "140"]
-    longer = (
-        "queue of 16 the prediction is at most 40.0% off up to R = 0.5 (2 of 3 runs), at most 57.4% off above (1 of 3"
-    )
-    assert longer in both.text[4]
-
-
-def test_fig2_holds_its_slope_against_the_timer_and_says_what_counting_every_synack_gives() -> None:
-    def run(rate: float, lost: int, mean_ms: float, again: int = 0) -> Record:
-        servers = {SERVER_NAMES[0]: counts(1000 + lost, 1000) | {"synack_again": again}}
-        parameters = {"backlog": r_fig2.BACKLOG, "rate_per_s": rate, "given_up_s": 20.0, "seconds": 30.0}
-        return record(parameters, mean_ms, servers=servers, timers={"retries": 6, "linear": 4})
-
-    said = r_fig2.report([run(10, 0, 1.0), run(20, 100, 101.0), run(30, 400, 399.0)]).text
-    assert said[0].startswith("One run each.")
-    near = "So it is here: the fitted line rises by 995 ms from R = 0 to 1, and this kernel repeats a SYN after 1,000."
-    assert near in said[1], "where it begins is another matter"
-    assert said[2].endswith("here it repeated 0 beside 3,000, and it would have given the same.")
-    said = r_fig2.report([run(10, 0, 1.0), run(20, 100, 301.0), run(20, 400, 1203.0, again=100)]).text
-    assert said[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several.")
-    assert "Here the two are apart: the fitted line rises by 3,0" in said[1]
-    assert said[2].endswith("here it repeated 100 beside 3,000, and at worst R would have been 0.273 instead of 0.400.")
 
 
 def test_a_course_settles_when_it_stays_near_its_level() -> None:
@@ -298,7 +187,7 @@ def test_fig6_sees_ratios_oscillate_near_capacity_with_a_large_delta() -> None:
     swing, turns = largest(r_fig6.SCARCE, 0.9)
     assert swing > 0.2 and turns > 0.3
     assert largest(r_fig6.SCARCE, 0.05)[0] < swing / 2
-    assert largest(r_fig6.ROOM, 0.9)[0] < r_fig6.STILL
+    assert largest(r_fig6.ROOM, 0.9)[0] < 0.01
 
 
 def test_fig6_holds_repeated_runs_of_the_lab_against_the_simulation() -> None:
@@ -312,19 +201,12 @@ def test_fig6_holds_repeated_runs_of_the_lab_against_the_simulation() -> None:
     assert ratio.reached and ratio.seen.startswith("0.050 ± 0.025 in the lab, 0.080")
     assert times.reached is False and times.seen.startswith("40 ± 0 ms in the lab, 21 ± 13 simulated (-48%)")
     assert report.tables[0].rows[0][:2] == ["lab, 3 runs", "20 ± 0"]
-    said = "\n".join(report.text)
-    assert "Connecting takes longer in the lab (40 ± 0 ms) than simulated (21 ± 13 ms); given up were 0" in said
-    assert "For the maps" not in said, "there are none"
-    assert report.text[1].endswith("In the lab it falls, too: from 0.333 to 0.050 ± 0.025.")
-    assert report.text[-1].startswith("The switch lost 0 packets of its own in all runs")
-    alike = r_fig6.report([*lab, run("sim", 0.08, 39.0)])
-    assert alike.goals[1].reached and not any("Connecting takes" in text for text in alike.text)
+    r_fig6.report([*lab, run("sim", 0.08, 39.0)])
     swinging = [[float(second), 0.3, 0.3, (0.1, 0.5)[second % 2]] for second in range(90)]
     never = record({"where": "lab", "seconds": 90.0}, 40.0, ratios=swinging)
     report = r_fig6.report([*lab, never, run("sim", 0.5, 20.0)])
     assert report.tables[0].rows[0][1] == "never in 1 of 4" and report.goals[0].reached is False
     high = r_fig6.report([run("lab", 0.3, 40.0)])
-    assert "does not fall as clearly: from 0.333 to 0.300." in high.text[1]
     assert high.tables[0].rows[0][0] == "lab, 1 run"
 
 
@@ -345,30 +227,12 @@ def mapped(
 
 def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     room = [mapped(0.1, 10.0, window=200.0), mapped(0.4, 3.0), mapped(0.9, 2.0, level=0.0)]
-    text = r_fig6.report(room).text
-    assert (
-        "room to spare, Delta = 0.9 and a window of 20 s, with 2 ms (1 in the last third, settled after 0 s" in text[3]
-    )
-    assert "the paper's own choice, 0.1 and a window of 200 s, with 10 ms (5 in" in text[3]
-    assert "either load" not in text[3], "only one was run"
-    assert "starves the loaded server: with 0.9 and room to spare it is left with 0.000 to 0.000" in text[4]
-    assert "do 1000/s and 120/s are asked for" in text[4] and text[4].endswith("gives whose R is the largest.")
-    assert text[5].endswith("in the end, since no server overflows by what moves to it; every run settles.")
     scarce = [
         mapped(0.1, 200.0, 0.02, case=r_fig6.SCARCE, window=200.0),
         mapped(0.4, 900.0, 0.1, case=r_fig6.SCARCE),
         mapped(0.9, 1500.0, 0.2, case=r_fig6.SCARCE),
     ]
     report = r_fig6.report([*room, *scarce])
-    text = report.text
-    assert "near capacity, Delta = 0.1 and a window of 200 s, with 200 ms" in text[3]
-    assert "Delta = 0.4 and a window of 20 s are furthest from the best of neither, by how many times as" in text[3], (
-        "1.5 and 4.5 times, not the 8 ms and none, which are 5 times, of the paper's own"
-    )
-    assert "connecting takes (1.5 room to spare, 4.5 near capacity)" in text[3]
-    assert "Near capacity: ratios swing as the paper expects; " in text[5]
-    assert "0.020, 97% and 100 ms with 0.1, 0.100, 97% and 450 ms with 0.4" in text[5]
-    assert text[5].endswith("not every run settles in 2 of 3 cells.")
     rows = report.tables[2].rows
     assert [row[4:] for row in rows] == [
         ["0.020", "97 %", "200", "100"],
@@ -376,25 +240,6 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
         ["0.200", "97 %", "1,500", "750"],
     ]
     r_fig6.EXPERIMENT.draw([*room, *scarce], Figure())
-
-
-def test_fig6_does_not_say_what_its_map_does_not_show() -> None:
-    runs = [mapped(0.4, 3.0), mapped(0.4, 3.2), mapped(0.9, 3.1), mapped(0.9, 3.3)]
-    text = r_fig6.report(runs).text
-    assert "own choice" not in text[3] and "; 1 of the other 1 cells are no further from it than chance." in text[3]
-    assert text[4] == "", "the loaded server keeps a tenth"
-    falling = [mapped(0.1, 200.0, 0.2, case=r_fig6.SCARCE), mapped(0.9, 100.0, 0.02, case=r_fig6.SCARCE)]
-    assert "ratios swing not more the larger Delta is" in r_fig6.report(falling).text[5]
-
-
-def test_fig6_says_what_connect_times_apart_from_the_labs_mean_for_its_maps() -> None:
-    ratios = [[float(second), 0.3, 0.3, 0.1] for second in range(90)]
-    lab, sim = (
-        record({"where": where, "seconds": 90.0}, ms, ratios=ratios) for where, ms in (("lab", 45.0), ("sim", 10.0))
-    )
-    text = r_fig6.report([lab, sim, mapped(0.1, 10.0)]).text[6]
-    assert "taken as shorter than a lab would have them, by a factor that was 4.5 here." in text
-    assert text.endswith("Near capacity no lab was held against the simulation.")
 
 
 def test_beyond_tells_who_recovers() -> None:
@@ -441,10 +286,6 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
     assert goal(run("production", 3), run("production", None)) == (False, "2.6, never in 1 of 2")
     report = r_beyond.report([run("paper", 28), run("production", 2)])
     assert [row[4] for row in report.tables[0].rows] == ["27.6", "1.6"]
-    assert (
-        "Production mode ejects it after an interval with 5 SYNs or more and no answer. It was at the" in report.text[2]
-    )
-    assert "probe floor of 0.017 after (s): 27.6; 0.0% of all requests were given up." in report.text[2]
     older = run("production", 3)
     older = replace(older, result={key: value for key, value in older.result.items() if key != "happened_s"})
     assert goal(older) == (True, "after 3.0 s"), "without the moment of its death, from the planned one on"
@@ -463,14 +304,6 @@ def repaired(mode: str, before: float, end: float, happened_s: float = 20.4) -> 
 def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> None:
     report = r_beyond.report([repaired("paper", 0.18, 0.045), repaired("production", 0.145, 0.245)])
     assert [row[2:4] for row in report.tables[0].rows] == [["0.180", "0.045"], ["0.145", "0.245"]]
-    text = report.text[1]
-    assert text.startswith(
-        "In paper mode the server was hardly starved when it was repaired: its ratio was 0.180, more than half of its "
-        "share of 0.333. In production mode it was not back after the 39 s that were left: from 0.145 to 0.245, at "
-        "that pace it needs 14 s more."
-    )
-    assert text.count("hardly starved") == 1, "at 0.145, though it was above a sixth until two seconds before"
-    assert r_beyond.report([repaired("paper", 0.02, 0.02), repaired("production", 0.02, 0.33)]).text[1] == ""
     late = r_beyond.report([repaired("production", 0.145, 0.33, 21.4)])
     assert late.tables[0].rows[0][2] == "0.292", "the last sample before it was repaired, not before it was planned"
 
@@ -482,13 +315,6 @@ def test_beyond_takes_nobody_for_starved_who_has_most_of_his_share() -> None:
         for mode in ("paper", "production")
     )
     assert paper == [True, False, False] and production == [False, False, True]
-
-
-def test_beyond_says_in_how_many_of_several_runs_it_was_so() -> None:
-    runs = [("paper", 0.2, 0.05), ("paper", 0.05, 0.05), ("production", 0.1, 0.2), ("production", 0.1, 0.33)]
-    text = r_beyond.report([repaired(*one) for one in runs]).text[1]
-    assert "In paper mode the server was hardly starved when it was repaired in 1 of 2 runs: its ratio was 0.2" in text
-    assert "not back after the 39 s that were left in 1 of 2 runs: from 0.100 to 0.200, at that pace it" in text
 
 
 def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:
@@ -514,17 +340,6 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
     assert r_unlike.report(unlike({"production": 1.0})).goals[0].reached is None, "nothing to hold it against"
 
 
-def test_unlike_says_that_it_is_an_overload_and_why_it_misses() -> None:
-    means = dict.fromkeys(r_unlike.COMPARED, 50.0) | {"production": 60.0}
-    over = [replace(one, result={**one.result, "asked": 1.28}) for one in unlike(means)]
-    text = "\n".join(r_unlike.report(over).text)
-    assert "The case of requests of unlike cost asks for more CPU time than there is (128 % with equal split, " in text
-    assert "`sim-unlike` has the same kind of pool by simulation, at 80 % of its CPU time instead of 128 %." in text
-    assert "Requests of unlike cost: the best alternative is kernel DNAT" in text
-    calm = "\n".join(r_unlike.report(unlike(means | {"production": 40.0})).text)
-    assert "overload" not in calm and "best alternative" not in calm
-
-
 def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     def runs(name: str, mean_ms: float, asked: Sequence[float]) -> list[Record]:
         (one,) = unlike({name: mean_ms})
@@ -533,35 +348,11 @@ def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     proxies = [*runs("haproxy-leastconn", 78.0, (0.57, 0.59, 0.61)), *runs("nginx-leastconn", 76.0, (0.67, 0.7, 0.73))]
     report = r_unlike.report([*runs("production", 94.0, (0.46, 0.47, 0.58)), *proxies])
     assert report.goals[0].seen.endswith(" of nginx stream, least_conn, not at equal loads")
-    assert report.text[1].startswith(
-        "Requests of unlike cost: the loads that are compared are not equal. Asked for are 50 ± 17 % with production "
-        "mode, 70 ± 7 % with nginx stream, least_conn. The requests are the same"
-    )
-    assert "HAProxy" not in report.text[1], "no further apart than chance"
     assert [row[-2:] for row in report.tables[0].rows] == [
         ["2.01 ± 0.66", "50 ± 17 %"],
         ["2.36 ± 0.20", "59 ± 5 %"],
         ["2.80 ± 0.30", "70 ± 7 %"],
     ]
-    assert "at 80 % of its CPU time instead of 50 to 70 %." in "\n".join(report.text)
-    alike = r_unlike.report(unlike(dict.fromkeys(r_unlike.COMPARED, 50.0)))
-    assert alike.text[1] == "" and "equal loads" not in alike.goals[0].seen
-
-
-def test_unlike_says_what_production_mode_had_to_go_by_where_it_is_behind() -> None:
-    def text(case: str, ratios: list[float], synack: int, best: str = "nginx-leastconn") -> str:
-        names = pool_of(r_unlike.CPUS[case]).names
-        result = {"servers": {name: counts(1000, synack) for name in names}, "ratios": [[1.0, *ratios]]}
-        records = unlike(dict.fromkeys(r_unlike.COMPARED, 50.0) | {best: 40.0}, case)
-        return r_unlike.report([replace(one, result={**one.result, **result}) for one in records]).text[-2]
-
-    near = text(r_unlike.CAPACITY, [0.09] * 4 + [0.1] * 3 + [0.11] * 3, synack=995)
-    assert "nginx stream, least_conn; a proxy sees the open connections of all servers" in near
-    assert "0.5% were lost, hardly anything for R to tell the servers apart by." in near
-    assert "ended at 0.09 in the mean, a largest one's at 0.11; of the CPU time they have 0.05 and 0.18." in near
-    alike = text(r_unlike.COST, [0.08] * 5 + [0.12] * 5, synack=900, best="iptables")
-    assert "it sees nothing of the servers" in alike and "10.0% were lost, which R had to go by." in alike
-    assert "of servers that are alike, ended between 0.08 and 0.12." in alike
 
 
 def control(path: str, mean_ms: float, given_up: int = 0) -> Record:
@@ -576,22 +367,10 @@ def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
     ways = [control(r_control.DIRECT, 0.2), control(r_control.ROUTED, 0.4)]
     report = r_control.report([*ways, control(r_control.SWITCH, 1.0)])
     assert report.goals[0].reached and report.goals[0].seen == "100 of 100"
-    assert "0.40 ms more than a link, 0.30 ms more than the kernel at 60/s" in report.text[0]
     assert [row[:3] for row in report.tables[0].rows] == [[path, "60", "60.0"] for path in r_control.WAYS]
     r_control.EXPERIMENT.draw(ways, Figure())
     assert r_control.report([*ways, control(r_control.SWITCH, 1.0, given_up=2)]).goals[0].reached is False
     assert r_control.report(ways).goals[0].reached is None
-
-
-def test_a_series_that_is_not_whole_does_not_claim_all_of_its_runs() -> None:
-    series = {
-        r_fig5: [*five({"paper": 8.0}), *five({"paper": 9.0, "equal": 50.0})],
-        r_control: [control(r_control.SWITCH, 1.0), control(r_control.SWITCH, 2.0), control(r_control.DIRECT, 0.2)],
-        r_unlike: [*unlike({"production": 8.0}), *unlike({"production": 9.0, "nginx-leastconn": 7.0})],
-    }
-    for one, records in series.items():
-        said = one.report(records).text[0]
-        assert said.startswith("Means over 1 to 2 runs, with 95 % intervals where there are several"), one
 
 
 def test_changes_count_what_was_broken_and_what_was_lived_through() -> None:
@@ -608,16 +387,13 @@ def test_changes_count_what_was_broken_and_what_was_lived_through() -> None:
     bad = record({"mode": "paper", "seconds": 30.0}, 1.0, ratios=ratios, **more, **seen)
     report = r_changes.report([bad])
     assert report.goals[0].reached is False and report.goals[0].seen == "1 of 2 downloads in 4 changes"
-    assert "Broken: 3 of 9 bytes, reset." in report.text
     whole = record({"mode": "paper", "seconds": 30.0}, 1.0, ratios=ratios, **more, **seen | {"broken": []})
     other = replace(whole, result={**whole.result, "changes": 6, "lived_through": [5, 7]})
     production = replace(whole, parameters={"mode": "production", "seconds": 30.0})
     report = r_changes.report([whole, production, other])
     assert [row[0] for row in report.tables[0].rows] == ["paper, 2 runs", "production"], "repeated runs are one row"
-    assert report.tables[0].rows[0][1:] == ["5 ± 13", "4", "4 ± 25", "16", "0", "18 of 18", "0"]
+    assert report.tables[0].rows[0][1:] == ["5 (0–18)", "4", "4 (0–29)", "16", "0", "18 of 18", "0"]
     assert report.goals[0].seen == "0 of 6 downloads in 14 changes"
-    assert report.text[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several; ")
-    assert r_changes.report([whole]).text[0].startswith("One run each; ")
     assert [goal.reached for goal in r_changes.report([whole]).goals] == [True, True]
     r_changes.EXPERIMENT.draw([whole], Figure())
 
@@ -637,29 +413,6 @@ def test_no_case_of_unlike_servers_is_an_overload_at_the_cost_of_a_calm_machine(
         paths = r_unlike.asked_for(load.connections, point.parameters["heavy_share"])
         each_s = sum(2.9e-3 * (21 if path == HEAVY else 1) for path in paths) / len(paths)
         assert rate * each_s / sum(cpus) == pytest.approx(0.8, abs=0.06)
-
-
-def test_the_switch_is_said_to_have_lost_what_it_lost() -> None:
-    bad = record({"seconds": 10.0}, 1.0, switch=CALM | {"received": 5000, "lost_after": 3})
-    assert switch_sentence([bad, record({"seconds": 1.0}, 1.0)]).startswith("The switch lost 3 packets of its own")
-    assert " 500 packets/s at most" in switch_sentence([bad])
-    assert switch_sentence([]) == ""
-
-
-@pytest.mark.parametrize(("kind", "title"), [("embedded", "this switch"), ("bmv2", "BMv2 1.15.5")])
-def test_the_ceiling_is_the_benchs_or_the_documented_one(
-    kind: str, title: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SWITCH", kind)
-    bench, ceiling = tmp_path / "switch.json", f"{DOCUMENTED_PER_S[kind]:,}"
-    assert ceiling_sentence(bench) == (
-        f"its ceiling is {ceiling} with frames of 1,400 bytes, on the machine of [switch.md](reference/switch.md)"
-    )
-    table = (REPOSITORY / "docs/reference/switch.md").read_text()
-    assert f"| {title} | {FRAME_BYTES} | 100 | 1,000 | 0 | {ceiling} |" in table
-    row = {"who": kind, "frame": 1400, "servers": 100, "connections": 1000, "entries": 0, "pps": 123456}
-    bench.write_text(json.dumps({"rows": [{**row, "frame": 64, "pps": 1}, {**row, "who": "another", "pps": 2}, row]}))
-    assert ceiling_sentence(bench) == "its ceiling is 123,456 with frames of 1,400 bytes, by `make bench` here"
 
 
 def cost(servers: int, flows: int, poll_ms: float, r_ms: float = 42.0) -> Record:
@@ -686,26 +439,14 @@ def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made
         "0.77 %",  # eight readings of 2 ms of CPU time in 10 s are 0.16 of it
     ]
     assert [one.endswith(", ms (CPU)") for one in report.tables[0].heading] == [False] * 2 + [True] * 4 + [False] * 3
-    first, told, above, quiet = report.text
-    assert first.startswith("One run each; a run's figures are medians over 15 rounds") and "at least 93% of" in first
-    assert told == (
-        "With 1,000 servers and 4,096 flows a round takes 55 ms (108 in the worst round); its longest part is R. At "
-        "the papers' periods it is 0.77 % of a core. With 1,000 servers and 65,536 flows a round takes 200 ms (250 in "
-        "the worst round); its longest part is reading the flows. At the papers' periods it is 7.89 % of a core."
-    )
-    assert above == "More than 2% of a core: 7.89 % with 1,000 servers and 65,536 flows (7.50 % for reading the flows)."
-    assert quiet.startswith("The switch carries no packets meanwhile")
     assert controller_cost.report([cost(1000, 4096, 80.0)]).goals[0].reached is False
-    few = controller_cost.report([cost(10, 1024, 8.0, 4.0)])
-    assert [goal.reached for goal in few.goals] == [None, None] and few.text[1] == few.text[2] == ""
 
 
 def test_the_controllers_cost_is_a_mean_of_repeated_runs() -> None:
     runs = [cost(1000, 4096, poll_ms) for poll_ms in (8.0, 10.0)]
     report = controller_cost.report([*runs, cost(10, 4096, 8.0)])
     assert report.goals[0].seen == "56 ± 13 ms (110 in the worst round)"
-    assert report.tables[0].rows[0][2] == "9.0 ± 12.7 (4.5 ± 6.4)" and len(report.tables[0].rows) == 2
-    assert report.text[0].startswith("Means over 1 to 2 runs, with 95 % intervals where there are several; ")
+    assert report.tables[0].rows[0][2] == "9.0 (0–21.7) (4.5 (0–10.9))" and len(report.tables[0].rows) == 2
     controller_cost.EXPERIMENT.draw([*runs, cost(10, 4096, 8.0)], Figure())
 
 
@@ -719,19 +460,6 @@ def test_the_controllers_cost_by_flows_is_measured_with_few_and_with_many_server
     sizes = {(one.parameters["servers"], one.parameters["flows"]) for one in controller_cost.points(False)}
     flows = {flows for _, flows in sizes}
     assert {(servers, one) for servers in (10, 1000) for one in flows} <= sizes and len(flows) == 4
-
-
-@pytest.mark.parametrize(
-    ("experiment", "records"),
-    [
-        (r_fig5.EXPERIMENT, five(dict.fromkeys(VARIANTS, 50.0))),
-        (r_unlike.EXPERIMENT, unlike(dict.fromkeys(r_unlike.COMPARED, 50.0))),
-    ],
-)
-def test_pictures_and_sections_are_made(experiment: Experiment, records: list[Record], tmp_path: Any) -> None:
-    experiment.draw(records, Figure())
-    text = section(experiment, "quick", experiment.report(records), Store(tmp_path, experiment.name))
-    assert text.startswith(f"## {experiment.title}") and "\n\n\n" not in text
 
 
 def test_dnat_gives_each_server_the_same_probability() -> None:

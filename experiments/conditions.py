@@ -1,0 +1,72 @@
+"""What a figure's runs are to be seen with: form, days, commits, machine, its load, and the switch's own losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from experiments.experiment import Record, Table
+from experiments.machine import Machine
+from experiments.repetitions import set_up
+
+
+def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> Table:
+    """Return a row for each condition that is known of the records."""
+    known = {
+        "form": form,
+        "runs of each set-up": times(records),
+        "days (UTC)": days(records),
+        "commits": commits(one.program for one in records),
+        "commits of the lab's runs": commits(
+            one.result["lab_program"] for one in records if "lab_program" in one.result
+        ),
+        "machine": " and ".join(one.sentence() for one in machines),
+        "load average at the end": load(records),
+        "packets that the switch itself lost": lost(records),
+        "packets/s through the switch, at most": most_per_s(records),
+    }
+    return Table(["run", ""], [[name, value] for name, value in known.items() if value])
+
+
+def times(records: Sequence[Record]) -> str:
+    """Return how many runs there are of each set-up."""
+    counts = Counter(map(set_up, records)).values()
+    if not counts:
+        return ""
+    least, most = min(counts), max(counts)
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+def days(records: Sequence[Record]) -> str:
+    """Return on which days runs were made (UTC)."""
+    made = sorted({datetime.fromtimestamp(one.began, UTC).date() for one in records})
+    return " to ".join(dict.fromkeys(f"{day:%-d %B %Y}" for day in (*made[:1], *made[-1:])))
+
+
+def commits(programs: Iterable[str]) -> str:
+    """Return each commit once."""
+    return "; ".join(dict.fromkeys(one or "not noted" for one in programs))
+
+
+def load(records: Sequence[Record]) -> str:
+    """Return the machine's load averages, where they were noted."""
+    known = [one.load for one in records if one.load is not None]
+    return f"{min(known):.0f} to {max(known):.0f}, noted of {len(known)} of {len(records)} runs" if known else ""
+
+
+def lost(records: Sequence[Record]) -> str:
+    """Return what the switch lost in all runs that counted it (conservation: interfaces against verdicts)."""
+    passed = [one.result["switch"] for one in records if one.result.get("switch")]
+    count = sum(one["lost_before"] + one["lost_after"] for one in passed)
+    return f"{count}, counted in {len(passed)} of {len(records)} runs" if passed else ""
+
+
+def most_per_s(records: Sequence[Record]) -> str:
+    """Return the packets that passed the switch in a mean second of the busiest load."""
+    rates = [
+        one.result["switch"]["received"] / one.parameters["seconds"]
+        for one in records
+        if one.result.get("switch") and "seconds" in one.parameters
+    ]
+    return f"{max(rates):,.0f}" if rates else ""
