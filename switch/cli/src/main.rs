@@ -30,9 +30,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use args::{Args, Command};
+use args::{Args, Command, TraceFormat};
 use captures::Captures;
-use dataplane::{DataPlane, Habits};
+use dataplane::{Behavior, DataPlane};
 use files::{Inputs, Output};
 use link::Link;
 use links::Links;
@@ -90,17 +90,7 @@ fn run(args: &Args) -> Result<(), String> {
     if let Some(program) = &args.program {
         device.start(Arc::new(load(program, args.p4info.as_deref())?));
     }
-    let habits = Habits {
-        trace,
-        watched: args.stats_file.is_some() || args.metrics_address.is_some(),
-        busy_poll: args.busy_poll,
-    };
-    let (ports, files) = match args.use_files {
-        None => (open_ports(args)?, None),
-        Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
-    };
-    let mut data_plane = DataPlane::new(Arc::clone(&device), ports, files, habits)
-        .map_err(|error| format!("cannot wait for packets: {error}"))?;
+    let mut data_plane = data_plane(args, &device, trace)?;
     let statistics = Arc::new(Statistics {
         ports: data_plane.port_statistics(),
         device: Arc::clone(&device),
@@ -115,27 +105,8 @@ fn run(args: &Args) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
-    let listener = runtime
-        .block_on(Listener::bind(&args.address))
-        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error)))?;
-    let metrics = match &args.metrics_address {
-        Some(address) => Some(
-            runtime
-                .block_on(TcpListener::bind(address))
-                .map_err(|error| format!("cannot serve metrics on {address}: {}", unserved(&error)))?,
-        ),
-        None => None,
-    };
-    let links = if args.use_files.is_some() {
-        for port in &args.ports {
-            device.set_port(port.number, true);
-        }
-        None
-    } else {
-        let links = Links::new(Arc::clone(&device), &args.ports);
-        Some(links.map_err(|error| format!("cannot watch the ports' links: {error}"))?)
-    };
-    let services = Services { listener, settings, metrics, links };
+    let (listener, metrics) = runtime.block_on(bind(args))?;
+    let services = Services { listener, settings, metrics, links: links(args, &device)? };
     let (ended, data_plane_end) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("data-plane".to_owned())
@@ -151,6 +122,45 @@ fn run(args: &Args) -> Result<(), String> {
     finish(args, &statistics)?;
     result?;
     joined.map_err(|_| "the data plane has failed".to_owned())
+}
+
+/// What moves packets, with its ports open.
+fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> Result<DataPlane, String> {
+    let behavior = Behavior {
+        trace,
+        watched: args.stats_file.is_some() || args.metrics_address.is_some(),
+        busy_poll: args.busy_poll,
+    };
+    let (ports, files) = match args.use_files {
+        None => (open_ports(args)?, None),
+        Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
+    };
+    DataPlane::new(Arc::clone(device), ports, files, behavior)
+        .map_err(|error| format!("cannot wait for packets: {error}"))
+}
+
+/// The sockets of P4Runtime and, where they are asked for, of the metrics.
+async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
+    let listener = Listener::bind(&args.address)
+        .await
+        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error)))?;
+    let Some(address) = &args.metrics_address else { return Ok((listener, None)) };
+    let metrics = TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("cannot serve metrics on {address}: {}", unserved(&error)))?;
+    Ok((listener, Some(metrics)))
+}
+
+/// Tells the device which ports are up: files always are.
+fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
+    if args.use_files.is_some() {
+        for port in &args.ports {
+            device.set_port(port.number, true);
+        }
+        return Ok(None);
+    }
+    let links = Links::new(Arc::clone(device), &args.ports);
+    links.map(Some).map_err(|error| format!("cannot watch the ports' links: {error}"))
 }
 
 /// Why nothing can be served at an address, and what to do.

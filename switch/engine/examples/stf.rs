@@ -87,6 +87,7 @@ struct Test {
 }
 
 impl Test {
+    #[expect(clippy::too_many_lines, reason = "one arm a command of the format")]
     fn line(&mut self, line: &str) -> Result<()> {
         let Some((command, rest)) = line.split_once(char::is_whitespace).or((!line.is_empty()).then_some((line, "")))
         else {

@@ -55,7 +55,7 @@ mod wide;
 
 pub use control::{
     ActionCall, Array, CloneSession, CountedIn, CounterData, DefaultView, Digest, DigestConfig, Entry, EntryAction,
-    EntryPlace, EntryView, Group, GroupMember, Heir, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
+    EntryPair, EntryPlace, EntryView, Group, GroupMember, KeyField, Member, MeterConfig, MeterView, Of, OneShotGroup,
     OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter,
     Selection,
 };

@@ -9,7 +9,7 @@ use crate::engine::{Backlog, Sink};
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
-use crate::native::{Came, Native, Part};
+use crate::native::{Native, Part, Progress};
 use crate::phv::Head;
 use crate::program::{DigestId, Program};
 use crate::queue::{Start, Work};
@@ -116,18 +116,18 @@ impl Pass<'_> {
     /// As far as machine code goes by itself, then the rest.
     fn whole(&mut self, native: &Native, frame: &[u8], out: &mut impl Sink) {
         match native.whole(self.p, self.m, self.s, self.head, frame, self.port) {
-            Came::Out { port, parsed } => self.emit(port, &frame[parsed..], None, out),
-            Came::ToEgress { port, parsed, ended } => {
+            Progress::Deparsed { port, parsed } => self.emit(port, &frame[parsed..], None, out),
+            Progress::Egress { port, parsed, ended } => {
                 if ended.or_else(|stop| self.broken(stop)).is_ok() {
                     self.after_egress(port, &frame[parsed..], out);
                 }
             }
-            Came::ToIngress(ended) => {
+            Progress::Ingress(ended) => {
                 if ended.or_else(|stop| self.broken(stop)).is_ok() {
                     self.after_ingress(frame, out);
                 }
             }
-            Came::ToParser(stop) => {
+            Progress::Parser(stop) => {
                 let parsed = self.parsed(Err(stop), frame);
                 if parsed.and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
                     self.after_ingress(frame, out);

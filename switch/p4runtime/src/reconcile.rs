@@ -4,7 +4,7 @@
 //! could not write to the new program cannot be preserved. The old program goes on with its packets meanwhile, because it is read
 //! piece by piece; what packets change is handed over at the end ([`crate::succession`]).
 
-use sluice_engine::{EntryPlace, EntryView, Heir};
+use sluice_engine::{EntryPair, EntryPlace, EntryView};
 
 use crate::binding::TableBinding;
 use crate::entity::{Look, Operation, Source, Target, digest, profile, replication, table, value_set};
@@ -105,7 +105,7 @@ fn carry_entries(look: &impl Look, table: &TableBinding, target: &mut Target<'_>
             // What has been counted is added later.
             entry.counter_data = view.counter.map(|_| p4::CounterData::default());
             if let Some(new) = carry_entry(entry, target)? {
-                kept.entry(Heir { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
+                kept.entry(EntryPair { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
             }
         }
     }
@@ -155,7 +155,7 @@ fn carry_default(look: &impl Look, table: &TableBinding, target: &mut Target<'_>
         write_one(target, Type::Modify, Entity::TableEntry(entry))?;
     }
     if let Some(same) = same {
-        kept.entry(Heir { old: (table.engine, None), new: (same.engine, None) }, metered);
+        kept.entry(EntryPair { old: (table.engine, None), new: (same.engine, None) }, metered);
     }
     Ok(())
 }

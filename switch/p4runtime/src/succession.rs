@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::MutexGuard;
-use sluice_engine::{Array, DigestId, Heir};
+use sluice_engine::{Array, DigestId, EntryPair};
 
 use crate::binding::Binding;
 use crate::device::{Device, Programs, follow};
@@ -21,7 +21,7 @@ use p4::entity::Entity;
 use p4::update::Type;
 
 /// Entries whose counts are added while packets wait once.
-const HEIRS_AT_ONCE: usize = 1024;
+const PAIRS_AT_ONCE: usize = 1024;
 
 /// What is kept of the state that packets change.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ pub struct Kept {
     /// P4Info's ids of registers whose cells become of another type.
     retyped: Vec<u32>,
     digests: Vec<(DigestId, DigestId)>,
-    entries: Vec<Heir>,
-    metered: Vec<Heir>,
+    entries: Vec<EntryPair>,
+    metered: Vec<EntryPair>,
 }
 
 impl Kept {
@@ -58,10 +58,10 @@ impl Kept {
     }
 
     /// Has an entry kept, and whether its meter is configured.
-    pub fn entry(&mut self, heir: Heir, metered: bool) {
-        self.entries.push(heir);
+    pub fn entry(&mut self, pair: EntryPair, metered: bool) {
+        self.entries.push(pair);
         if metered {
-            self.metered.push(heir);
+            self.metered.push(pair);
         }
     }
 
@@ -149,10 +149,10 @@ impl Device {
         self.digests.lock().rename(if saved.is_some() { &[] } else { &kept.digests });
         MutexGuard::unlock_fair(programs);
         if let Some(old) = saved.as_ref().or(replaced.as_ref()) {
-            for heirs in kept.entries.chunks(HEIRS_AT_ONCE) {
+            for pairs in kept.entries.chunks(PAIRS_AT_ONCE) {
                 let mut programs = self.programs.lock();
                 if let Some(running) = &mut programs.running {
-                    running.engine.add_counts(&old.engine, heirs, now);
+                    running.engine.add_counts(&old.engine, pairs, now);
                 }
                 MutexGuard::unlock_fair(programs);
             }

@@ -29,7 +29,7 @@ use crate::program::{ActionId, DigestId, Program};
 use crate::table::store::EntryId;
 
 pub use limits::{ProfileLimit, ProfileSize};
-pub use succession::{Array, Heir};
+pub use succession::{Array, EntryPair};
 pub use undo::{SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;

@@ -24,7 +24,7 @@ pub enum Array {
 
 /// An entry, and the same one in the new engine. Good until one of the two tables is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heir {
+pub struct EntryPair {
     /// The table and the entry's place; none for the default entry.
     pub old: (TableId, Option<EntryPlace>),
     /// The same in the new engine.
@@ -73,7 +73,7 @@ impl Engine {
     ///
     /// # Errors
     /// `OutOfRange` when a cell that is not as at the start has no place; nothing is taken then.
-    pub fn succeed(&mut self, old: &mut Engine, arrays: &[Array], metered: &[Heir]) -> Result<()> {
+    pub fn succeed(&mut self, old: &mut Engine, arrays: &[Array], metered: &[EntryPair]) -> Result<()> {
         for array in arrays {
             self.has_place(old, *array)?;
         }
@@ -95,8 +95,8 @@ impl Engine {
         for engine in [&mut *self, &mut *old] {
             engine.machine.arrays = engine.machine.state.addresses();
         }
-        for heir in metered {
-            if let (Some((_, meter)), Some((_, own))) = (old.direct_at(heir.old), self.direct_at(heir.new)) {
+        for pair in metered {
+            if let (Some((_, meter)), Some((_, own))) = (old.direct_at(pair.old), self.direct_at(pair.new)) {
                 *own = *meter;
             }
         }
@@ -106,16 +106,16 @@ impl Engine {
 
     /// Adds what entries of `old` have counted, and has their idle time go on, unless packets have hit them here since `succeeded`.
     /// To be called once for every entry; meters of `metered` ones have their counts already.
-    pub fn add_counts(&mut self, old: &Engine, heirs: &[Heir], succeeded: u64) {
-        for heir in heirs {
-            let Some((counter, meter)) = old.direct_at_ref(heir.old) else { continue };
-            if let Some((own, own_meter)) = self.direct_at(heir.new) {
+    pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
+        for pair in pairs {
+            let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };
+            if let Some((own, own_meter)) = self.direct_at(pair.new) {
                 own.add(*counter);
                 if meter.config().is_none() {
                     own_meter.add_counts(meter);
                 }
             }
-            let ((from, Some(from_place)), (table, Some(place))) = (heir.old, heir.new) else { continue };
+            let ((from, Some(from_place)), (table, Some(place))) = (pair.old, pair.new) else { continue };
             let entry = self.machine.tables[table.index()].entry_mut(place.id);
             let from = old.machine.tables[from.index()].entry(from_place.id);
             if let (Some(entry), Some(from)) = (entry, from)

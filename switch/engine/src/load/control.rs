@@ -108,6 +108,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "one walk through the graph: each turn needs all of its state")]
     fn flow<'j>(&self, g: &mut Gen<'_, 'j>, first: Node, pipelines: &[J]) -> Result<()>
     where
         Self: 'j,

@@ -113,6 +113,7 @@ fn raw_words(layout: &mut Layout, root: &J) -> Result<()> {
     Ok(())
 }
 
+#[expect(clippy::too_many_lines, reason = "reads one JSON object, member by member")]
 fn header_type(j: &J) -> Result<HeaderType> {
     let mut t = HeaderType {
         name: j.str("name")?.to_string(),

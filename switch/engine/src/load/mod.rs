@@ -47,6 +47,7 @@ pub fn load(bytes: &[u8]) -> Result<Program> {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "one step a section of the program, each of what the former ones gave")]
 fn compile(bytes: &[u8]) -> Result<Program> {
     let value = json::parse(bytes)?;
     let root = J::root(&value);

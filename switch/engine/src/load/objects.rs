@@ -66,6 +66,7 @@ impl Objects {
         fields.flat_map(|f| (0..f.slots() as Slot).map(|i| f.slot + i))
     }
 
+    #[expect(clippy::too_many_lines, reason = "one loop a kind of array")]
     pub fn load(root: &J, layout: &Layout) -> Result<Objects> {
         let mut o = Objects::default();
         let scope = Scope { layout, params: &[] };

@@ -176,6 +176,7 @@ fn union_member(scope: &Scope, j: &J) -> Result<(u16, u16, usize)> {
     Ok((stack as u16, member as u16, members[member].1))
 }
 
+#[expect(clippy::too_many_lines, reason = "reads one JSON object, member by member")]
 fn transitions<'j>(
     g: &mut Gen<'_, 'j>,
     context: &Context,

@@ -251,6 +251,7 @@ pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
 }
 
 #[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_lines, reason = "reads one JSON object, member by member")]
 fn table(
     j: &J,
     id: TableId,

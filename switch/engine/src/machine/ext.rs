@@ -35,6 +35,7 @@ fn equal(phv: &Phv, s: &Slots, a: usize, b: usize) -> bool {
 
 impl Machine {
     #[inline(never)]
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn ext(&mut self, p: &Program, ext: &Ext, s: &mut Slots, data: &[u8]) -> Result<(), Stop> {
         let phv = &p.phv;
         let value = |s: &Slots, slot: Slot| s[usize::from(slot)];

@@ -14,6 +14,7 @@ impl Machine {
     }
 
     /// Runs from `pc` until the end of the pipeline, parser or condition. `data`: the frame, for the parser.
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn run(&mut self, p: &Program, code: &Code, s: &mut Slots, start: Pc, data: &[u8]) -> Result<(), Stop> {
         let mut pc = start as usize;
         // where an action that a table runs goes on

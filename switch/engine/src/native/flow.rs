@@ -15,6 +15,7 @@ use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {
     /// A basic block of instructions.
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn code(&mut self, on_behalf: For, start: Pc) {
         if let For::Action(_, action) = on_behalf
             && start == self.p.code.actions[action as usize]

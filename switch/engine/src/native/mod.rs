@@ -68,15 +68,15 @@ type Entry = unsafe extern "C" fn(*mut Frame) -> i64;
 type Fresh = unsafe extern "C" fn(*mut Slots);
 
 /// How far a packet came on its way.
-pub enum Came {
+pub enum Progress {
     /// The parser ended it.
-    ToParser(Stop),
+    Parser(Stop),
     /// Ingress ended like this, and what follows it is left to do.
-    ToIngress(Result<(), Stop>),
+    Ingress(Result<(), Stop>),
     /// Egress ended like this, and what follows it is left to do, for a packet that leaves by `port`; `parsed`: bytes of headers it had.
-    ToEgress { port: u32, parsed: usize, ended: Result<(), Stop> },
+    Egress { port: u32, parsed: usize, ended: Result<(), Stop> },
     /// The headers are written.
-    Out { port: u32, parsed: usize },
+    Deparsed { port: u32, parsed: usize },
 }
 
 /// A program's machine code.
@@ -240,7 +240,15 @@ impl Native {
 
     /// Leads a packet that came in by `port` from its start values to its headers, or as far as is usual.
     #[inline]
-    pub fn whole(&self, p: &Program, m: &mut Machine, s: &mut Slots, head: &mut Head, data: &[u8], port: u32) -> Came {
+    pub fn whole(
+        &self,
+        p: &Program,
+        m: &mut Machine,
+        s: &mut Slots,
+        head: &mut Head,
+        data: &[u8],
+        port: u32,
+    ) -> Progress {
         if self.fresh.is_none() {
             p.phv.start(s);
         }
@@ -248,13 +256,13 @@ impl Native {
         let (port, parsed) = (frame.port as u32, frame.parsed);
         if result == SENT {
             head.cut(frame.head_length);
-            Came::Out { port, parsed }
+            Progress::Deparsed { port, parsed }
         } else if result >= PAST_EGRESS {
-            Came::ToEgress { port, parsed, ended: outcome(result - PAST_EGRESS, frame.error) }
+            Progress::Egress { port, parsed, ended: outcome(result - PAST_EGRESS, frame.error) }
         } else if result >= PAST_INGRESS {
-            Came::ToIngress(outcome(result - PAST_INGRESS, frame.error))
+            Progress::Ingress(outcome(result - PAST_INGRESS, frame.error))
         } else {
-            Came::ToParser(outcome(result, frame.error).err().unwrap_or(Stop::Fuel))
+            Progress::Parser(outcome(result, frame.error).err().unwrap_or(Stop::Fuel))
         }
     }
 

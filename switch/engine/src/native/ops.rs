@@ -10,6 +10,7 @@ use crate::layout::Slot;
 
 impl Fun<'_, '_> {
     /// Emits an instruction that computes one value; false: it is none.
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn compute(&mut self, op: Op) -> bool {
         use IntCC::{
             Equal, NotEqual, SignedLessThan, SignedLessThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,

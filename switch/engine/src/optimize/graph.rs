@@ -107,6 +107,7 @@ fn case_target(case: &mut Case) -> &mut Pc {
 }
 
 impl Graph {
+    #[expect(clippy::too_many_lines, reason = "leaders, blocks and edges: each step needs the one before")]
     pub fn new(code: &mut Code, world: &World) -> Graph {
         let ops = &code.ops;
         let mut leaders: BTreeSet<Pc> = [0, code.parser, code.ingress, code.egress].into();
@@ -235,6 +236,7 @@ impl Graph {
     }
 
     /// Makes instructions of the blocks again.
+    #[expect(clippy::too_many_lines, reason = "blocks are laid out, then their jumps are resolved")]
     pub fn write_back(&self, code: &mut Code) {
         let order = self.order();
         let mut place = vec![usize::MAX; self.blocks.len()];

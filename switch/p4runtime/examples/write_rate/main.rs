@@ -44,6 +44,7 @@ impl Sink for Tally {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "a measurement from its beginning to its end")]
 async fn main() {
     let device = Arc::new(Device::new(Config { device_id: 1, cpu_port: None, engine: Options::default() }, false));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -131,6 +131,7 @@ fn digest(digest_id: u32, max_list_size: i32) -> Entity {
 }
 
 /// Updates that are refused, by what is wrong with them.
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn writes() -> Vec<(&'static str, Type, Entity)> {
     let meter_config = |cir, pir, eburst| p4::MeterConfig { cir, pir, eburst, ..Default::default() };
     let some_count = Some(p4::CounterData { byte_count: 0, packet_count: 1 });

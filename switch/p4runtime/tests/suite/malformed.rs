@@ -64,6 +64,7 @@ async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<
 }
 
 /// Requests as clients send them, one at least of each kind of entity.
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn good() -> Vec<(usize, Vec<u8>)> {
     let config = p4::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 };
     let counts = Some(p4::CounterData { byte_count: 0, packet_count: 0 });

@@ -75,6 +75,7 @@ async fn larger_priorities_win_and_wildcards_stay_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 async fn refusals_name_table_field_and_reason() {
     let (_switch, mut controller) = Switch::ready().await;
     let forward = || direct(forward(1));
