@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,8 +70,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             deliver=handshakes.add,
         )
         lab.at_end(capture.close)
-        baseline = lab.quiet_packet_counts()
-        drops_before = lab.observe().drops
+        baseline, drops_before = lab.quiet_packet_counts(), lab.observe().drops
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
         bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
@@ -111,15 +110,17 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             changes=changes,
             downloads=finished,
             packets=after.since(baseline),
-            drops={
-                reason: count - drops_before.get(reason, 0)
-                for reason, count in lab.observe().drops.items()
-                if count > drops_before.get(reason, 0)
-            },
+            drops=_more(lab.observe().drops, drops_before),
         )
         _write(results, output)
         (output / "trace.jsonl").write_bytes(lab.controller.trace.read_bytes())
     return results
+
+
+def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
+    """Drops since then, by reason."""
+    more = {reason: count - before.get(reason, 0) for reason, count in after.items()}
+    return {reason: count for reason, count in more.items() if count > 0}
 
 
 def _write(results: Results, output: Path) -> None:

@@ -190,16 +190,19 @@ class Balancer:
         self._silence.observe(differences)
         return self._decide(now_s, differences, hold=hold)
 
+    def _take_back(self, servers: frozenset[int], now_s: float) -> None:
+        """Servers answer again: they get windows without the silence, and slow start if they had been ejected."""
+        for server in servers:
+            self._forget(server)
+            if server in self._ejected:
+                self._joined[server] = now_s
+
     def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, extra = self._options, self._options.production
         active = self._active
         silent = frozenset(self._silence.silent(extra.silent_syn)) & frozenset(active)
         if options.mode is Mode.PRODUCTION and not hold:
-            for server in self._silent - silent:
-                # It answers again: a window without the silence, and slow start if it had been taken out.
-                self._forget(server)
-                if server in self._ejected:
-                    self._joined[server] = now_s
+            self._take_back(self._silent - silent, now_s)
             self._silent = silent
         windows = {i: window.total for i, window in self._windows.items()}
         in_play = {i: windows[i] for i in active}
@@ -213,8 +216,7 @@ class Balancer:
             flood_r=extra.flood_r,
             panic=panic,
         )
-        ratios = {i: self._ratios[i] for i in active}
-        ejected: frozenset[int] = frozenset()
+        ratios, ejected = {i: self._ratios[i] for i in active}, frozenset[int]()
         work = {i: together(self._work[i]) for i in active if self._work[i]}
         match options.mode:
             case _ if hold and options.mode is not Mode.FIXED:
@@ -238,8 +240,7 @@ class Balancer:
                 for server in move.lost:
                     self._evidence[server].clear()
                 for server in move.gave:
-                    # What it is fit for is known now.
-                    self._joined.pop(server, None)
+                    self._joined.pop(server, None)  # what it is fit for is known now
         self._joined = {i: since for i, since in self._joined.items() if now_s - since < extra.slow_start_s}
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios

@@ -1,0 +1,36 @@
+"""No function is above 60 lines (the switch's are held by clippy, which takes a reason at a function's head)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+MOST_LINES = 60
+
+
+def long_functions(source: str) -> Iterator[tuple[str, int]]:
+    """Functions above the limit: their names, and how many lines each has."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > MOST_LINES:
+                yield node.name, lines
+
+
+def test_no_function_is_longer() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.py"], cwd=REPOSITORY, check=True, capture_output=True, text=True
+    ).stdout.split("\0")
+    paths = [path for name in listed if name and (path := REPOSITORY / name).exists()]
+    assert len(paths) > 100, "this is no checkout"
+    found = {f"{path}: {name}": lines for path in paths for name, lines in long_functions(path.read_text())}
+    assert not found, "split them"
+
+
+def test_a_longer_one_is_found() -> None:
+    longest = "def f():\n" + "    x = 1\n" * (MOST_LINES - 1)
+    assert list(long_functions(longest)) == []
+    assert list(long_functions("async " + longest + "    x = 2\n")) == [("f", MOST_LINES + 1)]
