@@ -53,15 +53,6 @@ def chance(first: Mean, second: Mean) -> str:
     return BY_CHANCE if by_chance(first, second) else ""
 
 
-def repeated(runs: int, least: int | None = None) -> str:
-    """Say how often each run was made, or `least` to `runs` times, at the beginning of a sentence."""
-    if runs <= 1:
-        return "One run each"
-    fewer = least is not None and least < runs
-    where = " where there are several" if fewer and least == 1 else ""
-    return f"Means over {f'{least} to {runs}' if fewer else runs} runs, with 95 % intervals{where}"
-
-
 def student_t(degrees: int) -> float:
     """Return the quantile of Student's t that a two-sided interval of LEVEL takes."""
     return float(stdtrit(degrees, (1 + LEVEL) / 2))

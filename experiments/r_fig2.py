@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
-from experiments.syntimers import SynTimers, timers
+from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo import apache
 from topo.network import Lab
@@ -148,7 +148,6 @@ def report(records: Sequence[Record]) -> Report:
     spread = len(set(rs)) > 1 and len(set(connects)) > 1
     correlation = statistics.correlation(rs, connects) if spread else None
     slope = statistics.linear_regression(rs, connects).slope if spread else None
-    SynTimers(**records[0].result["timers"])
     return Report(
         tables=[_table(runs) for runs in (held, longer) if runs],
         goals=[
@@ -161,6 +160,11 @@ def report(records: Sequence[Record]) -> Report:
                 "correlation of R and connect time at least 0.98",
                 None if correlation is None else correlation >= CORRELATION,
                 "-" if correlation is None else f"{correlation:.4f}",
+            ),
+            Goal(
+                f"the connect time rises by the first SYN timeout, {1000 * FIRST_S:,.0f} ms, per R: within 10 %",
+                None if slope is None else abs(slope / FIRST_S - 1) <= AGREEMENT,
+                "-" if slope is None else f"{1000 * slope:,.0f} ms (fitted line)",
             ),
         ],
         summary={"correlation": correlation, "slope_s": slope, "worst_error": worst},

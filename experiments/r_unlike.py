@@ -166,7 +166,6 @@ def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
 def report(records: Sequence[Record]) -> Report:
     """A table a case, and whether production mode is at or below the alternatives."""
     cases = [case for case in CASES if any(one.parameters["case"] == case for one in records)]
-    [one.result["cost_ms"] for one in records]
     goals = [
         _at_or_below(records, case, figure, what)
         for case in cases
@@ -200,8 +199,8 @@ EXPERIMENT = Experiment(
     name="r-unlike",
     title="Servers and requests that are not alike",
     source="Beyond Ohta & Andou",
-    about="Ten servers: 4 x 0.0125, 3 x 0.025, 3 x 0.05 of a CPU, or ten alike where each 20th request costs 21 "
-    "times as much. *Asked for* is the share of all CPU time.",
+    about="Ten servers (4 x 0.0125, 3 x 0.025, 3 x 0.05 of a CPU), or ten alike where each 20th request costs "
+    "21-fold. *Asked for* is the share of all CPU time.",
     points=points,
     place=place,
     report=report,

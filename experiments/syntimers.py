@@ -44,11 +44,6 @@ class SynTimers:
             share *= lost
         return total / answered
 
-    def waiting_share(self, r: float, waited_s: float) -> float:
-        """Return the part of all connections that wait so long or longer when every SYN is lost as in `connect_s`."""
-        lost_before = sum(at <= waited_s for at in self.sent_after()) - 1
-        return (r / (1 + r)) ** lost_before
-
     def sentence(self) -> str:
         """Return them in words, with the sysctls."""
         times = ", ".join(f"{at:g}" for at in self.sent_after())

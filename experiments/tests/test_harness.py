@@ -324,6 +324,12 @@ def test_the_committed_page_is_that_of_the_committed_runs(name: str, tmp_path: P
     assert f"({name}.md)" in (committed / "README.md").read_text(), "and the summary has a line of it"
 
 
+def test_a_page_has_two_short_sentences() -> None:
+    for one in EXPERIMENTS.values():
+        sentences = re.split(r"(?<=\.) (?=[*A-Z])", one.about.replace("Fig. ", "Fig."))
+        assert len(sentences) <= 2 and max(len(sentence.split()) for sentence in sentences) <= 25, one.name
+
+
 def test_all_pages_together_have_at_most_12_000_words() -> None:
     pages = [(REPOSITORY / f"docs/results/{name}.md").read_text() for name in EXPERIMENTS]
     assert sum(len(one.split()) for one in pages) <= 12_000

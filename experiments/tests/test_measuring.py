@@ -7,7 +7,7 @@ import math
 import pytest
 
 from experiments import syntimers
-from experiments.intervals import chance, mean_of, repeated
+from experiments.intervals import chance, mean_of
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
 from topo.handshakes import ConnectTimes, Handshakes, Segment
@@ -23,12 +23,6 @@ def test_the_prediction_is_r_times_the_timeout_while_timers_are_linear() -> None
     for r in (0.01, 0.35, 1.0):
         assert steady.connect_s(r, math.inf) == pytest.approx(r, rel=1e-6)
     assert SynTimers(6, 4).connect_s(0.0, 20.0) == 0.0
-
-
-def test_who_waits_has_lost_every_syn_until_then() -> None:
-    timers = SynTimers(retries=6, linear=4)
-    assert timers.waiting_share(1.0, 0.1) == 1 and timers.waiting_share(1.0, 1.1) == 0.5
-    assert timers.waiting_share(1.0, 6.9) == 0.5**5 and timers.waiting_share(1.0, 7.1) == 0.5**6
 
 
 def test_a_connection_that_was_given_up_is_no_answer() -> None:
@@ -52,13 +46,6 @@ def test_means_have_intervals() -> None:
     assert mean_of([2.0, 20.0, 40.0]).text() == "20.7 (0–67.9)", "what is measured is never negative"
     assert mean_of([0.0, 0.001]).text() == "0.0 ± 0.0"
     assert mean_of([3.0]).text() == "3.0" and mean_of([]).text() == "-"
-
-
-def test_how_often_runs_were_made_is_said() -> None:
-    assert repeated(1) == "One run each" == repeated(0)
-    assert repeated(3) == repeated(3, 3) == "Means over 3 runs, with 95 % intervals"
-    assert repeated(5, 3) == "Means over 3 to 5 runs, with 95 % intervals"
-    assert repeated(3, 1) == "Means over 1 to 3 runs, with 95 % intervals where there are several"
 
 
 def test_means_that_differ_by_no_more_than_chance_say_so() -> None:

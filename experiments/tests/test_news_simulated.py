@@ -112,6 +112,16 @@ def test_fig15_has_a_goal_for_each_interval_with_false_alarms() -> None:
     assert goal_of(news_fig15.report(runs[:2]), "false alarms at 30 s").reached is None
 
 
+def test_fig15_holds_the_papers_best_interval_against_the_best_ar() -> None:
+    def best(at_60: float, at_120: float) -> tuple[bool | None, str]:
+        goal = news_fig15.report([at_period(60, ar_kbps=at_60), at_period(120, ar_kbps=at_120)]).goals[-1]
+        return goal.reached, goal.seen
+
+    assert best(98.3, 105.6) == (True, "98 against 106 at 120 s")
+    assert best(90.0, 105.6) == (False, "90 against 106 at 120 s")
+    assert news_fig15.report([at_period(120)]).goals[-1].reached is None
+
+
 def test_an_alarm_in_words_says_in_how_many_runs_there_was_none() -> None:
     runs = [crowd("news", seed, alarm=alarm) for seed, alarm in enumerate((4 / 3, None, None))]
     assert simulated.alarm(runs) == "alarm after 80 s in 1 of 3 runs, never in the others"
