@@ -5,8 +5,8 @@
  ...           R0 (NEWS) --- shared link --- R1 -- R2 --+ ...
  S5 (FTP)    --+                                      +-- C50 -- 20 clients
 ```
-The paper gives the ranges of the clients' links and not their distribution: here both are log-uniform. It does not
-give the rate of the shared link: here it is such that the paper's static limits of 100 and 120 per second fit it.
+Chen & Heidemann give the ranges of the clients' links and not their distribution: here both are log-uniform. They do
+not give the rate of the shared link: here it is such that their static limits of 100 and 120 per second fit it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Dumbbell:
     step: float = 0.2
     table_size: int = 64
     bucket_s: float = 0.25
-    """Of the controller: delta, p, and what the paper gives no value for."""
+    """Of the controller: delta, p, and what Chen & Heidemann give no value for."""
     size: float = 1.0
     """So many times the clients, the requests, the shared link and its queue."""
     others: int = 0

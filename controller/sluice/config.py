@@ -171,7 +171,7 @@ class NewsConfig(NewsOptions):
     hosts: tuple[WatchedHost, ...] = ()
     """Watched beside the services' addresses."""
     refuse: Literal["drop", "reset"] = "drop"
-    """What a refused SYN gets: silence, as in the paper, or an answer that ends the attempt."""
+    """What a refused SYN gets: silence, as in Chen & Heidemann, or an answer that ends the attempt."""
     poll_s: Annotated[float, Field(gt=0, le=60)] = 1.0
     """The switch is read so often, at least once an interval; an interval has a whole number of readings."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0

@@ -1,4 +1,4 @@
-"""The parameters of the balancing algorithms, with the paper's values as defaults where it gives one."""
+"""The parameters of the balancing algorithms, with Ohta & Andou's values as defaults where they give one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Count = Annotated[int, Interval(ge=1, le=LARGEST)]
 
 @dataclass(frozen=True, slots=True)
 class ProductionOptions:
-    """What production mode adds to the paper. Times in seconds, shares of 1."""
+    """What production mode adds to Ohta & Andou. Times in seconds, shares of 1."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -63,7 +63,7 @@ class ProductionOptions:
 
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
-    """One service's balancing. The defaults of period, window and delta are the paper's (section 4.3)."""
+    """One service's balancing. The defaults of period, window and delta are Ohta & Andou's (section 4.3)."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 

@@ -1,4 +1,4 @@
-"""The paper's algorithm, exactly: every T seconds move delta * r_j away from the server with the largest R."""
+"""Ohta & Andou's algorithm, exactly: every T seconds move delta * r_j away from the server with the largest R."""
 
 from __future__ import annotations
 

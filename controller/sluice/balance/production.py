@@ -1,4 +1,4 @@
-"""Production mode: the paper's step with confidence, recovery, ejection, flood freeze and slow start."""
+"""Production mode: Ohta & Andou's step with confidence, recovery, ejection, flood freeze and slow start."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .counts import Counts, total
 class Window:
     """The last m intervals of one server.
 
-    The paper resets the oldest of m counters; here the oldest of m differences falls out. The sum is the
+    Ohta & Andou reset the oldest of m counters; here the oldest of m differences falls out. The sum is the
     same, and no packet is lost between a read and a reset.
     """
 

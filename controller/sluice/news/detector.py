@@ -1,4 +1,4 @@
-"""The paper's flash-crowd detector: conditions 1 to 3 on AR and the request rate (sections 4.2 and 4.3, Fig. 7)."""
+"""Chen & Heidemann's detector: conditions 1 to 3 on AR and the request rate (sections 4.2 and 4.3, Fig. 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long-term averages: the paper's high-low filter, and production mode's baseline with its noise."""
+"""Long-term averages: Chen & Heidemann's high-low filter, and production mode's baseline with its noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hot-spot table: who the crowd is after (section 4.4 of the paper)."""
+"""The hot-spot table: who the crowd is after (section 4.4 of Chen & Heidemann)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rate limit: a token bucket on new connections (section 5.1 of the paper)."""
+"""The rate limit: a token bucket on new connections (section 5.1 of Chen & Heidemann)."""
 
 from __future__ import annotations
 

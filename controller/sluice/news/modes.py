@@ -142,7 +142,7 @@ class PaperMode(ControlMode):
 
 
 class StaticMode(PaperMode):
-    """The paper's alarm beside limits that the configuration sets."""
+    """Chen & Heidemann's alarm beside limits that the configuration sets."""
 
     limits = False
 

@@ -1,7 +1,7 @@
-"""The parameters of flash-crowd control (NEWS): the paper's values where it gives them, this project's where not.
+"""The parameters of flash-crowd control (NEWS): Chen & Heidemann's values where they give them, else this project's.
 
-Times are in seconds, rates of requests in new connections per second, shares in parts of 1. "The paper" is Chen &
-Heidemann, Flash Crowd Mitigation via Adaptive Admission Control.
+Times are in seconds, rates of requests in new connections per second, shares in parts of 1. Sections are those of
+Chen & Heidemann, Flash Crowd Mitigation via Adaptive Admission Control.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PartOfOne = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True, slots=True)
 class NewsProductionOptions:
-    """What production mode adds to the paper."""
+    """What production mode adds to Chen & Heidemann."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     detection_s: Positive = 1.0
-    """A decision every so many seconds (the paper's section 7.4 asks for a period apart from the window)."""
+    """A decision every so many seconds (section 7.4 asks for a period apart from the window)."""
     window_s: Positive = 4.0
     """AR and the request rate are measured over the last so many seconds; a multiple of the period."""
     baseline_s: Positive = 64.0
@@ -88,7 +88,7 @@ class NewsOptions:
     mode: NewsMode = NewsMode.PRODUCTION
     """Who decides when and how far to limit."""
     period_s: Positive = 64.0
-    """T: the paper's detection interval in its testbed (section 8.4; 60 in its simulations). Not in production mode."""
+    """T: Chen & Heidemann's interval in the testbed (section 8.4; 60 in simulations). Not in production mode."""
     fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
     """p: the part of the flows, the fastest, that AR is the mean of (section 4.3)."""
     tolerance: PartOfOne = 0.1
@@ -98,10 +98,10 @@ class NewsOptions:
     gain_alarm: Share = 0.875
     """g of the high-low filter while the alarm is set (section 4.2)."""
     step: PartOfOne = 0.2
-    """Part of the limit that one move of the scoreboard changes. The paper gives no value. While the alarm stays, the
-    scoreboard moves down and up in turn, so that a first limit above the capacity sinks by step^2 in two intervals."""
+    """Part of the limit that one move of the scoreboard changes. Chen & Heidemann give no value. While the alarm stays,
+    the scoreboard moves down and up in turn: a first limit above the capacity sinks by step^2 in two intervals."""
     table_size: Count = 64
-    """N: entries of the hot-spot table (section 4.4). The paper gives no value."""
+    """N: entries of the hot-spot table (section 4.4). Chen & Heidemann give no value."""
     table_idle_intervals: Count = 2
     """An entry of the hot-spot table without a hit for so many intervals is dropped."""
     identify: bool = True
@@ -116,8 +116,8 @@ class NewsOptions:
     """No limit is below this, connections per second."""
     limit_max: Positive = 100_000.0
     """No limit is above this, connections per second. Before the first alarm nothing is limited, which is what
-    the paper's initial 1,000 per second amounted to (section 7.1). In production mode the limit's two buckets can
-    come to more than it for an interval, by a seventh where ``returning_share`` is a half (``split.widest``)."""
+    Chen & Heidemann's initial 1,000 per second amounted to (section 7.1). In production mode the limit's two buckets
+    can come to more than it for an interval, by a seventh where ``returning_share`` is a half (``split.widest``)."""
     min_requests: Count = 10
     """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
     only the part counts whose responses are measured (``flow_share``)."""

@@ -1,4 +1,4 @@
-"""AR, the transmission rate of the high-bandwidth response flows (section 4.1 of the paper)."""
+"""AR, the transmission rate of the high-bandwidth response flows (section 4.1 of Chen & Heidemann)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's control of the limit by the present and the previous alarm signal (section 5.2)."""
+"""Chen & Heidemann's control of the limit by the present and the previous alarm signal (section 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scoreboard that learns whether to raise or to lower the limit (section 5.2 and Fig. 8 of the paper)."""
+"""The scoreboard that learns whether to raise or to lower the limit (Chen & Heidemann, section 5.2 and Fig. 8)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Split:
 
 
 def whole(limit: Limit) -> Split:
-    """One bucket for everyone: no client is remembered, as in the paper."""
+    """One bucket for everyone: no client is remembered, as in Chen & Heidemann."""
     return Split(limit.rate, limit.rate, limit.burst)
 
 

@@ -1,4 +1,4 @@
-"""The measurement window, apart from the detection period (section 7.4 of the paper)."""
+"""The measurement window, apart from the detection period (section 7.4 of Chen & Heidemann)."""
 
 from __future__ import annotations
 
