@@ -153,7 +153,7 @@ class NewsLab(Ground):
         for server in SERVERS:
             self._set_route(self.pid(server.name), str(server.gateway.ip))
         for host in (*CLIENTS, *SERVERS):
-            # A server of the paper's testbed has a large SYN backlog (section 8.1); what is measured is not that.
+            # Chen & Heidemann's servers have a large SYN backlog (section 8.1); what is measured is not that.
             queues = ("net.ipv4.tcp_max_syn_backlog=8192", "net.core.somaxconn=8192", "net.ipv4.tcp_syncookies=0")
             control = f"net.ipv4.tcp_congestion_control={settings.congestion_control}"
             run_in(self.pid(host.name), ["sysctl", "-q", "-w", control, *queues])

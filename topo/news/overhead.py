@@ -1,7 +1,7 @@
 """What flash-crowd control costs: CPU and memory of the switch and the controller, for T = 16 to 256 s (Table II).
 
 `python -m topo.news.overhead` as root.  One short network-limited run with hot-spot identification for each T.  Time is
-compressed by k, so both the load and the number of detections per second are k times the paper's.
+compressed by k, so both the load and the number of detections per second are k times Chen & Heidemann's.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ BEFORE = 4
 
 
 def row(phase: float, records: Records, k: float) -> Row:
-    """Return a line of the table; rates and times in the paper's scale."""
+    """Return a line of the table; rates and times in Chen & Heidemann's scale."""
     crowd, quiet = figures(records, records.window()), figures(records, records.quiet())
     limits = [one.limit_per_s for one in records.rows if not math.isnan(one.limit_per_s)]
     return {

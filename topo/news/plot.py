@@ -1,4 +1,4 @@
-"""Rates, AR, limit, alarm and loss of a scenario's variants against time, in the paper's scale."""
+"""Rates, AR, limit, alarm and loss of a scenario's variants against time, in Chen & Heidemann's scale."""
 
 from __future__ import annotations
 

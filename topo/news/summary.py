@@ -71,7 +71,7 @@ def entry(one: Figures) -> dict[str, object]:
 
 
 def summary(results: Results) -> dict[str, object]:
-    """Return summary.json: scenario -> variant -> figures, as measured (rates are k times the paper's)."""
+    """Return summary.json: scenario -> variant -> figures, as measured (rates are k times Chen & Heidemann's)."""
     return {
         scenario: {name: entry(result.crowd) for name, result in by_variant.items()}
         for scenario, by_variant in results.items()
@@ -161,7 +161,7 @@ UNITS = ("", "intervals", "alarms", "/s", "/s", "", "", "kbit/s", "used", "ms", 
 
 
 def table(results: Results) -> str:
-    """Return the figures for a person, in the paper's scale: rates divided, times multiplied by k."""
+    """Return the figures for a person, in Chen & Heidemann's scale: rates divided, times multiplied by k."""
     lines: list[str] = []
     for scenario, by_variant in results.items():
         usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]

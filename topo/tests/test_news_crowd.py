@@ -37,7 +37,7 @@ SETTINGS = replace(
     bulk_bit_per_s=160e3,
     web_per_s=2.0,
 )
-"""Half the paper's rates on half its link: light enough for a machine that does something else as well."""
+"""Half Chen & Heidemann's rates on half their link: light enough for a machine that does something else as well."""
 
 
 def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The paper's behaviours in a closed loop."""
+"""Ohta & Andou's behaviours in a closed loop."""
 
 import math
 

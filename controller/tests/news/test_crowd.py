@@ -32,7 +32,7 @@ def alarms(link: Bottleneck) -> list[float]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.7])
 def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> None:
-    """88 s at T = 64 s is the paper's worst: 1.4 intervals, wherever in the interval the crowd begins."""
+    """88 s at T = 64 s is Chen & Heidemann's worst: 1.4 intervals, wherever in the interval the crowd begins."""
     onset = (8 + phase) * T
     link = Bottleneck(News(PAPER), crowd(onset, 20), bystanders=3, seed=seed)
     link.run(11 * T)
@@ -42,7 +42,7 @@ def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> 
 
 
 def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() -> None:
-    """The crowd begins 16 s before an interval ends (the paper's 20 s detection at T = 60 s)."""
+    """The crowd begins 16 s before an interval ends (Chen & Heidemann's 20 s detection at T = 60 s)."""
     onset = 8.75 * T
     link = Bottleneck(News(PAPER), crowd(onset, 5), bystanders=3)
     link.run(9 * T)
@@ -85,7 +85,7 @@ def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
 
 
 def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -> None:
-    """The paper's finding (sections 7.4 and 8.4): 80 requests per interval are noise, not evidence.
+    """Chen & Heidemann's finding (sections 7.4 and 8.4): 80 requests per interval are noise, not evidence.
 
     One is enough to do harm: the limit it leaves behind refuses requests on an empty link (and, as it caps R_p, hides
     the alarms that would have followed).
@@ -123,7 +123,7 @@ def test_a_crowd_is_found_and_limited_by_a_quarter_of_the_flows(options: NewsOpt
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
-    """Eight times the rates of the paper's testbed, as in a run compressed by 8."""
+    """Eight times the rates of Chen & Heidemann's testbed, as in a run compressed by 8."""
     onset, scale = 200.0, 8.0
     link = Bottleneck(
         News(NewsOptions()), crowd(onset, 5, scale), capacity=scale * 250_000, bystanders=3 * scale, seed=seed

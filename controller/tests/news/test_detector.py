@@ -1,4 +1,4 @@
-"""The paper's detector against hand-computed sequences."""
+"""Chen & Heidemann's detector against hand-computed sequences."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The scoreboard and the paper's rules for the limit."""
+"""The scoreboard and Chen & Heidemann's rules for the limit."""
 
 from hypothesis import given
 from hypothesis import strategies as st
