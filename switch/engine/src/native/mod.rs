@@ -23,7 +23,6 @@ mod raw;
 mod reach;
 mod state;
 mod whole;
-mod widths;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -153,7 +152,12 @@ impl Native {
         }
         let exposed = |slot: Slot| reaches.iter().any(|r| r.exposes(slot));
         let constants: HashMap<Slot, u64> = p.world.constants.clone();
-        let mut widths = widths::widths(p, &outside);
+        let mut widths = p.world.bits.clone();
+        for (&slot, &value) in &p.world.constants {
+            if let Some(width) = widths.get_mut(usize::from(slot)) {
+                *width = (64 - value.leading_zeros()) as u8;
+            }
+        }
         let raw = Raw::new(p);
         for (slot, width) in raw.widths(p) {
             widths[usize::from(slot)] = width;
