@@ -1,5 +1,6 @@
 //! How many frames wait at an interface: in its queueing discipline, as `tc -s qdisc` shows it.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -26,6 +27,8 @@ pub struct Waiting {
 /// Asks the kernel, in the network namespace it was opened in.
 pub struct Backlogs {
     socket: OwnedFd,
+    /// Number of the last question, so that what is left of an answer that failed is not taken for the next one's.
+    asked: Cell<u32>,
 }
 
 impl Backlogs {
@@ -39,7 +42,7 @@ impl Backlogs {
         let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
         sys::check(fd)?;
         // SAFETY: `fd` was just opened and belongs to nobody else.
-        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, asked: Cell::new(0) })
     }
 
     /// What waits at the interface with this number; nothing at one without a discipline.
@@ -47,7 +50,9 @@ impl Backlogs {
     /// # Errors
     /// When there is no such interface, or the kernel does not answer.
     pub fn of(&self, interface: libc::c_int) -> io::Result<Waiting> {
-        let request = request(interface);
+        let number = self.asked.get().wrapping_add(1);
+        self.asked.set(number);
+        let request = request(interface, number);
         // SAFETY: pointer and length describe `request`, which outlives the call.
         let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
         if sent < 0 {
@@ -59,7 +64,7 @@ impl Backlogs {
             // SAFETY: pointer and length describe `buffer`, which outlives the call.
             let got = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
             let Ok(got) = usize::try_from(got) else { return Err(io::Error::last_os_error()) };
-            if let Some(end) = read(&buffer[..got], &mut waiting) {
+            if let Some(end) = read(&buffer[..got], number, &mut waiting) {
                 return end.map(|()| waiting);
             }
         }
@@ -69,23 +74,25 @@ impl Backlogs {
 /// RTM_GETQDISC for the discipline at the root of an interface, to be acknowledged.
 ///
 /// The kernel sends the answer to the group `RTNLGRP_TC`; because of `NLM_F_ECHO` the asker gets it too.
-fn request(interface: libc::c_int) -> [u8; HEADER + TC] {
+fn request(interface: libc::c_int, number: u32) -> [u8; HEADER + TC] {
     let mut request = [0; HEADER + TC];
     let mut put = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &((HEADER + TC) as u32).to_ne_bytes());
     put(4, &libc::RTM_GETQDISC.to_ne_bytes());
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_ECHO;
     put(6, &(flags as u16).to_ne_bytes());
+    put(8, &number.to_ne_bytes());
     put(HEADER + 4, &interface.to_ne_bytes());
     put(HEADER + 12, &ROOT.to_ne_bytes());
     request
 }
 
-/// Reads the messages of one answer; how it all ended, if it did.
-fn read(mut messages: &[u8], waiting: &mut Waiting) -> Option<io::Result<()>> {
+/// Reads the messages that answer the question of this number; how it all ended, if it did.
+fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::Result<()>> {
     while let Some(length) = u32_at(messages, 0).map(|length| length as usize) {
         let message = messages.get(..length).filter(|_| length >= HEADER)?;
         match u16_at(message, 4) {
+            _ if u32_at(message, 8) != Some(number) => {}
             Some(libc::RTM_NEWQDISC) => *waiting = statistics(message.get(HEADER + TC..)?),
             Some(kind) if kind == libc::NLMSG_ERROR as u16 => {
                 let code = u32_at(message, HEADER)? as i32;
@@ -144,11 +151,22 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_to_an_earlier_question_is_none() {
+        // What nlmsgerr of an acknowledged request begins with: no error.
+        let mut message = [0; HEADER + 4];
+        message[..4].copy_from_slice(&((HEADER + 4) as u32).to_ne_bytes());
+        message[4..6].copy_from_slice(&(libc::NLMSG_ERROR as u16).to_ne_bytes());
+        message[8..12].copy_from_slice(&7u32.to_ne_bytes());
+        assert!(read(&message, 8, &mut Waiting::default()).is_none());
+        assert!(matches!(read(&message, 7, &mut Waiting::default()), Some(Ok(()))));
+    }
+
+    #[test]
     fn no_answer_makes_it_panic() {
         let whole: Vec<u8> = (0..64).flat_map(|number: u16| [(number % 5) as u8, 0, 36, (number % 3) as u8]).collect();
         for length in 0..whole.len() {
             for start in 0..length {
-                read(&whole[start..length], &mut Waiting::default());
+                read(&whole[start..length], 0, &mut Waiting::default());
                 statistics(&whole[start..length]);
             }
         }
