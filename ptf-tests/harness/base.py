@@ -20,6 +20,7 @@ import ptf
 from finsy import P4PacketIn, P4TableEntry
 from ptf.base_tests import BaseTest
 from scapy.utils import checksum
+from sluice.dataplane.table import STAMP_BITS, STATE_BITS
 from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
 from sluice.switch.answers import Sender
 from sluice.switch.state import Neighbour
@@ -29,7 +30,7 @@ from .flow import Flow
 from .frames import ARP, ICMP, IP, Ether, Packet, explained, layers, octets
 from .plan import Server, Service
 from .results import recorded
-from .slots import STAMP_BITS, STATE_BITS, Tuple5
+from .slots import Tuple5
 from .switch import Cell, Switch, differences, switch
 
 AWAIT_S = 60.0

@@ -16,8 +16,6 @@ from sluice.dataplane.rates import place
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
 
 SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
-STATE_BITS = 4
-STAMP_BITS = 32
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sluice.dataplane.table import STAMP_BITS
+
 from .side import State
 
 SHOWN_BYTES = 160
@@ -93,7 +95,6 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
             report.add("table entry", f"{name}, only {whose}: {' '.join(entry.split())}")
 
 
-STAMP_BITS = 32
 STAMP_TOLERANCE = 100_000
 """Two minutes in the finer of the two units. The clocks begin with the switches; times that matter are days apart."""
 STAMPED = (".pin_key_1", ".pin_key_2", ".candidate_key", ".admitted_clients", ".rate_flow")

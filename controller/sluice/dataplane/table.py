@@ -10,9 +10,10 @@ from .connection import Place
 from .memory import Memory
 from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, PENDING, RENEWING, REQUEST, Event, Pin, is_open
 
-STATE_SHIFT, FINGERPRINT_SHIFT = 32, 36
-"""Of a key: the stamp is below, in 32 bits; the state has 4."""
-WRAP = 1 << 32
+STAMP_BITS, STATE_BITS = 32, 4
+"""Of a key, from the lowest bit on; above them is the fingerprint."""
+STATE_SHIFT, FINGERPRINT_SHIFT = STAMP_BITS, STAMP_BITS + STATE_BITS
+WRAP = 1 << STAMP_BITS
 _HALF = 1 << 31
 _STATES = tuple(PinState)
 

@@ -11,16 +11,16 @@ from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
 from sluice.config import ConnectionsConfig
-from sluice.dataplane.table import STATE_SHIFT
+from sluice.dataplane.pins import LIFETIMES
+from sluice.dataplane.table import STATE_BITS, STATE_SHIFT, WRAP
 from sluice.names import Action, PinState, Register, Table
 
 from .registers import Registers
 from .state import State
 from .targets.units import Units
 
-_STAMP = (1 << 32) - 1
-_HALF = 1 << 31
-_STATE = 0xF
+_STAMP, _HALF = WRAP - 1, WRAP // 2
+_STATE = (1 << STATE_BITS) - 1
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
@@ -42,17 +42,14 @@ def timers(state: State) -> Iterator[P4TableEntry]:
 
 def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> float:
     """How long a slot outlives the last packet that counted (docs/reference/pipeline.md, "The life of a pin")."""
-    match state:
-        case PinState.PENDING:
-            return times.pending_s
-        case PinState.ANSWERED:
-            return times.answered_s
-        case PinState.ESTABLISHED | PinState.REOPENING | PinState.CLIENT_CLOSING:
-            return idle_s
-        case PinState.SERVER_CLOSING | PinState.CLIENT_RESET:
-            return times.half_closed_s
-        case PinState.CLOSED | PinState.RESET:
-            return times.linger_s
+    named = {
+        "pending": times.pending_s,
+        "answered": times.answered_s,
+        "idle": idle_s,
+        "half_closed": times.half_closed_s,
+        "linger": times.linger_s,
+    }
+    return next(named[name] for name, states in LIFETIMES.items() if state in states)
 
 
 def idle_for(occupancy: float, times: ConnectionsConfig) -> float:

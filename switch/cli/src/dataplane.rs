@@ -125,7 +125,7 @@ impl Stop {
 
 /// How the thread is to work.
 #[derive(Debug, Clone, Copy)]
-pub struct Behavior {
+pub struct RunOptions {
     /// Log what happens to each packet.
     pub trace: Option<TraceFormat>,
     /// Keep the statistics fresh, because someone reads them.
@@ -143,7 +143,7 @@ impl DataPlane {
         device: Arc<Device>,
         ports: Vec<(u32, Link, Option<Captures>)>,
         files: Option<Inputs>,
-        behavior: Behavior,
+        options: RunOptions,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         let highest = ports.iter().map(|(number, ..)| *number).max();
@@ -167,9 +167,9 @@ impl DataPlane {
             by_number,
             no_such_port: Arc::default(),
             stop: Arc::default(),
-            watched: behavior.watched,
-            busy_poll: behavior.busy_poll,
-            traced: behavior.trace.map(|format| (0, format)),
+            watched: options.watched,
+            busy_poll: options.busy_poll,
+            traced: options.trace.map(|format| (0, format)),
             files,
         })
     }

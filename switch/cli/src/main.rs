@@ -32,7 +32,7 @@ use tokio::sync::oneshot;
 
 use args::{Args, Command, TraceFormat};
 use captures::Captures;
-use dataplane::{Behavior, DataPlane};
+use dataplane::{DataPlane, RunOptions};
 use files::{Inputs, Output};
 use link::Link;
 use links::Links;
@@ -126,7 +126,7 @@ fn run(args: &Args) -> Result<(), String> {
 
 /// What moves packets, with its ports open.
 fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> Result<DataPlane, String> {
-    let behavior = Behavior {
+    let options = RunOptions {
         trace,
         watched: args.stats_file.is_some() || args.metrics_address.is_some(),
         busy_poll: args.busy_poll,
@@ -135,7 +135,7 @@ fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> 
         None => (open_ports(args)?, None),
         Some(wait) => open_files(args, wait).map(|(ports, files)| (ports, Some(files)))?,
     };
-    DataPlane::new(Arc::clone(device), ports, files, behavior)
+    DataPlane::new(Arc::clone(device), ports, files, options)
         .map_err(|error| format!("cannot wait for packets: {error}"))
 }
 

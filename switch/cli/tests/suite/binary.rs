@@ -172,8 +172,8 @@ fn packets_go_to_the_controller_and_come_from_it() {
 
 #[test]
 fn an_interface_may_come_back() {
-    for flags_beside in ["", "--busy-poll --qdisc-bypass"] {
-        in_namespace(move || vanishing(flags_beside, "up"));
+    for extra_flags in ["", "--busy-poll --qdisc-bypass"] {
+        in_namespace(move || vanishing(extra_flags, "up"));
     }
 }
 
@@ -182,8 +182,8 @@ fn an_interface_may_come_back_that_was_down_when_it_went() {
     in_namespace(|| vanishing("", "down"));
 }
 
-fn vanishing(flags_beside: &str, before: &str) {
-    let switch = Switch::start(&flags(&format!("--log-console {flags_beside}")));
+fn vanishing(extra_flags: &str, before: &str) {
+    let switch = Switch::start(&flags(&format!("--log-console {extra_flags}")));
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
     run(&format!("ip link set s1 {before}"));
     std::thread::sleep(Duration::from_millis(50));
