@@ -1,4 +1,5 @@
-"""Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe.
+"""Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe, and
+the index of the decisions (`gen_adr`).
 
 A key's values and default come from the configuration's JSON schema, its meaning from the docstring behind the field.
 `--check` compares instead of writing and exits 1 when they differ.
@@ -34,10 +35,12 @@ from sluice.config import (
 from sluice.loops.metrics import families
 from sluice.news.options import NewsProductionOptions
 
+from tools import gen_adr
+
 Schema = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "docs/reference"
+FOLDER = ROOT / "docs"
 SECTIONS: dict[str, type] = {
     "the file": Config,
     "switch": SwitchConfig,
@@ -183,7 +186,11 @@ def metrics() -> str:
     return METRICS + "\n".join(rows) + "\n"
 
 
-PAGES = {"configuration.md": configuration, "metrics.md": metrics}
+PAGES = {
+    "reference/configuration.md": configuration,
+    "reference/metrics.md": metrics,
+    "adr/README.md": gen_adr.index,
+}
 
 
 def main(arguments: Iterable[str] | None = None) -> int:

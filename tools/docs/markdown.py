@@ -10,12 +10,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def without_code(text: str) -> str:
-    """Markdown without fenced and indented blocks, and without what stands in backticks."""
-    text = re.sub(r"^ {4}.*$", "", _FENCE.sub("", text), flags=re.MULTILINE)
-    return re.sub(r"`[^`\n]*`", "", text)
-
-
 def words(text: str) -> int:
     """Words of Markdown: they have a letter; the target of a link is none."""
     return sum(bool(re.search(r"[^\W\d_]", word)) for word in re.sub(r"\]\([^)]*\)", "]", text).split())
