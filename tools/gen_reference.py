@@ -1,7 +1,7 @@
 """Generates docs/reference/contract.md: what a control plane can name in the program, and what each thing means.
 
 Names, sizes, keys and parameters come from the P4Info of v1model's program and of Tofino's; meanings and reasons from
-p4src/common/ids.p4.
+p4src/common/ids.p4, and what stages do from the heads of their files.
 """
 
 import sys
@@ -38,6 +38,17 @@ def reasons(enum: str) -> Iterator[tuple[object, ...]]:
     for one in p4_sources.enums(IDS)[enum]:
         if one.value:
             yield one.value, f"`{one.name}`", one.text
+
+
+def stages() -> Iterator[tuple[object, ...]]:
+    """Each stage: what it is for, reads, writes and drops, with marks of Markdown made plain."""
+    for each in p4_sources.stages():
+        both = each.parts.get("reads, writes", "")
+        cells = (each.text, both or each.parts.get("reads", ""), both or each.parts.get("writes", ""))
+        yield (
+            f"`{each.name}`",
+            *(cell.replace("*", r"\*").replace("|", r"\|") for cell in (*cells, each.parts.get("drops", ""))),
+        )
 
 
 def meaning(prefix: str, preamble: p4i.Preamble) -> str:
@@ -104,6 +115,12 @@ def generate() -> str:
         "Each has a cell of `punt_limit`, `punts` and `punts_limited`.",
         "number, reason, when",
         reasons("PuntReason"),
+    )
+    lines += rows(
+        "Stages",
+        "As the head of each file says it, of v1model's program in the order of the packet's walk.",
+        "stage, what, reads, writes, drops",
+        stages(),
     )
     lines += rows("Tables", "", "table, key, actions, entries, what", tables(v1model))
     lines += rows(

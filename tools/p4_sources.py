@@ -1,4 +1,4 @@
-"""What p4src/common says in numbers: sizes, constants, enums and ids."""
+"""What p4src says: sizes, constants, enums and ids in numbers, and what the head of each stage says of it."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,9 @@ CONDITION = re.compile(r"#(if|elif) defined\((\w+)\)$")
 CONSTANT = re.compile(r"^const (?:bit<\d+>|int) (\w+)\s*= ([\w <]+);", re.MULTILINE)
 ID = re.compile(r"^#define (\w+) +(0x[0-9a-f]+)(?: +// (.+))?$", re.MULTILINE)
 ENUM = re.compile(r"enum bit<\d+> (\w+) \{(.*?)\n\}", re.DOTALL)
+INCLUDE = re.compile(r'^#include ["<]((?:stages|externs)/\w+\.p4)[">]$', re.MULTILINE)
+HEAD = re.compile(r"// (\w[\w ]*?): (.+)")
+PART = re.compile(r"//   (reads, writes|reads|writes|keys|drops|punts) +(.+)")
 MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*))?")
 
 
@@ -67,3 +70,38 @@ def enums(path: Path) -> dict[str, list[Number]]:
         name: [Number(member, int(value), text) for member, value, text in MEMBER.findall(body)]
         for name, body in ENUM.findall(path.read_text())
     }
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage as the head of its file describes it: what it is for, and what it reads, writes and so on."""
+
+    name: str
+    text: str
+    parts: dict[str, str]
+
+
+def stage(path: Path) -> Stage | None:
+    """What a file's head says; None of a file that reads, writes and drops nothing."""
+    lines = path.read_text().partition("\n#")[0].splitlines()
+    head = HEAD.match(" ".join(line.removeprefix("// ") if number else line for number, line in enumerate(lines)))
+    parts: dict[str, str] = {}
+    last = ""
+    for line in lines:
+        if found := PART.match(line):
+            last = found[1]
+            parts[last] = found[2]
+        elif last and line.startswith("//          "):
+            parts[last] += f"; {line[3:].strip()}"
+        else:
+            last = ""
+    return Stage(path.stem, re.split(r"(?<=[.?])(?: |$)|//", head[2])[0], parts) if head and parts else None
+
+
+def stages() -> list[Stage]:
+    """v1model's stages in the order of stages.p4, and those of its own."""
+    listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
+    own = P4SRC / "v1model"
+    paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]
+    found = map(stage, [*paths, own / "candidates.p4", own / "verdict.p4"])
+    return [one for one in found if one]

@@ -91,3 +91,10 @@ def test_a_rule_of_the_judge_names_its_fields() -> None:
     assert gen_judge.entry({"do": "drop()", "known": False}, fields).strip() == "(_, false) : drop();"
     with pytest.raises(gen_judge.RuleError, match=r"drop\(\) that names no field: sended"):
         gen_judge.entry({"do": "drop()", "sended": 1}, fields)
+
+
+def test_every_stage_says_at_its_head_what_it_does() -> None:
+    said = {each.name: each.parts for each in p4_sources.stages()}
+    assert {path.stem for path in p4_sources.P4SRC.glob("stages/*.p4")} <= said.keys()
+    assert all(parts.keys() & {"writes", "drops", "reads, writes"} for parts in said.values())
+    assert said["second_look"]["writes"].endswith("(load_*, load_evicted)")
