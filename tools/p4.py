@@ -53,7 +53,7 @@ BUILDS = {
     "": Build(("v1model",)),
     "large": Build(("v1model",), ("-DLARGE",)),
     # The judge stands for `addressed` and `validate`.
-    "twin": Build(("twin", "v1model"), ("--Wdisable=unused",)),
+    "twin": Build(("twin", "v1model"), ("--Wdisable=unused", "-DTWIN")),
 }
 """By the folder below p4src/build."""
 TOFINO = Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1"))

@@ -96,9 +96,11 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
     """The objects of a target's program by kind and name: those of the stages and its own."""
-    sizes = p4_sources.sizes(*(["TOFINO"] if target == "tna" else []))
+    defined = "TOFINO" if target == "tna" else "CONTENT"
+    sizes = p4_sources.sizes(defined)
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
-    found = [each for path in paths for each in in_source(path.read_text(), sizes)]
+    texts = ["\n".join(p4_sources.lines_for(path, defined)) for path in paths]
+    found = [each for text in texts for each in in_source(text, sizes)]
     return by_name(found)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 PROGRAM: Final = "sluice"
 VERSION: Final = "0.1.0"
 
+ORDER_SPLICE: Final = 1
 TICK_US: Final = 65536
 TICK_BASE: Final = 0x01000000
 RATE_TICK_US: Final = 1024
@@ -16,6 +17,7 @@ CPU_PORT: Final = 510
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
+ETHERTYPE_SPLICE: Final = 0x88b5
 PROTOCOL_ICMP: Final = 1
 PROTOCOL_TCP: Final = 6
 PROTOCOL_UDP: Final = 17
@@ -34,10 +36,12 @@ SERVERS: Final = 1024
 SERVICE_ENDPOINTS: Final = 2048
 CONNECTION_SLOT_BITS: Final = 17
 CONNECTION_SLOTS: Final = 131072
+SPLICES: Final = 262144
 CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
 OTHERS_SIZE: Final = 262144
+AGENTS: Final = 256
 PORTS: Final = 512
 OWNED_ADDRESSES: Final = 2048
 DESTINATIONS: Final = 1024
@@ -59,6 +63,7 @@ class Table(StrEnum):
     SERVICES = "SluiceIngress.classify.services"
     ORIGINS = "SluiceIngress.classify.origins"
     OWNED = "SluiceIngress.local.owned"
+    AGENTS = "SluiceIngress.front.agents.agents"
     SAMPLING = "SluiceIngress.sampling.sampling"
     DESTINATIONS = "SluiceIngress.destinations.destinations"
     CHOOSE = "SluiceIngress.balance.by_ratio.choose"
@@ -79,11 +84,16 @@ class Action(StrEnum):
     SET_PORT = "SluiceIngress.ports.set_port"
     UNKNOWN_PORT = "SluiceIngress.ports.unknown_port"
     TO_SERVICE = "SluiceIngress.classify.to_service"
+    TO_CONTENT = "SluiceIngress.classify.to_content"
+    TO_GROUP = "SluiceIngress.classify.to_group"
     DENY_DIRECT = "SluiceIngress.classify.deny_direct"
     FROM_SERVER = "SluiceIngress.classify.from_server"
+    FROM_CONTENT = "SluiceIngress.classify.from_content"
     NEITHER = "SluiceIngress.classify.neither"
     IS_OWNED = "SluiceIngress.local.is_owned"
     NOT_OWNED = "SluiceIngress.local.not_owned"
+    SET_AGENT = "SluiceIngress.front.agents.set_agent"
+    NO_AGENT = "SluiceIngress.front.agents.no_agent"
     SET_SAMPLING = "SluiceIngress.sampling.set_sampling"
     LIMIT_DESTINATION = "SluiceIngress.destinations.limit_destination"
     UNLISTED = "SluiceIngress.destinations.unlisted"
@@ -123,6 +133,7 @@ class Register(StrEnum):
     PIN_KEY_2 = "SluiceIngress.connections.key_2.pin_key_2"
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
+    SPLICE_CELLS = "SluiceIngress.splice.splice_cells"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -186,6 +197,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.SERVICES: 2048,
     Table.ORIGINS: 1024,
     Table.OWNED: 2048,
+    Table.AGENTS: 256,
     Table.SAMPLING: 1,
     Table.DESTINATIONS: 1024,
     Table.CHOOSE: 1024,
@@ -210,6 +222,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_KEY_2: 131072,
     Register.PIN_SERVER_1: 131072,
     Register.PIN_SERVER_2: 131072,
+    Register.SPLICE_CELLS: 262144,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,
@@ -283,6 +296,14 @@ class DropReason(IntEnum):
     """As admission_refused, and a reset was sent back."""
     SOURCE_MAC = 23
     """The frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)."""
+    NOT_AN_AGENT = 24
+    """To a group of a content service, or a splice order, and the port has no agent of that service."""
+    NO_SLOT = 25
+    """An agent's, without a slot: both ways are taken, or the connection has ended."""
+    SPLICED = 26
+    """An agent's, but the connection is spliced, or another agent has it."""
+    UNBOUND = 27
+    """A content server's, but its connection has no slot, or is another server's now."""
 
 
 class PuntReason(IntEnum):
@@ -320,3 +341,55 @@ class PinState(IntEnum):
     """FINs of both seen, or the client's RST behind the server's FIN."""
     RESET = 8
     """The server's RST seen."""
+
+
+class Turn(IntEnum):
+    """`Turn` of p4src/common/constants.p4."""
+
+    AGENT = 0
+    """Its agent: packets of both sides go there."""
+    SPLICED = 1
+    """The switch."""
+
+
+class Event(IntEnum):
+    """`Event` of p4src/common/constants.p4."""
+
+    NONE = 0
+    """UDP, or an ICMP error: looks, changes nothing."""
+    SYN = 1
+    SYN_ACK = 2
+    ACK = 3
+    """No payload."""
+    PAYLOAD = 4
+    FIN = 5
+    RESET = 6
+
+
+class Pass(IntEnum):
+    """`Pass` of p4src/common/constants.p4."""
+
+    FIRST = 0
+    """As a `next_pass`: no other."""
+    CLAIM = 1
+    """A SYN claims the way that was found vacant, for the server preferred."""
+    CANDIDATE = 2
+    """A SYN goes to the server preferred; the pin stays as it is (v1model)."""
+    MOVE = 3
+    """The ACK of a candidate's answer moves the pin to the server preferred (v1model)."""
+    RENEW = 4
+    """A SYN takes its own connection's slot again, for a server drawn anew (Tofino)."""
+    LIMIT = 5
+    """A routed SYN meets the limits that its first pass has found (Tofino)."""
+
+
+class SpliceStatus(IntEnum):
+    """`SpliceStatus` of p4src/common/constants.p4."""
+
+    ORDERED = 0
+    """Not yet."""
+    APPLIED = 1
+    NO_CONNECTION = 2
+    """No slot has it."""
+    NOT_YOURS = 3
+    """Another agent has it, or the port has no agent."""

@@ -16,6 +16,42 @@ enum bit<8> PinState {
     reset          = 8         // the server's RST seen
 }
 
+// Who translates a content connection.
+enum bit<8> Turn {
+    agent   = 0,     // its agent: packets of both sides go there
+    spliced = 1      // the switch
+}
+
+// What a packet of a connection does to it.
+enum bit<8> Event {
+    none    = 0,     // UDP, or an ICMP error: looks, changes nothing
+    syn     = 1,
+    syn_ack = 2,
+    ack     = 3,     // no payload
+    payload = 4,
+    fin     = 5,
+    reset   = 6
+}
+
+// What a packet passes through ingress for. Every pass but the first is asked for by the one before, as its `next_pass`.
+enum bit<8> Pass {
+    first     = 0,   // as a `next_pass`: no other
+    claim     = 1,   // a SYN claims the way that was found vacant, for the server preferred
+    candidate = 2,   // a SYN goes to the server preferred; the pin stays as it is (v1model)
+    move      = 3,   // the ACK of a candidate's answer moves the pin to the server preferred (v1model)
+    renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
+    limit     = 5    // a routed SYN meets the limits that its first pass has found (Tofino)
+}
+
+// What a splice order is answered.
+enum bit<8> SpliceStatus {
+    ordered       = 0,         // not yet
+    applied       = 1,
+    no_connection = 2,         // no slot has it
+    not_yours     = 3          // another agent has it, or the port has no agent
+}
+const bit<8> ORDER_SPLICE = 1; // the only operation
+
 // Time in the connection table: ticks of 65.536 ms, a 48-bit microsecond clock without its low 16 bits.
 @noWarn("unused")                 // told to the controller
 const bit<32> TICK_US   = 65536;
@@ -31,6 +67,7 @@ const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the sw
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP  = 0x0806;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_SPLICE = 0x88b5; // for local experiments (IEEE 802, clause 9.2.4)
 
 const bit<8> PROTOCOL_ICMP = 1;
 const bit<8> PROTOCOL_TCP  = 6;

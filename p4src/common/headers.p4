@@ -105,6 +105,33 @@ header icmp_h {
     bit<32> rest;
 }
 
+// The start of a TCP header's options where they are NOP, NOP and SACK (RFC 2018, section 3), and its blocks.
+header sack_h {
+    bit<16> nops;
+    bit<8>  kind;
+    bit<8>  length;
+}
+
+header sack_block_h {
+    bit<32> left;
+    bit<32> right;
+}
+
+// An agent's splice order, straight behind the Ethernet header; its confirmation has a status. docs/reference/content.md
+header splice_h {
+    bit<8>    operation;
+    bit<8>    status;             // a SpliceStatus
+    ipv4_t    client;
+    l4_port_t client_port;
+    ipv4_t    service;
+    l4_port_t service_port;
+    bit<32>   delta;
+    bit<8>    shift;
+    bit<8>    remember;
+    bit<8>    generation;
+    bit<8>    turn;
+}
+
 // What an ICMP error is certain to carry of the transport header: eight bytes (RFC 792). Never a whole TCP header.
 header transport_start_h {
     l4_port_t src_port;
@@ -119,9 +146,12 @@ struct headers_t {
     ethernet_h        ethernet;
     vlan_h            vlan;
     arp_h             arp;
+    splice_h          splice;
     ipv4_h            ipv4;
     ipv4_options_h    ipv4_options;
     tcp_h             tcp;
+    sack_h            sack;
+    sack_block_h[4]   sack_blocks;
     udp_h             udp;
     icmp_h            icmp;
     // The packet inside an ICMP error.

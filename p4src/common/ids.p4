@@ -7,7 +7,7 @@
 #ifndef SLUICE_COMMON_IDS_P4
 #define SLUICE_COMMON_IDS_P4
 
-// Tables. Next free: 0x10
+// Tables. Next free: 0x11
 #define TABLE_PORTS         0x01   // what is known of an ingress port
 #define TABLE_SERVICES      0x02   // services by their endpoints; servers' own endpoints are denied
 #define TABLE_ORIGINS       0x03   // servers by their endpoints: whose answer a packet is
@@ -23,8 +23,9 @@
 #define TABLE_RATE_SETTINGS 0x0d   // which responses are measured, and in what steps
 #define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
 #define TABLE_CHOOSE_OTHER  0x0f   // the other server of a second look
+#define TABLE_AGENTS        0x10   // agents of content services by their ports (v1model)
 
-// Actions. Next free: 0x1b
+// Actions. Next free: 0x20
 #define ACTION_SET_PORT             0x01
 #define ACTION_UNKNOWN_PORT         0x02
 #define ACTION_TO_SERVICE           0x03
@@ -51,6 +52,11 @@
 #define ACTION_SET_RATES            0x18
 #define ACTION_SET_SAMPLING         0x19
 #define ACTION_CHOOSE_OTHER_SERVER  0x1a
+#define ACTION_TO_CONTENT           0x1b
+#define ACTION_TO_GROUP             0x1c
+#define ACTION_FROM_CONTENT         0x1d
+#define ACTION_SET_AGENT            0x1e
+#define ACTION_NO_AGENT             0x1f
 
 // Action profiles. Next free: 0x04
 #define PROFILE_RATIOS          0x01   // servers of each service, by the weights that R decides
@@ -121,9 +127,12 @@
 // Resubmissions. Next free: 0x02
 #define RESUBMIT_NEXT_PASS 0x01   // a SYN, with what its pass has decided (Tofino)
 
-// Registers of stages to come, 0x40 to 0xff. Next free: 0x40
+// Registers of content switching, 0x40 to 0x47. Next free: 0x41
+#define REGISTER_SPLICE 0x40       // of a slot's connection: whose turn it is, its agent, and how numbers are translated (v1model)
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 24
+// Registers of stages to come, 0x48 to 0xff. Next free: 0x48
+
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 28
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -148,7 +157,11 @@ enum bit<8> DropReason {
     punt_limited         = 20, // an ARP reply to us above the limit of its reason: it is of no other use
     cpu_header           = 21, // from the controller, without a valid packet_out header
     admission_reset      = 22, // as admission_refused, and a reset was sent back
-    source_mac           = 23  // the frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)
+    source_mac           = 23, // the frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)
+    not_an_agent         = 24, // to a group of a content service, or a splice order, and the port has no agent of that service
+    no_slot              = 25, // an agent's, without a slot: both ways are taken, or the connection has ended
+    spliced              = 26, // an agent's, but the connection is spliced, or another agent has it
+    unbound              = 27  // a content server's, but its connection has no slot, or is another server's now
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the

@@ -14,28 +14,16 @@ enum bit<8> Path {
     to_service = 3,  // client to a service: TCP, UDP, or an ICMP error about an answer
     from_server = 4, // a server's answer, or an ICMP error about a request
     routed     = 5,  // everything else
-    local      = 6   // to the router itself
+    local      = 6,  // to the router itself
+    order      = 7   // an agent's splice order
 }
 
-// What a packet of a connection does to it.
-enum bit<8> Event {
-    none    = 0,     // UDP, or an ICMP error: looks, changes nothing
-    syn     = 1,
-    syn_ack = 2,
-    ack     = 3,     // no payload
-    payload = 4,
-    fin     = 5,
-    reset   = 6
-}
-
-// What a packet passes through ingress for. Every pass but the first is asked for by the one before, as its `next_pass`.
-enum bit<8> Pass {
-    first     = 0,   // as a `next_pass`: no other
-    claim     = 1,   // a SYN claims the way that was found vacant, for the server preferred
-    candidate = 2,   // a SYN goes to the server preferred; the pin stays as it is (v1model)
-    move      = 3,   // the ACK of a candidate's answer moves the pin to the server preferred (v1model)
-    renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
-    limit     = 5    // a routed SYN meets the limits that its first pass has found (Tofino)
+// Which part of a content connection a packet belongs to (Chow, Wang & Prakash, sections 2 and 3). docs/reference/content.md
+enum bit<8> Content {
+    none   = 0,      // of a plain service, or of none
+    client = 1,      // a client's, to a content service
+    agent  = 2,      // an agent's in its client's name, to a group; or its splice order
+    server = 3       // an answer of a group's server
 }
 
 // What the ledger writes down.
@@ -115,6 +103,14 @@ struct decided_t {
                                   // target's parser, where a way is claimed in a second pass only (Tofino)
 }
 
+// How a content connection is translated: the server's sequence number + delta is the client's.
+struct splice_t {
+    Turn        turn;
+    server_id_t agent;            // a server of the content service's
+    bit<5>      shift;            // what the server's windows are shifted by, as a signed number: up above 0
+    bit<32>     value;            // delta; in the agent's turn, the agent's address
+}
+
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the target's intake, in the first pass
@@ -171,6 +167,12 @@ struct metadata_t {
     ipv4_t       replaced;        // address and port that endpoint took the place of; translate,
     l4_port_t    replaced_port;   // for the checksums
     bit<1>       reset;           // the packet has become the reset of a refused SYN; refusal
+
+    Content      content;         // classify
+    server_id_t  agent;           // behind the ingress port, of the packet's content service; agents
+    ipv4_t       agent_address;   // agents; of a packet that goes to its connection's agent in spite of its destination: splice
+    bit<1>       way;             // of the connection table that holds the slot, less 1; connections
+    bit<32>      respliced;       // words that the splice changed, for the checksums; splice
 }
 
 #endif

@@ -3,6 +3,11 @@
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
+// Content switching: not on Tofino, whose pipe is full, nor in what is held against it.
+#if !defined(TOFINO) && !defined(TWIN)
+#define CONTENT
+#endif
+
 const bit<32> SERVICES         = 1024;   // services a switch is asked to carry; also the admission meters
 const bit<32> SERVERS          = 1024;   // servers over all services; also the cells of each ledger register
 const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry for each server
@@ -17,6 +22,7 @@ const int CONNECTION_SLOT_BITS = 17;     // 65,536 live connections: at most 1.2
 #endif
 const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 
+const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // a cell for each slot of both ways
 const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
 const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool
@@ -28,6 +34,7 @@ const bit<32> OTHERS_SIZE      = 131072; // 2^18 members and their selector find
 const bit<32> OTHERS_SIZE      = 262144; // a small pool's weights sum to 256
 #endif
 
+const bit<32> AGENTS           = 256;    // an entry for each agent of each content service
 const bit<32> PORTS            = 512;    // what a 9-bit port number can name
 const bit<32> OWNED_ADDRESSES  = 2048;   // interface addresses and one address for each service
 const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts with counts and limits of their own

@@ -3,7 +3,9 @@
 //   reads  flow
 //   writes service, shares, connection, server, endpoint (from a server), path
 //   keys   services: destination address, protocol, port -> service, and what its weights sum to; or a server's own endpoint
-//          origins:  source address, protocol, port -> server, its service and that service's endpoint
+//                    for content switching also -> content service; or group, and the endpoint of its content service
+//          origins:  source address, protocol, port -> server, its service and that service's endpoint; and whether it is one of a
+//                    content service's groups
 //   drops  direct_to_server
 //
 // An ICMP error to the sender of the packet it carries is looked up by that one's reversed tuple, so that it goes where the packet
@@ -25,6 +27,23 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
+#if defined(CONTENT)
+    @id(ACTION_TO_CONTENT)
+    action to_content(service_id_t service, weight_t shares) {
+        to_service(service, shares);
+        meta.content = Content.client;
+    }
+
+    // Its connections are those of the content service.
+    @id(ACTION_TO_GROUP)
+    action to_group(service_id_t service, weight_t shares, ipv4_t address, l4_port_t port) {
+        to_service(service, shares);
+        meta.connection.service = address;
+        meta.connection.service_port = port;
+        meta.content = Content.agent;
+    }
+#endif
+
     @id(ACTION_DENY_DIRECT)
     action deny_direct() {
         drop = DropReason.direct_to_server;
@@ -44,6 +63,14 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.connection.protocol = meta.flow.protocol;
     }
 
+#if defined(CONTENT)
+    @id(ACTION_FROM_CONTENT)
+    action from_content(server_id_t server, service_id_t service, ipv4_t address, l4_port_t port) {
+        from_server(server, service, address, port);
+        meta.content = Content.server;
+    }
+#endif
+
     @id(ACTION_NEITHER)
     action neither() { }
 
@@ -54,7 +81,15 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
             meta.flow.protocol : exact @name("protocol");
             meta.flow.dst_port : exact @name("port");
         }
-        actions = { to_service; deny_direct; @defaultonly neither; }
+        actions = {
+            to_service;
+#if defined(CONTENT)
+            to_content;
+            to_group;
+#endif
+            deny_direct;
+            @defaultonly neither;
+        }
         const default_action = neither;
         size = SERVICE_ENDPOINTS;
     }
@@ -66,7 +101,13 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
             meta.flow.protocol : exact @name("protocol");
             meta.flow.src_port : exact @name("port");
         }
-        actions = { from_server; @defaultonly neither; }
+        actions = {
+            from_server;
+#if defined(CONTENT)
+            from_content;
+#endif
+            @defaultonly neither;
+        }
         const default_action = neither;
         size = SERVERS;
     }

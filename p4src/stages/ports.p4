@@ -46,7 +46,7 @@ control Addressed(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
             drop = DropReason.not_for_us;
         } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
             drop = DropReason.not_for_us;
-        } else if (!hdr.arp.isValid() && !hdr.ipv4.isValid()) {
+        } else if (!hdr.arp.isValid() && !hdr.ipv4.isValid() && !hdr.splice.isValid()) {
             drop = DropReason.unsupported;
         }
     }

@@ -3,6 +3,8 @@
 #ifndef SLUICE_V1MODEL_CHECKSUMS_P4
 #define SLUICE_V1MODEL_CHECKSUMS_P4
 
+#include "words.p4"
+
 control SluiceVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         verify_checksum(hdr.ipv4.isValid(),
@@ -38,18 +40,14 @@ bit<16> adjusted(in bit<16> checksum, in bit<32> change) {
     return ~sum[15:0];
 }
 
-bit<32> word_change(in bit<16> old, in bit<16> new) {
-    return (bit<32>)(~old) + (bit<32>)new;
-}
-
-// After translate: endpoint took the place of replaced.
+// After splice and translate: endpoint took the place of replaced.
 control AdjustChecksums(inout headers_t hdr, in metadata_t meta) {
     apply {
         bit<32> address = word_change(meta.replaced[31:16], meta.endpoint[31:16])
                         + word_change(meta.replaced[15:0], meta.endpoint[15:0]);
         bit<32> port = word_change(meta.replaced_port, meta.endpoint_port);
         if (hdr.tcp.isValid()) {
-            hdr.tcp.checksum = adjusted(hdr.tcp.checksum, address + port);
+            hdr.tcp.checksum = adjusted(hdr.tcp.checksum, address + port + meta.respliced);
         } else if (hdr.udp.isValid()) {
             if (hdr.udp.checksum != 0) {                     // 0: the sender computed none
                 hdr.udp.checksum = adjusted(hdr.udp.checksum, address + port);
@@ -60,7 +58,7 @@ control AdjustChecksums(inout headers_t hdr, in metadata_t meta) {
         } else if (meta.icmp_error == 1) {
             bit<16> before = hdr.inner_ipv4.checksum;
             hdr.inner_ipv4.checksum = adjusted(before, address);
-            bit<32> change = address + port + word_change(before, hdr.inner_ipv4.checksum);
+            bit<32> change = address + port + meta.respliced + word_change(before, hdr.inner_ipv4.checksum);
             if (hdr.inner_ipv4.protocol == PROTOCOL_UDP && hdr.inner_transport.fourth != 0) {
                 before = hdr.inner_transport.fourth;
                 hdr.inner_transport.fourth = adjusted(before, address + port);

@@ -23,6 +23,9 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
     Local() local;
     Answers() answers;
     HopLimit() hop_limit;
+#if defined(CONTENT)
+    Agents() agents;
+#endif
 
     apply {
         intake.apply(hdr, meta, outcome, intrinsic);
@@ -30,6 +33,13 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
         if (meta.path != Path.done) {
             ports.apply(meta);
             addressed.apply(hdr, meta, outcome.drop);
+#if defined(CONTENT)
+            if (hdr.splice.isValid()) {
+                meta.path = Path.order;
+                meta.content = Content.agent;
+                meta.connection = { hdr.splice.client, hdr.splice.service, hdr.splice.client_port, hdr.splice.service_port, PROTOCOL_TCP };
+            }
+#endif
             if (meta.path == Path.ipv4 && outcome.drop == DropReason.none) {
                 measure.apply(hdr, meta);
                 validate.apply(hdr, meta, outcome.drop);
@@ -40,15 +50,20 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
                     classify.apply(meta, outcome.drop);
                 }
             }
+#if defined(CONTENT)
+            if (meta.content == Content.agent && outcome.drop == DropReason.none) {
+                agents.apply(meta, outcome.drop);
+            }
+#endif
         }
-        if (outcome.drop == DropReason.none && meta.path != Path.done && meta.path != Path.to_service) {
+        if (outcome.drop == DropReason.none && meta.path != Path.done && meta.path != Path.to_service && meta.path != Path.order) {
             if (meta.path == Path.arp)                                      flow.apply(hdr, meta);
             local.apply(meta);
             if (meta.path == Path.arp || meta.ours == 1)                    meta.path = Path.local;
             else if (meta.path == Path.ipv4)                                meta.path = Path.routed;
         }
         if (meta.path == Path.local)                                        answers.apply(hdr, meta, outcome);
-        else if (meta.path != Path.done && outcome.drop == DropReason.none)  hop_limit.apply(hdr, outcome);
+        else if (meta.path != Path.done && meta.path != Path.order && outcome.drop == DropReason.none) hop_limit.apply(hdr, outcome);
         if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
     }
 }

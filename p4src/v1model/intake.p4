@@ -35,7 +35,7 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             } else {
                 verdict.drop = DropReason.cpu_header;
             }
-        } else if (intrinsic.parser_error != error.NoError) {
+        } else if (intrinsic.parser_error != error.NoError && !hdr.tcp.isValid()) {   // options that are not there: validate
             verdict.drop = DropReason.truncated;
         } else if (intrinsic.checksum_error == 1) {
             verdict.drop = DropReason.ipv4_checksum;

@@ -5,6 +5,10 @@
 #include "../stages.p4"
 
 #include "candidates.p4"
+#if defined(CONTENT)
+#include "agents.p4"
+#include "splice.p4"
+#endif
 #include "parser.p4"
 #include "checksums.p4"
 #include <front.p4>
@@ -21,6 +25,10 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Places() places;
     Connections() connections;
     RefuseRouted() refuse_routed;
+#if defined(CONTENT)
+    Splice() splice;
+    Confirm() confirm;
+#endif
     Requests() requests;
     Acknowledged() acknowledged;
     Refusal() refusal;
@@ -57,18 +65,24 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             balance.apply(meta);
             // Without a server, or with two, a SYN claims nothing in its first pass.
             if (meta.event == Event.syn && meta.pass == Pass.first) {
-                if (meta.choice != 0)                                       decided.undecided = 1;
-                if (meta.choice == 0 || meta.other != 0)                    decided.looks = 1;
+                if (meta.choice != 0 && meta.content != Content.client)     decided.undecided = 1;
+                if (meta.choice == 0 || meta.other != 0 || meta.content == Content.client) decided.looks = 1;
             }
         }
         if (meta.pass == Pass.candidate) {
             meta.server = meta.preferred;
-        } else if (meta.path == Path.to_service || meta.path == Path.from_server) {
+        } else if (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.order) {
             places.apply(meta, decided, place);
             connections.apply(meta, place, decided, outcome.drop);
         } else {
             refuse_routed.apply(decided, outcome.drop);
         }
+        server_id_t pin = meta.server;
+#if defined(CONTENT)
+        if (meta.content != Content.none && outcome.drop == DropReason.none && meta.pass != Pass.candidate) {
+            splice.apply(hdr, meta, place, outcome.drop);
+        }
+#endif
         payloads.apply(meta);
         if (decided.request == 1)                                           requests.apply(meta, decided);
         if (outcome.drop == DropReason.admission_refused) {
@@ -77,7 +91,17 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         } else if (outcome.drop == DropReason.none && meta.next_pass == Pass.first
                    && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
-            candidates.apply(hdr, meta, place, decided, outcome.drop);
+            if (meta.content == Content.none) {
+                candidates.apply(hdr, meta, place, decided, outcome.drop);
+            } else if (meta.server != pin) {
+                // An agent that is gone: to another one, which knows the cookie's key.
+                if (outcome.drop == DropReason.server_unknown) {
+                    outcome.drop = DropReason.none;
+                    meta.preferred = meta.stable_choice;
+                    meta.next_pass = Pass.candidate;
+                }
+                meta.server = pin;
+            }
         }
         if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
 
@@ -92,14 +116,26 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.pass = meta.next_pass;
             resubmit_preserving_field_list(1);
         } else {
+#if defined(CONTENT)
+            if (meta.path == Path.order && outcome.drop == DropReason.none) {
+                confirm.apply(hdr, meta, outcome);
+            }
+#endif
             if (meta.path != Path.done && outcome.drop == DropReason.none) {
                 if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
+#if defined(CONTENT)
+                // In the agent's turn a server's answer goes to the agent, and keeps its client as destination.
+                if (meta.agent_address != 0)                                hdr.ipv4.dst = meta.agent_address;
+#endif
                 forward.apply(hdr, outcome);
+#if defined(CONTENT)
+                if (meta.agent_address != 0)                                hdr.ipv4.dst = meta.flow.dst;
+#endif
                 if (outcome.drop == DropReason.none) {
                     tag.apply(hdr, outcome.egress_port);
                     ledger.apply(meta);
-                    rates.apply(hdr, meta);
+                    if (meta.agent_address == 0)                            rates.apply(hdr, meta);
                 }
             }
             verdict.apply(hdr, meta, outcome, intrinsic);

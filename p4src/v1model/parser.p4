@@ -30,6 +30,9 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
             ETHERTYPE_VLAN : parse_vlan;
             ETHERTYPE_ARP  : parse_arp;
             ETHERTYPE_IPV4 : parse_ipv4;
+#if defined(CONTENT)
+            ETHERTYPE_SPLICE : parse_splice;
+#endif
             default        : accept;
         }
     }
@@ -74,10 +77,70 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         }
     }
 
+#if defined(CONTENT)
+    // Options that are nothing but NOP, NOP and SACK, as hosts lay them out that send no timestamps. (Others stay where they are.)
+    state parse_tcp {
+        packet.extract(hdr.tcp);
+        transition select(hdr.tcp.data_offset) {
+            8       : parse_options;
+            10      : parse_options;
+            12      : parse_options;
+            14      : parse_options;
+            default : accept;
+        }
+    }
+
+    state parse_options {
+        transition select(hdr.tcp.data_offset, packet.lookahead<bit<32>>()) {
+            (8, 0x0101050a)  : parse_sack_1;
+            (10, 0x01010512) : parse_sack_2;
+            (12, 0x0101051a) : parse_sack_3;
+            (14, 0x01010522) : parse_sack_4;
+            default          : accept;
+        }
+    }
+
+    state parse_sack_1 {
+        packet.extract(hdr.sack);
+        packet.extract(hdr.sack_blocks.next);
+        transition accept;
+    }
+
+    state parse_sack_2 {
+        packet.extract(hdr.sack);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        transition accept;
+    }
+
+    state parse_sack_3 {
+        packet.extract(hdr.sack);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        transition accept;
+    }
+
+    state parse_sack_4 {
+        packet.extract(hdr.sack);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        packet.extract(hdr.sack_blocks.next);
+        transition accept;
+    }
+
+    state parse_splice {
+        packet.extract(hdr.splice);
+        verify(hdr.splice.operation == ORDER_SPLICE && hdr.splice.turn == (bit<8>)Turn.spliced, error.UnsupportedHeader);
+        transition accept;
+    }
+#else
     state parse_tcp {
         packet.extract(hdr.tcp);
         transition accept;
     }
+#endif
 
     state parse_udp {
         packet.extract(hdr.udp);

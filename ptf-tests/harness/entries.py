@@ -140,3 +140,29 @@ def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: i
 def unmetered(name: Meter, index: int) -> P4MeterEntry:
     """The cell as it is before anyone configures it: always green."""
     return P4MeterEntry(name, index=index)
+
+
+def content(item: Service) -> P4TableEntry:
+    """What clients of a content service address; its servers are the agents."""
+    match = _endpoint(item.address, item.protocol, item.port)
+    return _entry(Table.SERVICES, match, Action.TO_CONTENT, service=item.id, shares=0)
+
+
+def group(item: Service, of: Service) -> P4TableEntry:
+    """What agents of a content service address: one of its groups."""
+    match = _endpoint(item.address, item.protocol, item.port)
+    args = {"service": item.id, "shares": 0, "address": of.address, "port": of.port}
+    return _entry(Table.SERVICES, match, Action.TO_GROUP, **args)
+
+
+def content_origin(of: Service, server: Server) -> P4TableEntry:
+    """Answers of a server of a content service's groups."""
+    match = _endpoint(server.host.address, of.protocol, server.port)
+    args = {"server": server.id, "service": of.id, "address": of.address, "port": of.port}
+    return _entry(Table.ORIGINS, match, Action.FROM_CONTENT, **args)
+
+
+def agent(of: Service, number: int, server: Server) -> P4TableEntry:
+    """The agent of a content service that is behind a port."""
+    match = {"port": number, "address": of.address, "service_port": of.port}
+    return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)

@@ -62,14 +62,19 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
     return time;
 }
 
-// A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot.
-void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
+// A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot. Of a content
+// connection it changes no state, and one that has begun to end is vacant: its client has proved to an agent that it asks for a new one.
+void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
     found.hit = 0;
     found.vacant = 0;
     found.before = cell[KEY_STATE];
     found.after = found.before;
-    if (later(now - lifetime(found.before, times), cell[KEY_STAMP]) || (match && found.before >= CLOSED)) {
+    pin_state_t ended = CLOSED;
+    if (content != Content.none) {
+        ended = SERVER_CLOSING;
+    }
+    if (later(now - lifetime(found.before, times), cell[KEY_STAMP]) || (match && found.before >= ended)) {
         found.vacant = 1;
         if (claims == 1) {
             found.after = PENDING;
@@ -77,7 +82,7 @@ void step_syn(in bit<1> claims, in fingerprint_t fingerprint, in ticks_t now, in
         }
     } else if (match) {
         found.hit = 1;
-        if (found.before > ANSWERED) {
+        if (found.before > ANSWERED && content == Content.none) {
             found.after = REOPENING;
             cell[KEY_STATE] = REOPENING;
         }

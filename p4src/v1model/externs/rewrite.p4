@@ -6,8 +6,8 @@
 control Rewrite(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.path == Path.to_service) {
-            meta.replaced = meta.connection.service;
-            meta.replaced_port = meta.connection.service_port;
+            meta.replaced = meta.flow.dst;
+            meta.replaced_port = meta.flow.dst_port;
             if (hdr.tcp.isValid()) {
                 hdr.tcp.dst_port = meta.endpoint_port;
             } else if (hdr.udp.isValid()) {

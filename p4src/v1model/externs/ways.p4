@@ -61,6 +61,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                     pin_key_1.write((bit<32>)place.slot_1, key);
                 }
                 if (found.hit == 0) {
+                    meta.way = 1;
                     own = 0;
                     pin_server_2.read(pin, (bit<32>)place.slot_2);
                     if (pin == meta.server) {
@@ -79,14 +80,16 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
             if (meta.vacant != 1) {
                 pin_key_2.read(before, (bit<32>)place.slot_2);
                 key = before;
-                step_syn(meta.vacant[1:1], place.fingerprint, meta.now, place.step.times, key, found);
+                step_syn(meta.vacant[1:1], meta.content, place.fingerprint, meta.now, place.step.times, key, found);
                 if (key != before) {
                     pin_key_2.write((bit<32>)place.slot_2, key);
                 }
                 if (found.hit == 1) {
+                    meta.way = 1;
                     pin_server_2.read(pin, (bit<32>)place.slot_2);
                 } else if (found.vacant == 1) {
                     if (meta.vacant == 2) {
+                        meta.way = 1;
                         claim_2();
                         claimed = 1;
                     } else {
@@ -97,7 +100,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
             if (found.hit == 0 && meta.vacant != 2) {
                 pin_key_1.read(before, (bit<32>)place.slot_1);
                 key = before;
-                step_syn(place.step.claims, place.fingerprint, meta.now, place.step.times, key, found);
+                step_syn(place.step.claims, meta.content, place.fingerprint, meta.now, place.step.times, key, found);
                 if (key != before) {
                     pin_key_1.write((bit<32>)place.slot_1, key);
                 }
@@ -140,6 +143,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                     pin_server_1.write((bit<32>)place.slot_1, pin);
                 }
             } else {
+                meta.way = 1;
                 pin_key_2.read(before, (bit<32>)place.slot_2);
                 key = before;
                 if (meta.pass == Pass.move) {
@@ -164,7 +168,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
             meta.held = 1;
             meta.state = (PinState)(bit<8>)found.before;
             meta.next_state = (PinState)(bit<8>)found.after;
-            if (meta.path == Path.to_service) {
+            if (meta.path != Path.from_server) {
                 meta.server = pin;
             }
             if (pin == meta.server) {

@@ -1,0 +1,40 @@
+// Agents: which agent is behind the ingress port. Groups of a content service take packets of its agents only.
+//
+//   reads  ingress_port, connection, content
+//   writes agent, agent_address
+//   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service, and its address
+//   drops  not_an_agent
+#ifndef SLUICE_V1MODEL_AGENTS_P4
+#define SLUICE_V1MODEL_AGENTS_P4
+
+control Agents(inout metadata_t meta, inout DropReason drop) {
+    @id(ACTION_SET_AGENT)
+    action set_agent(server_id_t agent, ipv4_t address) {
+        meta.agent = agent;
+        meta.agent_address = address;
+    }
+
+    @defaultonly
+    @id(ACTION_NO_AGENT)
+    action no_agent() {
+        drop = DropReason.not_an_agent;
+    }
+
+    @id(TABLE_AGENTS)
+    table agents {
+        key = {
+            meta.ingress_port             : exact @name("port");
+            meta.connection.service       : exact @name("address");
+            meta.connection.service_port  : exact @name("service_port");
+        }
+        actions = { set_agent; no_agent; }
+        const default_action = no_agent;
+        size = AGENTS;
+    }
+
+    apply {
+        agents.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,73 @@
+// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and its windows. The checksums' share
+// is summed up in `respliced`.
+#ifndef SLUICE_V1MODEL_RESPLICE_P4
+#define SLUICE_V1MODEL_RESPLICE_P4
+
+#include "words.p4"
+
+bit<32> number_change(in bit<32> old, in bit<32> new) {
+    return word_change(old[31:16], new[31:16]) + word_change(old[15:0], new[15:0]);
+}
+
+control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice) {
+    bit<32> before;
+
+    // The server's number in place of the client's.
+    #define SPLICE_NUMBER(field) \
+        before = field; \
+        field = before - splice.value; \
+        meta.respliced = meta.respliced + number_change(before, field);
+    #define SPLICE_BLOCK(n) \
+        if (hdr.sack_blocks[n].isValid()) { \
+            SPLICE_NUMBER(hdr.sack_blocks[n].left) \
+            SPLICE_NUMBER(hdr.sack_blocks[n].right) \
+        }
+
+    apply {
+        meta.respliced = 0;
+        if (hdr.tcp.isValid()) {
+            if (meta.content == Content.client) {
+                if (hdr.tcp.ack == 1) {
+                    SPLICE_NUMBER(hdr.tcp.acknowledgement)
+                }
+                if (hdr.sack.isValid()) {
+                    SPLICE_BLOCK(0)
+                    SPLICE_BLOCK(1)
+                    SPLICE_BLOCK(2)
+                    SPLICE_BLOCK(3)
+                }
+            } else {
+                before = hdr.tcp.sequence;
+                hdr.tcp.sequence = before + splice.value;
+                meta.respliced = number_change(before, hdr.tcp.sequence);
+                // A SYN's window is never scaled (RFC 7323, section 2.2).
+                if (splice.shift != 0 && hdr.tcp.syn == 0) {
+                    bit<16> window = hdr.tcp.window;
+                    bit<32> shifted = (bit<32>)window;
+                    if (splice.shift[4:4] == 0) {
+                        shifted = shifted << splice.shift[3:0];
+                        if (shifted > 0xffff) {
+                            shifted = 0xffff;
+                        }
+                    } else {
+                        shifted = shifted >> (-splice.shift)[3:0];
+                        if (shifted == 0 && window != 0) {
+                            shifted = 1;
+                        }
+                    }
+                    hdr.tcp.window = shifted[15:0];
+                    meta.respliced = meta.respliced + word_change(window, hdr.tcp.window);
+                }
+            }
+        } else if (meta.content == Content.client && meta.icmp_error == 1 && hdr.inner_ipv4.protocol == PROTOCOL_TCP) {
+            // About a segment of the server's: Linux takes no error about a number that it has not sent.
+            before = hdr.inner_transport.third ++ hdr.inner_transport.fourth;
+            bit<32> number = before - splice.value;
+            hdr.inner_transport.third = number[31:16];
+            hdr.inner_transport.fourth = number[15:0];
+            meta.respliced = number_change(before, number);
+        }
+    }
+}
+
+#endif

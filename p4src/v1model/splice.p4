@@ -1,0 +1,65 @@
+// Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1).
+//
+//              the agent's turn                                spliced
+//     client <--> agent <--> server             client <--> switch <--> server
+//
+//              seq + delta                <-------------  seq          the windows << shift
+//              ack, SACK blocks           ------------->  - delta
+//
+//   reads  the place, way, content, event, held, claimed, server, agent, agent_address; the splice order
+//   writes the cell of splice; server (an agent, in its turn), agent_address; tcp, sack_blocks, inner_transport; respliced
+//   drops  spliced, no_slot, unbound
+//
+// The client's initial sequence number is the server's too, so that the other direction needs no translation. A group's server is
+// the pin's in either turn: the stages of the connection table see no agent.
+#ifndef SLUICE_V1MODEL_SPLICE_P4
+#define SLUICE_V1MODEL_SPLICE_P4
+
+#include "splice_cells.p4"
+#include "resplice.p4"
+
+control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
+    SpliceCells() cells;
+    Resplice() resplice;
+
+    splice_t splice;
+
+    apply {
+        if (meta.path == Path.order) {
+            hdr.splice.status = (bit<8>)SpliceStatus.no_connection;
+        }
+        if (meta.held == 1) {
+            cells.apply(hdr, meta, place, splice, drop);
+            if (meta.content == Content.agent) {
+                meta.agent_address = 0;
+            } else if (splice.turn == Turn.spliced) {
+                resplice.apply(hdr, meta, splice);
+            } else if (meta.content == Content.client) {
+                meta.server = splice.agent;
+            } else {
+                meta.agent_address = splice.value;
+            }
+        } else {
+            meta.agent_address = 0;
+            if (meta.content == Content.agent && meta.next_pass == Pass.first && meta.path != Path.order) {
+                drop = DropReason.no_slot;
+            }
+        }
+        // Of a group's servers only the pin's is heard.
+        if (meta.content == Content.server && meta.pinned == 0) {
+            drop = DropReason.unbound;
+        }
+    }
+}
+
+// An order goes back to whoever sent it.
+control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
+    apply {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        verdict.egress_port = meta.ingress_port;
+        meta.path = Path.done;
+    }
+}
+
+#endif

@@ -1,0 +1,50 @@
+// The cell of a content connection's slot: whose turn it is, its agent, shift, and delta or the agent's address.
+#ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
+#define SLUICE_V1MODEL_SPLICE_CELLS_P4
+
+typedef bit<55> splice_cell_t;
+#define SPLICE_TURN 54:53
+#define SPLICE_AGENT 52:37
+#define SPLICE_SHIFT 36:32
+#define SPLICE_VALUE 31:0
+
+// Both ways of the connection table in one register. An agent's SYN takes the cell of the slot that it claims, or, in an agent's turn, the
+// connection of another agent. The splice order of the connection's agent ends that turn; the same order again changes nothing.
+control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, out splice_t splice, inout DropReason drop) {
+    @name(".SluiceIngress.splice.splice_cells")
+    @id(REGISTER_SPLICE)
+    register<splice_cell_t>(SPLICES) splice_cells;
+
+    splice_cell_t cell;
+
+    apply {
+        bit<32> index = (bit<32>)place.slot_1;
+        if (meta.way == 1) {
+            index = CONNECTION_SLOTS + (bit<32>)place.slot_2;
+        }
+        splice_cells.read(cell, index);
+        if (meta.content == Content.agent) {
+            bool mine = cell[SPLICE_AGENT] == meta.agent;
+            bool agents_turn = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.agent;
+            if (meta.path == Path.order) {
+                splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ meta.agent ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
+                if (mine && (agents_turn || cell == ordered)) {
+                    splice_cells.write(index, ordered);
+                    hdr.splice.status = (bit<8>)SpliceStatus.applied;
+                } else {
+                    hdr.splice.status = (bit<8>)SpliceStatus.not_yours;
+                }
+            } else if (meta.claimed == 1 || (meta.event == Event.syn && agents_turn)) {
+                splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ meta.agent ++ 5w0 ++ meta.agent_address);
+            } else if (!mine || meta.event == Event.syn) {
+                drop = DropReason.spliced;
+            }
+        }
+        splice.turn = (Turn)(bit<8>)cell[SPLICE_TURN];
+        splice.agent = cell[SPLICE_AGENT];
+        splice.shift = cell[SPLICE_SHIFT];
+        splice.value = cell[SPLICE_VALUE];
+    }
+}
+
+#endif
