@@ -49,7 +49,7 @@ class ContentFlow(Flow):
         network = cast(Any, IP)(src=self.key.client, dst=self.group.address, ttl=TTL)
         return layers(Ether(dst=host.port.mac, src=host.mac), network, cast(Any, TCP)(**tcp), payload)
 
-    def from_agent_to_client(self, payload: bytes = b"", **fields: object) -> Packet:
+    def from_agent_to_client(self, payload: bytes = b"", **fields: Any) -> Packet:
         """An answer of the agent's own, as it enters the switch."""
         return self.to(self.agent).reply(payload, **fields)
 

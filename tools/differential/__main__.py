@@ -92,15 +92,19 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if result["differences"] else 0
 
 
+def _p4info(program: Path) -> p4i.P4Info:
+    return text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
+
+
 def run(
     subject: Subject, ours: Side, theirs: Side, packets: int, seed: int, *, round_packets: int, twin: bool
 ) -> dict[str, object]:
     """Give both the same, round by round, and compare."""
-    program = subject.program
-    p4info = text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
+    program, other = subject.program, TWIN if twin else subject.program
     sides = (ours, theirs)
-    ours.load(p4info, program.with_suffix(".json").read_bytes())
-    theirs.load(p4info, (TWIN if twin else program).with_suffix(".json").read_bytes())
+    ours.load(_p4info(program), program.with_suffix(".json").read_bytes())
+    p4info = _p4info(other)  # what both have: the twin has no content switching
+    theirs.load(p4info, other.with_suffix(".json").read_bytes())
     rng = random.Random(seed)
     world, frames = subject.world(Entities(p4info), random.Random(rng.random())), subject.frames(rng)
     report = compare.Report(other="the twin" if twin else "BMv2")

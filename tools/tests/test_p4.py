@@ -17,13 +17,14 @@ def p4info(folder: str) -> p4i.P4Info:
 def test_the_large_build_differs_in_nothing_but_sizes() -> None:
     own, large = p4info(""), p4info("large")
     grown = {each.preamble.alias for each, other in zip(large.registers, own.registers, strict=True) if each != other}
-    assert grown == {"pin_key_1", "pin_key_2", "pin_server_1", "pin_server_2"}
+    assert grown == {"pin_key_1", "pin_key_2", "pin_server_1", "pin_server_2", "splice_cells"}
     assert [each.preamble.alias for each, other in zip(large.tables, own.tables, strict=True) if each != other] == [
         "routes"
     ]
     for register in large.registers:
         if register.preamble.alias in grown:
-            assert register.size == p4_sources.sizes("LARGE")["CONNECTION_SLOTS"]
+            size = "SPLICES" if register.preamble.alias == "splice_cells" else "CONNECTION_SLOTS"
+            assert register.size == p4_sources.sizes("LARGE")[size]
 
 
 def test_the_sources_of_a_build_are_the_files_that_it_includes() -> None:
@@ -34,12 +35,21 @@ def test_the_sources_of_a_build_are_the_files_that_it_includes() -> None:
     assert found == p4.sources(*p4.BUILDS.values(), p4.TOFINO).keys(), "a file that no program includes"
 
 
-def test_the_twin_offers_a_control_plane_the_same() -> None:
-    own, twins = p4info(""), p4info("twin")
-    for info in (own, twins):
-        for action in info.actions:
-            action.preamble.alias = ""
-    assert own == twins
+def named(info: p4i.P4Info) -> dict[str, object]:
+    """Everything that has a name, by kind and name; aliases depend on what else there is."""
+    lists = (info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles, info.digests)
+    for each in (each for objects in lists for each in objects):
+        each.preamble.alias = ""
+    return {each.preamble.name: each for objects in lists for each in objects}
+
+
+def test_the_twin_offers_a_control_plane_the_same_but_for_content_switching() -> None:
+    own, twins = named(p4info("")), named(p4info("twin"))
+    only = {name.rpartition(".")[2] for name in own.keys() - twins.keys()}
+    assert only == {"agents", "set_agent", "no_agent", "to_content", "to_group", "from_content", "splice_cells"}
+    offering = {"SluiceIngress.classify.services", "SluiceIngress.classify.origins"}
+    """Tables of the actions that only one has."""
+    assert {name for name in twins if own[name] != twins[name]} == offering
 
 
 RANGE = re.compile(r"^// [\w ]+(?:, (0x[0-9a-f]+) to (0x[0-9a-f]+))?\. Next free: (0x[0-9a-f]+)$")
