@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import socket
-import struct
 from pathlib import Path
 
+from testbed import captures
 from topo.tap import Tap
 
 SNAPPED_BYTES = 96
 """Ethernet, IPv4 and TCP headers with some options; lengths are in the headers."""
-FILE_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPPED_BYTES, 1)
-"""Nanoseconds, Ethernet."""
+FILE_HEADER = captures.header(SNAPPED_BYTES, nanoseconds=True)
 TCP_FILTER = (
     # What `tcpdump -s 96 -dd 'ip and tcp'` prints.
     (0x28, 0, 0, 12),
@@ -26,8 +25,7 @@ TCP_FILTER = (
 def record(frame: bytes, seconds: int, nanoseconds: int) -> bytes:
     """A frame, cut, as the file has it. Its headers say how long it was, without what trails the packet: padding, or
     what a reset has of the refused SYN."""
-    length = max(14 + int.from_bytes(frame[16:18], "big"), len(frame))
-    return struct.pack("<IIII", seconds, nanoseconds, len(frame), length) + frame
+    return captures.record(frame, seconds, nanoseconds, max(14 + int.from_bytes(frame[16:18], "big"), len(frame)))
 
 
 class Recorder(Tap):

@@ -11,7 +11,7 @@ from types import TracebackType
 from finsy.proto import p4i, p4r
 from sluice.switch import bmv2thrift
 
-from tools.target import pcap
+from testbed import captures
 from tools.target.client import Client, Refused
 from tools.target.entities import Entities
 from tools.target.process import Pipes, SwitchError, await_ready, start
@@ -39,9 +39,9 @@ class Side:
         self.name = name
         self._ports = ports
         folder.mkdir()
-        self._pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in ports}, pcap.HEADER)
+        self._pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in ports}, captures.HEADER)
         self.switch = start(folder, binary, ["--no-p4"], ports, ["--cpu-port", str(cpu_port)])
-        self._outputs: dict[int, pcap.Tail] = {}
+        self._outputs: dict[int, captures.Tail] = {}
         self._clock = 0
         self._feeders: list[threading.Thread] = []
         self.client: Client | None = None
@@ -69,7 +69,7 @@ class Side:
             service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
             service.set_all_egress_queue_depths(QUEUE_PACKETS)
             service.close()
-        self._outputs = {port: pcap.Tail(path) for port, path in self.switch.outputs.items()}
+        self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
         """Write; the code of each update, none when all were accepted."""
@@ -87,10 +87,11 @@ class Side:
         marker has been through and the others wait for the next round. Returns at once; `await_quiet` waits.
         """
         for port in self._ports:
-            records = [
-                pcap.record(frame, self._clock + place) for place, (to, frame) in enumerate(frames) if to == port
-            ]
-            records.append(pcap.record(marker, self._clock + len(frames)))
+            given = [(place, frame) for place, (to, frame) in enumerate(frames) if to == port]
+            records = (
+                captures.record(frame, *divmod(self._clock + place, 1_000_000))
+                for place, frame in [*given, (len(frames), marker)]
+            )
             # A pipe holds 64 KiB, and the switch reads them in turn: each needs a thread.
             feeder = threading.Thread(target=self._pipes.write, args=(port, b"".join(records)), daemon=True)
             feeder.start()

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from tools.target import pcap
+from sluice.replay.capturefile import CaptureError
+
+from testbed import captures
 from tools.target.client import Client, Refused
 from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
 
@@ -50,7 +52,7 @@ def run(test: Path, binary: Path) -> Result:
             found = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
         except NotForV1model as other:
             return Result(test.stem, Outcome.SKIPPED, f"for {other}, not v1model")
-        except (StfError, CompileError, SwitchError, Refused, pcap.PcapError, OSError) as error:
+        except (StfError, CompileError, SwitchError, Refused, CaptureError, OSError) as error:
             return Result(test.stem, Outcome.FAILED, str(error))
     return Result(test.stem, Outcome.FAILED if found else Outcome.PASSED, "\n".join(found))
 
@@ -59,8 +61,8 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     ports = sorted({statement.port for statement in statements if isinstance(statement, Packet | Expect)})
     senders = sorted({statement.port for statement in statements if isinstance(statement, Packet)})
     for port in set(ports) - set(senders):
-        pcap.write(folder / f"p{port}_in.pcap", ())
-    pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in senders}, pcap.HEADER)
+        (folder / f"p{port}_in.pcap").write_bytes(captures.HEADER)
+    pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in senders}, captures.HEADER)
     statistics = folder / "statistics"
     switch = start(folder, binary, ["--no-p4"], ports, ["--stats-file", str(statistics)])
     try:
@@ -78,7 +80,7 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     finally:
         pipes.close()
         switch.end()
-    came = {port: pcap.read(path) for port, path in switch.outputs.items()}
+    came = {port: captures.read(path) for port, path in switch.outputs.items()}
     expected = (statement for statement in statements if isinstance(statement, Expect))
     return differences(expected, came) + [text for text in found if text]
 
@@ -111,7 +113,7 @@ class _Script:
         for statement in self._script:
             if isinstance(statement, Packet):
                 # a second apart: the order of a capture is that of its times
-                self._pipes.write(statement.port, pcap.record(statement.data, self._sent * 1_000_000))
+                self._pipes.write(statement.port, captures.record(statement.data, self._sent, 0))
                 self._sent += 1
             else:
                 self._await_packets()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from sluice.replay.capturefile import CaptureError
+
 from tools.target.client import Refused
-from tools.target.pcap import PcapError
 from tools.target.process import SwitchError
 
 from .errors import SuiteError
@@ -59,6 +60,6 @@ def _run(pipeline: Pipeline, binary: Path, test: Callable[[Onos], None]) -> Resu
                 onos.client.close()
     except KeyError as missing:
         return Result(name, Outcome.FAILED, f"the pipeline has no {missing}")
-    except (SuiteError, SwitchError, Refused, PcapError) as error:
+    except (SuiteError, SwitchError, Refused, CaptureError) as error:
         return Result(name, Outcome.FAILED, str(error))
     return Result(name, Outcome.PASSED)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.target import pcap
+from testbed import captures
 from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
 from tools.target.quiet import await_quiet
 
@@ -28,13 +28,13 @@ class Wired:
         self.address = switch.address
         self._switch, self._pipes = switch, pipes
         self._time_us = 0
-        self._tails: dict[int, pcap.Tail] = {}
+        self._tails: dict[int, captures.Tail] = {}
 
     def send(self, frames: Iterable[bytes]) -> dict[int, list[bytes]]:
         """What leaves by each port once the switch has nothing left to do with these frames. Raises SwitchError."""
         self.left()
         for frame in frames:
-            self._pipes.write(FED, pcap.record(frame, self._time_us))
+            self._pipes.write(FED, captures.record(frame, *divmod(self._time_us, 1_000_000)))
             self._time_us += 1
         if not await_quiet(self._switch.process.pid, self._pipes.descriptors(), QUIET_S):
             raise SwitchError(f"the switch is still busy after {QUIET_S:g} s:\n{self._switch.tail()}")
@@ -45,7 +45,7 @@ class Wired:
         """What has left by each port since the last look."""
         for port, path in self._switch.outputs.items():
             if port not in self._tails and path.exists():
-                self._tails[port] = pcap.Tail(path)
+                self._tails[port] = captures.Tail(path)
         return {port: tail.more() for port, tail in self._tails.items()}
 
 
@@ -56,8 +56,8 @@ def wired(binary: Path) -> Generator[Wired]:
         folder = Path(temporary)
         for port in PORTS:
             if port != FED:
-                pcap.write(folder / f"p{port}_in.pcap", ())
-        pipes = Pipes({FED: folder / f"p{FED}_in.pcap"}, pcap.HEADER)
+                (folder / f"p{port}_in.pcap").write_bytes(captures.HEADER)
+        pipes = Pipes({FED: folder / f"p{FED}_in.pcap"}, captures.HEADER)
         try:
             switch = start(folder, binary, ["--no-p4"], PORTS, ["--cpu-port", str(CPU_PORT)])
             try:

@@ -13,12 +13,12 @@ import pytest
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+from testbed import captures
 from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.bmv2.p4info import p4info_of
 from tools.bmv2.session import Session
 from tools.stf.control import Control
 from tools.stf.statements import Add, Call, Command, SetDefault
-from tools.target import pcap
 from tools.target.process import Pipes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,8 +161,8 @@ def test_a_runners_way_through_both(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    pcap.write(tmp_path / "p2_in.pcap", ())
-    pipes = Pipes({1: tmp_path / "p1_in.pcap"}, pcap.HEADER)
+    (tmp_path / "p2_in.pcap").write_bytes(captures.HEADER)
+    pipes = Pipes({1: tmp_path / "p1_in.pcap"}, captures.HEADER)
     words = ["--log-file", "switch.log", "--log-flush", "--use-files", "0", "--dump-packet-data", "10240"]
     words += ["--thrift-port", port, "--device-id", "7", "-i 1@p1", "-i 2@p2", str(ROOT / "p4src/build/sluice.json")]
     # the names are found on PATH, as runners have them
@@ -180,15 +180,15 @@ def test_a_runners_way_through_both(tmp_path: Path) -> None:
             "offered[0]= (0 bytes, 0 packets)",
             "Error: mirroring_add: too many positional arguments",
         ]
-        pipes.write(1, pcap.record(bytes.fromhex(FRAME), 0))
-        until(lambda: bool(pcap.read(tmp_path / "p2_out.pcap")), switch)
+        pipes.write(1, captures.record(bytes.fromhex(FRAME), 0, 0))
+        until(lambda: bool(captures.read(tmp_path / "p2_out.pcap")), switch)
         switch.terminate()
         assert switch.wait(WAIT_S) == 0
     finally:
         pipes.close()
         switch.kill()
         switch.wait()
-    assert pcap.read(tmp_path / "p2_out.pcap") == [bytes.fromhex(FORWARDED)]
+    assert captures.read(tmp_path / "p2_out.pcap") == [bytes.fromhex(FORWARDED)]
 
 
 def serves(port: int) -> bool:

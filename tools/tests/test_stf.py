@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
+from sluice.replay.capturefile import CaptureError
 
+from testbed import captures
 from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.stf.__main__ import main
 from tools.stf.entries import Entries
@@ -22,7 +24,6 @@ from tools.stf.statements import (
     StfError,
     parse,
 )
-from tools.target import pcap
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,13 +152,13 @@ def test_entries_that_do_not_fit_the_program(line: str, reason: str) -> None:
 def test_captures_survive_the_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "c.pcap"
     frames = [b"", b"\x01" * 70_000]
-    pcap.write(path, enumerate(frames))
-    assert pcap.read(path) == frames
+    path.write_bytes(captures.HEADER + b"".join(captures.record(frame, 0, 0) for frame in frames))
+    assert captures.read(path) == frames
     path.write_bytes(path.read_bytes()[:-1])
-    assert pcap.read(path) == frames[:1]
+    assert captures.read(path) == frames[:1]
     path.write_bytes(b"nonsense that is long enough")
-    with pytest.raises(pcap.PcapError, match="not a capture"):
-        pcap.read(path)
+    with pytest.raises(CaptureError, match="no capture"):
+        captures.read(path)
 
 
 def test_commands_come_in_their_place_or_first_where_several_ports_send() -> None:

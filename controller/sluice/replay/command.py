@@ -29,7 +29,9 @@ _ROUNDED_S = 0.001
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """What the command takes beside --config."""
-    command.add_argument("capture", metavar="CAPTURE", help="pcap of the switch's ports, or of those to its servers")
+    command.add_argument(
+        "capture", metavar="CAPTURE", help="pcap or pcapng of the switch's ports, or of those to its servers"
+    )
     command.add_argument(
         "--start",
         type=_seconds,

@@ -595,7 +595,6 @@ UDP_FRAME = SYN_FRAME[:23] + b"\x11" + SYN_FRAME[24:]
     [
         (b"", "byte 0: no capture"),
         (b"hello, this is no capture at all", "byte 0: no capture"),
-        (struct.pack("<I", 0x0A0D0D0A) + bytes(40), "pcapng; convert it first"),
         (HEADER[:20] + struct.pack("<I", 105) + bytes(16), "byte 20: link type 105"),
         (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: 1,073,741,824 bytes of a packet of 60"),
         (HEADER + ONE + struct.pack("<IIII", 1, 0, 55, 54) + bytes(55), "byte 94: 55 bytes of a packet of 54"),

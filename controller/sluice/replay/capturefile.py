@@ -1,0 +1,175 @@
+"""Capture files, pcap and pcapng: their packets, one at a time."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Iterator
+from io import BufferedReader, FileIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+_PCAP = {
+    b"\xd4\xc3\xb2\xa1": ("<", 10**6),
+    b"\xa1\xb2\xc3\xd4": (">", 10**6),
+    b"\x4d\x3c\xb2\xa1": ("<", 10**9),
+    b"\xa1\xb2\x3c\x4d": (">", 10**9),
+}
+"""Byte order, and units in a second, by the first bytes."""
+_SECTION = b"\x0a\x0d\x0d\x0a"
+_SECTION_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_INTERFACE, _SIMPLE_PACKET = 1, 3
+_PACKETS = {6: "IIIII", 2: "HxxIIII"}
+"""Blocks of pcapng: interface, time in two halves, bytes captured and bytes that the packet had."""
+_RESOLUTION, _ZERO = 9, 14
+"""Options of an interface: units of its times, and the second that they count from."""
+_LARGEST = 1 << 18
+"""Bytes of a packet; a capture that says 0 has them all."""
+_LARGEST_BLOCK = 1 << 24
+"""Bytes, as in libpcap."""
+
+
+class CaptureError(Exception):
+    """A file that is no capture or is damaged; the text says where and what to do."""
+
+
+class Interface(NamedTuple):
+    """Where packets were captured."""
+
+    at: int
+    """Byte of the file that tells the type of link."""
+    link: int
+    """LINKTYPE_ number."""
+    largest: int
+    """Bytes of a packet that are in the capture, at most."""
+    units: int
+    """Of a packet's time, in a second."""
+    zero_s: int = 0
+    """Where times begin."""
+
+
+class Packet(NamedTuple):
+    """A packet, as far as it was captured."""
+
+    at: int
+    """Byte of the file."""
+    time_s: float
+    """Since the epoch."""
+    data: bytes
+    length: int
+    """Bytes that it had."""
+    interface: Interface
+
+
+class CaptureFile:
+    """The packets of a file; a later loop goes on with those that the file has been given since.
+
+    Raises CaptureError, naming the byte, and OSError.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.at = 0
+        """Where the next record begins."""
+        self.incomplete = 0
+        """Bytes of a last record that is not whole."""
+        self._order = "<"
+        self._interfaces: list[Interface] = []
+        self._packets = self._blocks
+
+    def __iter__(self) -> Iterator[Packet]:
+        with BufferedReader(FileIO(self.path), 1 << 20) as file:
+            if self.at:
+                file.seek(self.at)
+            elif file.peek(4)[:4] != _SECTION:
+                self._begin(file.read(24))
+            self.incomplete = yield from self._packets(file)
+
+    def _error(self, what: str, at: int) -> CaptureError:
+        return CaptureError(f"{self.path}: byte {at}: {what}")
+
+    def _damaged(self, what: str) -> CaptureError:
+        return self._error(f"{what}: the capture is damaged there", self.at)
+
+    def _begin(self, header: bytes) -> None:
+        if len(header) < 24 or header[:4] not in _PCAP:
+            raise self._error("no capture (pcap or pcapng); record one with tcpdump -w, or the lab", 0)
+        self._order, units = _PCAP[header[:4]]
+        largest, link = struct.unpack(self._order + "II", header[16:])
+        self._interfaces = [Interface(20, link & 0xFFFF, min(largest or _LARGEST, _LARGEST), units)]
+        self._packets, self.at = self._records, 24
+
+    def _records(self, file: BinaryIO) -> Generator[Packet, None, int]:
+        """Packets of a pcap file; returns the bytes of an incomplete last record."""
+        record, (interface,) = struct.Struct(self._order + "IIII"), self._interfaces
+        unit_s = 1 / interface.units
+        while len(head := file.read(16)) == 16:
+            seconds, fraction, captured, length = record.unpack(head)
+            if captured > interface.largest or captured > length:
+                raise self._too_many(captured, length, interface)
+            data = file.read(captured)
+            if len(data) < captured:
+                return 16 + len(data)
+            yield Packet(self.at, seconds + fraction * unit_s, data, length, interface)
+            self.at += 16 + captured
+        return len(head)
+
+    def _too_many(self, captured: int, length: int, interface: Interface) -> CaptureError:
+        most = f"{interface.largest:,} are the most there can be"
+        return self._damaged(f"{captured:,} bytes of a packet of {length:,}, and {most}")
+
+    def _blocks(self, file: BinaryIO) -> Generator[Packet, None, int]:
+        """Packets of a pcapng file; returns the bytes of an incomplete last block."""
+        while len(head := file.read(12)) == 12:
+            if head[:4] == _SECTION:
+                if head[8:] not in _SECTION_ORDERS:
+                    raise self._damaged("a section of neither byte order")
+                self._order, self._interfaces = _SECTION_ORDERS[head[8:]], []
+            kind, size = struct.unpack_from(self._order + "II", head)
+            if not 12 <= size <= _LARGEST_BLOCK or size % 4:
+                raise self._damaged(f"a block of {size:,} bytes")
+            block = head + file.read(size - 12)
+            if len(block) < size:
+                return len(block)
+            if block[4:8] != block[-4:]:
+                raise self._damaged("a block that ends with another size than it begins with")
+            if kind in _PACKETS:
+                yield self._packet(_PACKETS[kind], block)
+            elif kind == _INTERFACE:
+                self._interfaces.append(self._interface(block))
+            elif kind == _SIMPLE_PACKET:
+                raise self._error("a packet without a time; record with tcpdump or Wireshark", self.at)
+            self.at += size
+        return len(head)
+
+    def _packet(self, fields: str, block: bytes) -> Packet:
+        if len(block) < 32:
+            raise self._damaged("a packet without its header")
+        number, high, low, captured, length = struct.unpack_from(self._order + fields, block, 8)
+        if number >= len(self._interfaces):
+            raise self._damaged(f"a packet of interface {number}, which no block describes")
+        interface = self._interfaces[number]
+        if captured > min(interface.largest, length, len(block) - 32):
+            raise self._too_many(captured, length, interface)
+        seconds, fraction = divmod(high << 32 | low, interface.units)
+        time_s = interface.zero_s + seconds + fraction * (1 / interface.units)
+        return Packet(self.at, time_s, block[28 : 28 + captured], length, interface)
+
+    def _interface(self, block: bytes) -> Interface:
+        if len(block) < 20:
+            raise self._damaged("an interface without its description")
+        link, largest = struct.unpack_from(self._order + "HxxI", block, 8)
+        options, at = {_RESOLUTION: b"\6", _ZERO: b""}, 16
+        while at + 8 <= len(block):
+            code, size = struct.unpack_from(self._order + "HH", block, at)
+            options[code] = block[at + 4 : at + 4 + size]
+            at += 4 + size + -size % 4
+        order = "little" if self._order == "<" else "big"
+        resolution, zero_s = options[_RESOLUTION][:1], options[_ZERO][:8]
+        exponent = int.from_bytes(resolution, "big")
+        return Interface(
+            self.at + 8,
+            link,
+            min(largest or _LARGEST, _LARGEST),
+            (2 if exponent & 0x80 else 10) ** (exponent & 0x7F),
+            int.from_bytes(zero_s, order, signed=True),
+        )
