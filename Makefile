@@ -133,7 +133,7 @@ $(SWITCHD): $(shell find switch -path switch/target -prune -o -type f -print) | 
 .PHONY: check-cargo
 check-cargo:
 	@command -v cargo >/dev/null \
-	  || { echo "sluice needs a Rust toolchain (1.88 or later): https://rustup.rs" >&2; exit 1; }
+	  || { echo "sluice needs a Rust toolchain (1.91 or later): https://rustup.rs" >&2; exit 1; }
 
 root:
 	@test "$$(id -u)" = 0 \

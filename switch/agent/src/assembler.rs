@@ -1,0 +1,211 @@
+//! A stream's bytes put in order: segments may come out of order, repeated and overlapping.
+
+use std::ops::Range;
+
+use crate::seq::Seq;
+
+/// How many islands there may be. A sender that leaves more gaps repeats what lies beyond them.
+const ISLANDS: usize = 32;
+
+/// Received bytes from `base` on. What came first stays: a later segment only fills gaps.
+#[derive(Debug)]
+pub struct Assembler {
+    base: Seq,
+    /// Bytes from `base` to the end of the last island; what lies between islands is zero.
+    bytes: Vec<u8>,
+    /// Without gaps from `base`.
+    ready: usize,
+    /// What came beyond a gap, in order, neither touching nor overlapping; offsets from `base`.
+    islands: Vec<Range<usize>>,
+    /// Bytes that may be held.
+    room: usize,
+}
+
+impl Assembler {
+    /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be held.
+    pub fn new(base: Seq, room: usize) -> Assembler {
+        Assembler { base, bytes: Vec::new(), ready: 0, islands: Vec::new(), room }
+    }
+
+    /// The number of the first byte held.
+    pub fn base(&self) -> Seq {
+        self.base
+    }
+
+    /// The number behind the last byte that came without a gap.
+    pub fn end(&self) -> Seq {
+        self.base + self.ready as u32
+    }
+
+    /// The bytes without a gap.
+    pub fn ready(&self) -> &[u8] {
+        &self.bytes[..self.ready]
+    }
+
+    /// The bytes from one number to another, as far as they have come without a gap.
+    pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
+        let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
+        self.bytes.get(start..end).unwrap_or(&[])
+    }
+
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.islands.capacity() * size_of::<Range<usize>>()
+    }
+
+    /// How many more bytes may come behind those without a gap.
+    pub fn room(&self) -> usize {
+        self.room.saturating_sub(self.ready)
+    }
+
+    /// Allows the stream to hold this many bytes.
+    pub fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
+    /// What lies beyond a gap, the latest first as far as it is known: numbers for a SACK option.
+    pub fn islands(&self) -> impl Iterator<Item = (Seq, Seq)> {
+        self.islands.iter().map(|island| (self.base + island.start as u32, self.base + island.end as u32))
+    }
+
+    /// Whether [`Self::insert`] would take all of a segment that is not there yet.
+    pub fn can_take(&self, seq: Seq, length: usize) -> bool {
+        let is_next = !self.end().is_before(seq);
+        (seq + length as u32).since(self.base) <= self.room && (is_next || self.islands.len() < ISLANDS)
+    }
+
+    /// Takes a segment's bytes; what is outside the room is left out. True when there is something new.
+    pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
+        let early = self.base.since(seq).min(segment.len());
+        let (seq, segment) = (seq + early as u32, &segment[early..]);
+        let start = seq.since(self.base);
+        if segment.is_empty() || start >= self.room {
+            return false;
+        }
+        let segment = &segment[..segment.len().min(self.room - start)];
+        let end = start + segment.len();
+        if start == self.ready && self.islands.is_empty() {
+            self.bytes.extend_from_slice(segment);
+            self.ready = end;
+            return true;
+        }
+        if start > self.ready && self.islands.len() >= ISLANDS {
+            return false;
+        }
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let mut is_new = false;
+        let mut at = start.max(self.ready);
+        // Fill the gaps between what is there.
+        for island in self.islands.iter().chain(std::iter::once(&(usize::MAX..usize::MAX))) {
+            if at >= end {
+                break;
+            }
+            let gap = island.start.min(end);
+            if at < gap {
+                self.bytes[at..gap].copy_from_slice(&segment[at - start..gap - start]);
+                is_new = true;
+            }
+            at = at.max(island.end);
+        }
+        if is_new {
+            self.note(start, end);
+        }
+        is_new
+    }
+
+    /// Notes that the bytes of this range are there.
+    fn note(&mut self, start: usize, end: usize) {
+        let mut whole = start..end;
+        self.islands.retain(|island| {
+            let touches = island.start <= whole.end && whole.start <= island.end;
+            if touches {
+                whole = whole.start.min(island.start)..whole.end.max(island.end);
+            }
+            !touches
+        });
+        if whole.start <= self.ready {
+            self.ready = self.ready.max(whole.end);
+        } else {
+            let place = self.islands.partition_point(|island| island.start < whole.start);
+            self.islands.insert(place, whole);
+        }
+    }
+
+    /// Forgets what comes before this number, which must not lie behind a gap.
+    pub fn forget_before(&mut self, seq: Seq) {
+        let count = seq.since(self.base).min(self.ready);
+        if count == 0 {
+            return;
+        }
+        self.bytes.drain(..count);
+        self.base += count as u32;
+        self.ready -= count;
+        for island in &mut self.islands {
+            *island = island.start - count..island.end - count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"GET /static/logo.gif HTTP/1.1\r\nHost: shop.example\r\n\r\n";
+
+    #[test]
+    fn a_stream_split_anywhere_comes_together() {
+        let base = Seq(u32::MAX - 10);
+        for first in 0..TEXT.len() {
+            for second in first..TEXT.len() {
+                let mut stream = Assembler::new(base, 1000);
+                let parts = [0..first, first..second, second..TEXT.len()];
+                for part in [2, 0, 2, 1, 0] {
+                    let part: Range<usize> = parts[part].clone();
+                    stream.insert(base + part.start as u32, &TEXT[part]);
+                }
+                assert_eq!(stream.ready(), TEXT);
+                assert_eq!(stream.islands().count(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_first_stays() {
+        let mut stream = Assembler::new(Seq(100), 1000);
+        assert!(stream.insert(Seq(104), b"EF"));
+        assert!(stream.insert(Seq(101), b"bcdxx?"));
+        assert_eq!(stream.ready(), b"");
+        assert!(stream.insert(Seq(98), b"..abcdefgh"));
+        assert_eq!(stream.ready(), b"abcdEF?h");
+        assert!(!stream.insert(Seq(100), b"ABCDEFG"));
+        assert_eq!(stream.ready(), b"abcdEF?h");
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out() {
+        let mut stream = Assembler::new(Seq(0), 6);
+        assert!(stream.insert(Seq(4), b"efgh"));
+        assert!(!stream.insert(Seq(6), b"g"));
+        assert!(stream.insert(Seq(0), b"abcdefgh"));
+        assert_eq!((stream.ready(), stream.room()), (&b"abcdef"[..], 0));
+        stream.forget_before(Seq(4));
+        assert!(stream.insert(Seq(6), b"ghijkl"));
+        assert_eq!((stream.ready(), stream.base(), stream.end()), (&b"efghij"[..], Seq(4), Seq(10)));
+        assert_eq!(stream.between(Seq(5), Seq(8)), b"fgh");
+        assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
+    }
+
+    #[test]
+    fn islands_are_joined() {
+        let mut stream = Assembler::new(Seq(0), 100);
+        for (at, length) in [(10, 5), (20, 5), (30, 5), (12, 10), (50, 1)] {
+            stream.insert(Seq(at), &vec![1; length]);
+        }
+        let islands: Vec<_> = stream.islands().map(|(start, end)| (start.0, end.0)).collect();
+        assert_eq!(islands, [(10, 25), (30, 35), (50, 51)]);
+        stream.insert(Seq(0), &[2; 60]);
+        assert_eq!((stream.ready().len(), stream.islands().count()), (60, 0));
+    }
+}

@@ -1,0 +1,124 @@
+//! What the engine is told: once at its start, and by the controller.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sluice_ports::counters::Counter;
+
+use crate::cookie::CookieKey;
+use crate::decider::Decider;
+use crate::wire::Mac;
+
+/// What does not change while the engine lives.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The agent's hardware address.
+    pub mac: Mac,
+    /// The agent's address.
+    pub address: Ipv4Addr,
+    /// The router's address.
+    pub gateway: Ipv4Addr,
+    /// Seconds since 1970 at time zero.
+    pub epoch_s: u64,
+    /// Bytes of memory for connections.
+    pub budget: usize,
+}
+
+/// What the controller wants. Replaces all it wanted before.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// The content services.
+    pub services: Vec<Arc<Service>>,
+    /// Of the rules, modulo 256.
+    pub generation: u8,
+    /// The key of cookies.
+    pub key: CookieKey,
+    /// The key before, whose cookies are still out.
+    pub former_key: Option<CookieKey>,
+}
+
+/// A content service. A connection keeps the one it began with.
+#[derive(Debug)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Its address, as clients know it.
+    pub address: SocketAddrV4,
+    /// Its port at the agent.
+    pub agent_port: u16,
+    /// Its groups of servers.
+    pub groups: Vec<Group>,
+    /// Its rules.
+    pub rules: Arc<dyn Decider>,
+    /// Whether the data plane is to open a known client's next connection to the server of its last.
+    pub guess: bool,
+    /// What has happened.
+    pub counters: Counters,
+}
+
+impl Service {
+    /// A service that nothing has happened to.
+    pub fn new(
+        name: String,
+        address: SocketAddrV4,
+        agent_port: u16,
+        groups: Vec<(String, SocketAddrV4)>,
+        rules: Arc<dyn Decider>,
+    ) -> Service {
+        let group = |(name, address)| Group { name, address, opened: Counter::default(), failed: Counter::default() };
+        let hits = (0..rules.rules()).map(|_| Counter::default()).collect();
+        let counters = Counters { hits, ..Counters::default() };
+        let groups = groups.into_iter().map(group).collect();
+        Service { name, address, agent_port, groups, rules, guess: false, counters }
+    }
+}
+
+/// A group of servers: a service with an internal address.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its internal address.
+    pub address: SocketAddrV4,
+    /// Connections opened to its servers.
+    pub opened: Counter,
+    /// Connections that its servers refused or did not answer.
+    pub failed: Counter,
+}
+
+/// What has happened at a service. The engine's thread writes, anybody reads.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Requests that each rule took.
+    pub hits: Vec<Counter>,
+    /// Requests that the default took.
+    pub by_default: Counter,
+    /// SYNs answered.
+    pub handshakes: Counter,
+    /// Connections that the data plane took over.
+    pub spliced: Counter,
+    /// Orders repeated.
+    pub orders_repeated: Counter,
+    /// Orders that nobody confirmed, or that the data plane refused.
+    pub orders_failed: Counter,
+    /// Connections reset by client or server while the agent had them.
+    pub resets: Counter,
+    /// Connections lost with bytes that the agent had acknowledged.
+    pub lost: Counter,
+    /// Segments that belong to nothing, with a wrong cookie for instance.
+    pub strays: Counter,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Counters {
+    /// Counts a refusal.
+    pub fn refuse(&self, why: &'static str) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
+    }
+
+    /// Refusals by their reason.
+    pub fn refused(&self) -> BTreeMap<&'static str, u64> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,136 @@
+//! What the agent asks of a service's rules.
+
+use std::fmt;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+/// The rules of a content service.
+pub trait Decider: Send + Sync + fmt::Debug {
+    /// Begins to read a request of a connection.
+    fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn Reader>;
+
+    /// Whether the server speaks first, and the agent in its place.
+    fn greets(&self) -> bool;
+
+    /// How many bytes of a request may be held.
+    fn room(&self) -> usize;
+
+    /// How long a request may take to come.
+    fn wait(&self) -> Duration;
+
+    /// How many rules there are.
+    fn rules(&self) -> usize;
+
+    /// What to say to a client for a reason of the agent's own. Nothing to say: the connection is reset.
+    fn apology(&self, reason: Reason) -> Vec<u8>;
+}
+
+/// Reads one request.
+pub trait Reader: Send {
+    /// What to do, with all bytes of the request that have come so far, in order.
+    fn read(&mut self, bytes: &[u8]) -> Decision;
+}
+
+/// What to do with a request.
+pub enum Decision {
+    /// Nothing is decided. Say this (mostly nothing) to the client and come again with more.
+    NeedMore {
+        /// Bytes for the client.
+        say: Vec<u8>,
+    },
+    /// It goes to a group.
+    Route(Route),
+    /// Say this and close.
+    Refuse(Refusal),
+}
+
+/// Where a request goes.
+pub struct Route {
+    /// The rule that took it; none: the default.
+    pub rule: Option<u32>,
+    /// The group: an index into the service's.
+    pub group: usize,
+    /// How long the decision holds.
+    pub sticky: Sticky,
+    /// Where request and response end, for a decision that holds for one request.
+    pub framing: Option<Box<dyn Framing>>,
+}
+
+/// How long a decision holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sticky {
+    /// For the connection.
+    Connection,
+    /// For the client's later connections as well.
+    Client,
+    /// For one request.
+    None,
+}
+
+/// Why and how a connection ends without a server.
+pub struct Refusal {
+    /// One of few texts, for counters.
+    pub why: &'static str,
+    /// The rule that refused.
+    pub rule: Option<u32>,
+    /// What to say. Nothing: the connection is reset.
+    pub say: Vec<u8>,
+}
+
+/// Finds where a request ends, and its response.
+pub trait Framing: Send {
+    /// Looks at further bytes of the request, from its first on.
+    fn request(&mut self, bytes: &[u8]) -> Progress;
+
+    /// Looks at further bytes of the response.
+    fn response(&mut self, bytes: &[u8]) -> Progress;
+}
+
+/// How far a message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All bytes belong to it, and it goes on.
+    More,
+    /// So many of the bytes belong to it, and it is complete; another one may follow it, or none.
+    Ended {
+        /// Bytes of the message.
+        used: usize,
+        /// Whether the connection goes on behind it.
+        goes_on: bool,
+    },
+    /// The connection carries something else from here on, or the message ends with it.
+    Opaque,
+    /// It cannot be understood: the connection is to be closed.
+    Broken,
+}
+
+/// The agent's own reasons to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The request did not come in time.
+    Timeout,
+    /// Other requests need the memory.
+    Crowded,
+    /// The client ended the request in the middle.
+    CutShort,
+    /// More has come than may be held.
+    TooLarge,
+    /// No server answers.
+    NoServer,
+    /// The server refuses.
+    ServerRefused,
+}
+
+impl Reason {
+    /// Its name, for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Crowded => "crowded",
+            Self::CutShort => "cut_short",
+            Self::TooLarge => "too_large",
+            Self::NoServer => "no_server",
+            Self::ServerRefused => "server_refused",
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The agent without its sockets: frames and the time in, frames out.
+//!
+//! A handshake costs no memory: what a SYN said is in the cookie that answers it, and the first bytes of a request bring it back.
+//! A connection is kept from there until the data plane has confirmed that it translates. All work for a frame takes a time that
+//! does not depend on how many connections there are, but for the logarithm of ordered sets.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+use slab::Slab;
+
+use crate::arp::{self, Operation};
+use crate::config::{Configuration, Service, Settings};
+use crate::connection::{Connection, Context, Fate};
+use crate::cookie::{Cookies, Handshake, Offer};
+use crate::decider::Reason;
+use crate::frames::Frames;
+use crate::order::{ORDER, Order};
+use crate::pool::{Ability, Pools};
+use crate::strangers::Strangers;
+use crate::wire::flags::{ACK, FIN, RST, SYN};
+use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset};
+
+/// How often the router is asked for its hardware address, before it is known and afterwards.
+const ASK_ROUTER: u64 = 1_000_000_000;
+const ASK_ROUTER_AGAIN: u64 = 30_000_000_000;
+/// The MSS of a client that does not tell (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+
+/// Client and content service.
+type Key = (SocketAddrV4, SocketAddrV4);
+
+/// A service in use.
+struct Entry {
+    service: Arc<Service>,
+    /// What clients are told that servers can do, and the window scale that they were told before.
+    told: Ability,
+    former_scale: u8,
+}
+
+/// A connection, and where it stands in the engine's sets.
+struct Kept {
+    connection: Connection,
+    key: Key,
+    /// Its entry among the timers; not after it is due.
+    timer: u64,
+    /// Its entry among those that wait.
+    waits: Option<u64>,
+    memory: usize,
+}
+
+/// The agent.
+pub struct Engine {
+    settings: Settings,
+    router: Option<Mac>,
+    ask_router: u64,
+    cookies: Cookies,
+    generation: u8,
+    /// By the port at the agent.
+    services: HashMap<u16, Entry>,
+    /// What the ports of services that are no more stood for.
+    retired: HashMap<u16, SocketAddrV4>,
+    pools: Pools,
+    connections: Slab<Kept>,
+    by_key: HashMap<Key, usize>,
+    timers: BTreeSet<(u64, usize)>,
+    /// Requests that wait for their other bytes, the oldest first.
+    waiting: BTreeSet<(u64, usize)>,
+    strangers: Strangers,
+    memory: usize,
+    is_draining: bool,
+}
+
+impl Engine {
+    /// An agent that knows no service yet.
+    pub fn new(settings: Settings) -> Engine {
+        Engine {
+            settings,
+            router: None,
+            ask_router: 0,
+            cookies: Cookies::default(),
+            generation: 0,
+            services: HashMap::new(),
+            retired: HashMap::new(),
+            pools: Pools::default(),
+            connections: Slab::new(),
+            by_key: HashMap::new(),
+            timers: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            strangers: Strangers::default(),
+            memory: 0,
+            is_draining: false,
+        }
+    }
+
+    /// Takes what the controller wants from now on. Connections go on as they began.
+    pub fn configure(&mut self, configuration: Configuration) {
+        let Configuration { services, generation, key, former_key } = configuration;
+        self.cookies = Cookies::new(key, former_key);
+        self.generation = generation;
+        for (port, entry) in self.services.drain() {
+            self.retired.insert(port, entry.service.address);
+        }
+        for service in services {
+            let told = self.pools.of(&service);
+            self.retired.remove(&service.agent_port);
+            self.services.insert(service.agent_port, Entry { service, told, former_scale: told.scale });
+        }
+    }
+
+    /// Takes no new work from now on.
+    pub fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// How many connections the agent has.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// How many requests wait for their other bytes.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Bytes that connections take.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The services in force.
+    pub fn services(&self) -> impl Iterator<Item = &Arc<Service>> {
+        self.services.values().map(|entry| &entry.service)
+    }
+
+    /// When [`Self::poll`] has something to do.
+    pub fn due(&self) -> u64 {
+        self.timers.first().map_or(u64::MAX, |(due, _)| *due).min(self.ask_router)
+    }
+
+    /// Does what is due.
+    pub fn poll(&mut self, now: u64, out: &mut Frames) {
+        if self.ask_router <= now {
+            self.ask_router = now + if self.router.is_some() { ASK_ROUTER_AGAIN } else { ASK_ROUTER };
+            let (sender, target) = ((self.settings.mac, self.settings.address), ([0; 6], self.settings.gateway));
+            let request = arp::Packet { operation: Operation::Request, sender, target };
+            out.push_with(|frame| request.write(frame));
+        }
+        while let Some(&(due, id)) = self.timers.first().filter(|(due, _)| *due <= now) {
+            self.timers.remove(&(due, id));
+            self.connections[id].timer = u64::MAX;
+            self.with(
+                id,
+                now,
+                out,
+                |connection, ctx| {
+                    if connection.due() <= ctx.now { connection.on_time(ctx) } else { Fate::Stays }
+                },
+            );
+        }
+    }
+
+    /// Takes a frame.
+    pub fn receive(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
+        let Some((destination, source)) = macs(frame) else { return };
+        let is_broadcast = destination == [0xff; 6];
+        if destination != self.settings.mac && !is_broadcast {
+            return;
+        }
+        match ether_type(frame) {
+            Some(ARP) => self.on_arp(frame, out),
+            Some(IPV4) if !is_broadcast => {
+                self.router.get_or_insert(source);
+                if let Ok(segment) = Segment::read(frame) {
+                    self.on_segment(now, &segment, out);
+                }
+            }
+            Some(ORDER) if !is_broadcast => {
+                let Some(order) = Order::read(frame) else { return };
+                if let Some(&id) = self.by_key.get(&(order.client, order.service)) {
+                    self.with(id, now, out, |connection, ctx| connection.on_order(ctx, order.status));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_arp(&mut self, frame: &[u8], out: &mut Frames) {
+        let Some(packet) = arp::Packet::read(frame) else { return };
+        if packet.sender.1 == self.settings.gateway {
+            self.router = Some(packet.sender.0);
+        }
+        if packet.operation == Operation::Request && packet.target.1 == self.settings.address {
+            let sender = (self.settings.mac, self.settings.address);
+            let reply = arp::Packet { operation: Operation::Reply, sender, target: packet.sender };
+            out.push_with(|frame| reply.write(frame));
+        }
+    }
+
+    fn on_segment(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
+        let (source, destination) = (segment.source(), segment.destination());
+        if *destination.ip() != self.settings.address {
+            if let Some(&id) = self.by_key.get(&(destination, source)) {
+                self.with(id, now, out, |connection, ctx| connection.on_server(ctx, segment));
+            }
+            return;
+        }
+        let port = destination.port();
+        let service = self.services.get(&port).map(|entry| entry.service.address);
+        let Some(service) = service.or_else(|| self.retired.get(&port).copied()) else { return };
+        match self.by_key.get(&(source, service)) {
+            Some(&id) => self.with(id, now, out, |connection, ctx| connection.on_client(ctx, segment)),
+            None => self.on_unknown(now, segment, out),
+        }
+    }
+
+    /// Takes a client's segment that belongs to no connection.
+    fn on_unknown(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
+        let (source, own) = (segment.source(), segment.destination());
+        let Some(entry) = self.services.get(&own.port()) else { return };
+        if segment.has(RST) {
+            return;
+        }
+        if segment.has(SYN) {
+            if !segment.has(ACK) && !self.is_draining {
+                self.answer_syn(now, segment, out);
+            }
+            return;
+        }
+        let is_bare = segment.payload().is_empty() && !segment.has(FIN);
+        if !segment.has(ACK) || is_bare && !entry.service.rules.greets() {
+            return;
+        }
+        let handshake =
+            |told| Handshake { client: source, service: entry.service.address, isn: segment.seq() - 1, told };
+        let time_s = self.time_s(now);
+        let read = |told| Some((self.cookies.read(&handshake(told), segment.ack() - 1, time_s)?, told));
+        let known = read(entry.told.scale)
+            .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) });
+        match known {
+            None => self.on_stranger(segment, is_bare, out),
+            Some(known) => self.begin(now, segment, known, out),
+        }
+    }
+
+    /// A segment that no cookie explains: of a connection that is lost, or ahead of a first segment that is on its way.
+    fn on_stranger(&mut self, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
+        let (source, own) = (segment.source(), segment.destination());
+        if let Some(entry) = self.services.get(&own.port()) {
+            entry.service.counters.strays.add(1);
+        }
+        if !is_bare && self.strangers.is_persistent(source, own.port(), segment.seq()) {
+            let head = reset(segment, own, source);
+            self.send(&head, &[], &[], out);
+        }
+    }
+
+    /// Answers a SYN with a cookie. What else is in it counts for nothing: neither data (RFC 7413) nor other options.
+    fn answer_syn(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
+        let (client, own) = (segment.source(), segment.destination());
+        let Some(entry) = self.services.get(&own.port()) else { return };
+        entry.service.counters.handshakes.add(1);
+        let asked = segment.offer();
+        let Ability { mss, scale, sack, window } = entry.told;
+        let offer = Offer { mss: asked.mss.unwrap_or(DEFAULT_MSS), scale: asked.scale, sack: asked.sack && sack };
+        let handshake = Handshake { client, service: entry.service.address, isn: segment.seq(), told: scale };
+        let room = entry.service.rules.room();
+        let head = Head {
+            source: own,
+            destination: client,
+            seq: self.cookies.make(&handshake, offer, self.time_s(now)),
+            ack: segment.seq() + 1,
+            flags: SYN | ACK,
+            window: u16::try_from(room).unwrap_or(u16::MAX).min(window),
+        };
+        let told = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| scale), sack: offer.sack };
+        let (options, length) = told.write();
+        self.send(&head, &options[..length], &[], out);
+    }
+
+    fn send(&self, head: &Head, options: &[u8], payload: &[u8], out: &mut Frames) {
+        if let Some(link) = self.link() {
+            out.push_with(|frame| head.write(&link, options, [payload, b""], frame));
+        }
+    }
+
+    fn link(&self) -> Option<Link> {
+        self.router.map(|router| Link { own: self.settings.mac, router })
+    }
+
+    fn time_s(&self, now: u64) -> u64 {
+        self.settings.epoch_s + now / 1_000_000_000
+    }
+
+    /// Begins a connection with the first segment of its request.
+    fn begin(&mut self, now: u64, segment: &Segment<'_>, known: (Offer, u8), out: &mut Frames) {
+        let (client, own) = (segment.source(), segment.destination());
+        let Some(entry) = self.services.get(&own.port()) else { return };
+        let known = (known.0, known.1, entry.told.window);
+        let service = Arc::clone(&entry.service);
+        let key = (client, service.address);
+        let numbers = (segment.seq(), segment.ack() - 1);
+        let connection = Connection::new((client, own), service, self.generation, known, numbers, now);
+        let memory = connection.memory();
+        let kept = Kept { connection, key, timer: u64::MAX, waits: None, memory };
+        self.memory += memory;
+        let id = self.connections.insert(kept);
+        self.by_key.insert(key, id);
+        self.with(id, now, out, |connection, ctx| connection.on_client(ctx, segment));
+        while self.memory > self.settings.budget {
+            let Some(&(_, oldest)) = self.waiting.first() else { break };
+            self.with(oldest, now, out, |connection, ctx| {
+                let _ = connection.apologize(ctx, Reason::Crowded);
+                Fate::Ends
+            });
+        }
+    }
+
+    /// Has a connection work, and keeps the engine's books.
+    fn with(
+        &mut self,
+        id: usize,
+        now: u64,
+        out: &mut Frames,
+        work: impl FnOnce(&mut Connection, &mut Context<'_>) -> Fate,
+    ) {
+        let Some(link) = self.link() else { return };
+        let kept = &mut self.connections[id];
+        let mut ctx = Context { now, link, out, pools: &mut self.pools, has_learned: false };
+        let fate = work(&mut kept.connection, &mut ctx);
+        let has_learned = ctx.has_learned;
+        match fate {
+            Fate::Stays => {
+                let memory = kept.connection.memory();
+                self.memory = self.memory - kept.memory + memory;
+                kept.memory = memory;
+                let waits = kept.connection.waits_since();
+                if waits != kept.waits {
+                    kept.waits.map(|since| self.waiting.remove(&(since, id)));
+                    waits.map(|since| self.waiting.insert((since, id)));
+                    kept.waits = waits;
+                }
+                // A timer that comes too early finds out then.
+                let due = kept.connection.due();
+                if due < kept.timer {
+                    self.timers.remove(&(kept.timer, id));
+                    self.timers.insert((due, id));
+                    kept.timer = due;
+                }
+            }
+            Fate::Ends => {
+                let kept = self.connections.remove(id);
+                self.memory -= kept.memory;
+                self.by_key.remove(&kept.key);
+                self.timers.remove(&(kept.timer, id));
+                kept.waits.map(|since| self.waiting.remove(&(since, id)));
+            }
+        }
+        if has_learned {
+            for entry in self.services.values_mut() {
+                let told = self.pools.of(&entry.service);
+                if told.scale != entry.told.scale {
+                    entry.former_scale = entry.told.scale;
+                }
+                entry.told = told;
+            }
+        }
+    }
+
+    /// Whether the router's hardware address is known.
+    pub fn has_router(&self) -> bool {
+        self.router.is_some()
+    }
+}

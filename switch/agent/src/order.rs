@@ -1,0 +1,185 @@
+//! Splice orders: one packet has the data plane take a connection's translation over, and comes back as its confirmation.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use crate::seq::Seq;
+use crate::wire::{ETHERNET, Link, pad};
+
+/// EtherType of orders (IEEE local experimental).
+pub const ORDER: u16 = 0x88b5;
+
+const LENGTH: usize = 22;
+const SPLICE: u8 = 1;
+const SPLICED: u8 = 1;
+
+/// What the data plane says of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Not asked yet.
+    Order,
+    /// The connection is spliced.
+    Applied,
+    /// It has no slot.
+    NoConnection,
+    /// The slot is another agent's, or the order did not come from an agent's port.
+    Foreign,
+}
+
+/// What the data plane is to remember of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remember {
+    /// Nothing.
+    Nothing,
+    /// Its next connection is opened to the same server, and checked by an agent.
+    Guess,
+    /// Its next connections are this server's (`sticky: client`).
+    Client,
+}
+
+/// An order, or its confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// What became of it.
+    pub status: Status,
+    /// The client.
+    pub client: SocketAddrV4,
+    /// The content service.
+    pub service: SocketAddrV4,
+    /// The server's sequence number and this make the client's.
+    pub delta: u32,
+    /// The server's window, shifted left by this, is what the client is told.
+    pub shift: i8,
+    /// What to remember.
+    pub remember: Remember,
+    /// Of the rules.
+    pub generation: u8,
+}
+
+impl Order {
+    /// Reads a frame whose EtherType is that of orders.
+    pub fn read(frame: &[u8]) -> Option<Order> {
+        let order = frame.get(ETHERNET..ETHERNET + LENGTH)?;
+        let end = |at: usize| {
+            let ip: [u8; 4] = std::array::from_fn(|n| order[at + n]);
+            SocketAddrV4::new(Ipv4Addr::from(ip), u16::from_be_bytes([order[at + 4], order[at + 5]]))
+        };
+        let status = match order[1] {
+            0 => Status::Order,
+            1 => Status::Applied,
+            2 => Status::NoConnection,
+            3 => Status::Foreign,
+            _ => return None,
+        };
+        let remember = match order[19] {
+            0 => Remember::Nothing,
+            1 => Remember::Guess,
+            2 => Remember::Client,
+            _ => return None,
+        };
+        (order[0] == SPLICE && order[21] == SPLICED).then(|| Order {
+            status,
+            client: end(2),
+            service: end(8),
+            delta: u32::from_be_bytes(std::array::from_fn(|n| order[14 + n])),
+            shift: order[18] as i8,
+            remember,
+            generation: order[20],
+        })
+    }
+
+    /// Appends it as a frame.
+    pub fn write(&self, link: &Link, frame: &mut Vec<u8>) {
+        let start = frame.len();
+        frame.extend_from_slice(&link.router);
+        frame.extend_from_slice(&link.own);
+        frame.extend_from_slice(&ORDER.to_be_bytes());
+        let status = match self.status {
+            Status::Order => 0,
+            Status::Applied => 1,
+            Status::NoConnection => 2,
+            Status::Foreign => 3,
+        };
+        frame.extend_from_slice(&[SPLICE, status]);
+        for end in [self.client, self.service] {
+            frame.extend_from_slice(&end.ip().octets());
+            frame.extend_from_slice(&end.port().to_be_bytes());
+        }
+        frame.extend_from_slice(&self.delta.to_be_bytes());
+        let remember = match self.remember {
+            Remember::Nothing => 0,
+            Remember::Guess => 1,
+            Remember::Client => 2,
+        };
+        frame.extend_from_slice(&[self.shift as u8, remember, self.generation, SPLICED]);
+        pad(frame, start);
+    }
+}
+
+/// What a client is told of a server's window field: shifted, at most 65,535, and no window that is none for one that is.
+pub fn shifted(window: u16, shift: i8) -> u16 {
+    if shift >= 0 {
+        let wide = u32::from(window) << shift.min(16);
+        u16::try_from(wide).unwrap_or(u16::MAX)
+    } else {
+        let narrow = u32::from(window) >> shift.unsigned_abs().min(31);
+        (narrow as u16).max(u16::from(window > 0))
+    }
+}
+
+/// The delta of a connection: what makes the client's number of the server's.
+pub fn delta(client: Seq, server: Seq) -> u32 {
+    client.0.wrapping_sub(server.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Link = Link { own: [2; 6], router: [4; 6] };
+
+    fn order() -> Order {
+        Order {
+            status: Status::Order,
+            client: "10.0.1.1:4711".parse().unwrap(),
+            service: "10.0.0.100:80".parse().unwrap(),
+            delta: 0x0102_0304,
+            shift: -3,
+            remember: Remember::Client,
+            generation: 7,
+        }
+    }
+
+    #[test]
+    fn the_layout() {
+        let mut frame = Vec::new();
+        order().write(&LINK, &mut frame);
+        assert_eq!(frame.len(), 60);
+        assert_eq!(frame[12..14], [0x88, 0xb5]);
+        let fields =
+            [&[1, 0][..], &[10, 0, 1, 1, 0x12, 0x67], &[10, 0, 0, 100, 0, 80], &[1, 2, 3, 4], &[0xfd, 2, 7, 1]];
+        assert_eq!(frame[14..36], fields.concat());
+        assert_eq!(frame[36..], [0; 24]);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for status in [Status::Order, Status::Applied, Status::NoConnection, Status::Foreign] {
+            for remember in [Remember::Nothing, Remember::Guess, Remember::Client] {
+                let order = Order { status, remember, ..order() };
+                let mut frame = Vec::new();
+                order.write(&LINK, &mut frame);
+                assert_eq!(Order::read(&frame), Some(order));
+                assert_eq!(Order::read(&frame[..35]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_is_shifted() {
+        let cases =
+            [(100, 0, 100), (100, 3, 800), (40_000, 3, 65_535), (100, -3, 12), (5, -3, 1), (0, -3, 0), (0, 14, 0)];
+        for (window, shift, told) in cases {
+            assert_eq!(shifted(window, shift), told, "{window} by {shift}");
+        }
+    }
+}

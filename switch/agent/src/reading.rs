@@ -1,0 +1,134 @@
+//! Reads requests, and decides.
+
+use std::time::Duration;
+
+use crate::connection::Fate::{Ends, Stays};
+use crate::connection::{Connection, Context, Fate, Phase};
+use crate::decider::{Decision, Reader, Reason, Refusal, Route};
+use crate::wire::Segment;
+
+/// Bytes that may wait for their acknowledgement: clients may send at least as much at first (RFC 3390).
+const UNACKNOWLEDGED: usize = 4096;
+/// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
+const PATIENCE: u64 = 10_000_000;
+/// How long a client that was refused is listened to.
+const FAREWELL: u64 = 5_000_000_000;
+
+/// A request that is being read.
+pub struct Reading {
+    reader: Box<dyn Reader>,
+    /// When its first byte came.
+    pub since: Option<u64>,
+    /// When to acknowledge what has come.
+    pub acknowledge_at: Option<u64>,
+}
+
+impl Reading {
+    /// Begins, at the time of the first byte.
+    pub fn new(reader: Box<dyn Reader>, now: u64) -> Reading {
+        Reading { reader, since: Some(now), acknowledge_at: None }
+    }
+
+    /// Begins, with no byte yet.
+    pub fn idle(reader: Box<dyn Reader>) -> Reading {
+        Reading { reader, since: None, acknowledge_at: None }
+    }
+
+    /// When the client's time is up.
+    pub fn ends(&self, wait: Duration) -> Option<u64> {
+        self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// When there is something to do.
+    pub fn due(&self, wait: Duration) -> Option<u64> {
+        [self.ends(wait), self.acknowledge_at].into_iter().flatten().min()
+    }
+}
+
+impl Connection {
+    /// Takes what has come of a request.
+    pub fn read_or_acknowledge(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>, has_come: bool) -> Fate {
+        if has_come {
+            return self.read(ctx);
+        }
+        // Repeated, beyond a gap, or a keepalive: the client wants to know what has come (RFC 5681, section 4.2).
+        if !segment.payload().is_empty() || segment.seq().is_before(self.acknowledged()) {
+            self.own(ctx);
+        }
+        Stays
+    }
+
+    /// Asks the rules about the bytes so far.
+    pub fn read(&mut self, ctx: &mut Context<'_>) -> Fate {
+        let is_finished = self.is_finished();
+        let Some(reading) = &mut self.reading else { return Stays };
+        reading.since.get_or_insert(ctx.now);
+        match reading.reader.read(self.request.ready()) {
+            Decision::NeedMore { .. } if is_finished => self.apologize(ctx, Reason::CutShort),
+            Decision::NeedMore { .. } if self.request.room() == 0 => self.apologize(ctx, Reason::TooLarge),
+            Decision::NeedMore { say } => {
+                if !say.is_empty() {
+                    self.say(ctx, say, false);
+                } else if self.request.end().since(self.owned) >= UNACKNOWLEDGED
+                    || self.request.islands().next().is_some()
+                {
+                    self.own(ctx);
+                } else if self.request.end() != self.owned {
+                    reading.acknowledge_at.get_or_insert(ctx.now + PATIENCE);
+                }
+                Stays
+            }
+            Decision::Route(route) => self.route(ctx, route),
+            Decision::Refuse(refusal) => self.refuse(ctx, refusal),
+        }
+    }
+
+    fn route(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
+        self.reading = None;
+        match route.rule {
+            Some(rule) => self.service.counters.hits[rule as usize].add(1),
+            None => self.service.counters.by_default.add(1),
+        }
+        match &self.phase {
+            Phase::Serving(serving) if serving.group == route.group => self.serve_next(ctx, route),
+            _ => self.open(ctx, route),
+        }
+    }
+
+    /// Refuses for a reason of the agent's own.
+    pub fn apologize(&mut self, ctx: &mut Context<'_>, reason: Reason) -> Fate {
+        let say = self.service.rules.apology(reason);
+        self.refuse(ctx, Refusal { why: reason.name(), rule: None, say })
+    }
+
+    fn refuse(&mut self, ctx: &mut Context<'_>, refusal: Refusal) -> Fate {
+        self.service.counters.refuse(refusal.why);
+        if let Some(rule) = refusal.rule {
+            self.service.counters.hits[rule as usize].add(1);
+        }
+        self.reset_server(ctx);
+        self.reading = None;
+        if refusal.say.is_empty() {
+            self.phase = Phase::Reading;
+            self.owned = self.request.end();
+            self.reset_client(ctx);
+            return Ends;
+        }
+        self.phase = Phase::Refusing(ctx.now + FAREWELL);
+        self.say(ctx, refusal.say, true);
+        Stays
+    }
+
+    /// Hears out a client that was refused: what it still sends is acknowledged, not kept.
+    pub fn say_farewell(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
+        let is_next = !self.owned.is_before(segment.seq());
+        if is_next && self.owned.is_before(segment.end()) {
+            self.owned = segment.end();
+        }
+        let is_over = self.speech.is_none() && self.fin.is_some_and(|fin| fin.is_before(self.owned));
+        if !segment.payload().is_empty() || segment.end() != segment.seq() {
+            self.acknowledge(ctx);
+        }
+        if is_over { Ends } else { Stays }
+    }
+}

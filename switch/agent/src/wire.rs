@@ -1,0 +1,523 @@
+//! Ethernet, IPv4 (RFC 791) and TCP (RFC 9293) as bytes: read, written, and changed in place.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use crate::checksum::{Sum, changed};
+use crate::seq::Seq;
+
+/// A hardware address.
+pub type Mac = [u8; 6];
+
+/// Bytes of an Ethernet header.
+pub const ETHERNET: usize = 14;
+/// EtherTypes.
+pub const IPV4: u16 = 0x0800;
+/// The Address Resolution Protocol.
+pub const ARP: u16 = 0x0806;
+/// The shortest frame, without its check sequence.
+pub const SHORTEST: usize = 60;
+
+const TCP: u8 = 6;
+const TIME_TO_LIVE: u8 = 64;
+
+/// Flags of a TCP header.
+pub mod flags {
+    /// No more data from the sender.
+    pub const FIN: u8 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 0x02;
+    /// Reset the connection.
+    pub const RST: u8 = 0x04;
+    /// Push.
+    pub const PSH: u8 = 0x08;
+    /// The acknowledgement number counts.
+    pub const ACK: u8 = 0x10;
+}
+
+use flags::{ACK, FIN, RST, SYN};
+
+/// Kinds of TCP options.
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+
+/// The EtherType of a frame.
+pub fn ether_type(frame: &[u8]) -> Option<u16> {
+    u16_at(frame, 12)
+}
+
+/// The hardware addresses of a frame: destination and source.
+pub fn macs(frame: &[u8]) -> Option<(Mac, Mac)> {
+    Some((frame.get(..6)?.try_into().ok()?, frame.get(6..12)?.try_into().ok()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// A TCP segment in a frame, whole, with the right checksums.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment<'f> {
+    /// From the IPv4 header to the end of the packet.
+    packet: &'f [u8],
+    /// Where TCP begins, and its payload.
+    tcp: usize,
+    data: usize,
+}
+
+/// Why a frame is no segment for the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Cut short, or with lengths that contradict each other.
+    Malformed,
+    /// Neither IPv4 nor TCP, or a fragment.
+    Other,
+    /// A checksum is wrong.
+    Checksum,
+}
+
+impl<'f> Segment<'f> {
+    /// Reads a frame whose EtherType is IPv4's.
+    ///
+    /// # Errors
+    /// When there is no whole segment in it.
+    pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
+        let packet = frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?;
+        let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
+        let tcp = usize::from(first & 15) * 4;
+        let packet = packet.get(..usize::from(length)).ok_or(Unreadable::Malformed)?;
+        if first >> 4 != 4 || tcp < 20 || packet.len() < tcp {
+            return Err(Unreadable::Malformed);
+        }
+        // Any offset, or more fragments.
+        if packet[9] != TCP || u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0 {
+            return Err(Unreadable::Other);
+        }
+        let data = packet.get(tcp + 12).map(|offset| tcp + usize::from(offset >> 4) * 4);
+        let data = data.filter(|data| *data >= tcp + 20 && *data <= packet.len()).ok_or(Unreadable::Malformed)?;
+        let segment = Segment { packet, tcp, data };
+        let header = Sum::default().bytes(&packet[..tcp]);
+        if header.folded() != 0xffff || segment.pseudo_header().bytes(&packet[tcp..]).folded() != 0xffff {
+            return Err(Unreadable::Checksum);
+        }
+        Ok(segment)
+    }
+
+    /// RFC 9293, section 3.1: addresses, protocol and length.
+    fn pseudo_header(&self) -> Sum {
+        Sum::default().bytes(&self.packet[12..20]).word(u16::from(TCP)).word((self.packet.len() - self.tcp) as u16)
+    }
+
+    fn address(&self, ip: usize, port: usize) -> SocketAddrV4 {
+        let octets: [u8; 4] = std::array::from_fn(|n| self.packet[ip + n]);
+        let port = [self.packet[self.tcp + port], self.packet[self.tcp + port + 1]];
+        SocketAddrV4::new(Ipv4Addr::from(octets), u16::from_be_bytes(port))
+    }
+
+    fn number(&self, at: usize) -> Seq {
+        let at = self.tcp + at;
+        Seq(u32::from_be_bytes(std::array::from_fn(|n| self.packet[at + n])))
+    }
+
+    /// Who sent it.
+    pub fn source(&self) -> SocketAddrV4 {
+        self.address(12, 0)
+    }
+
+    /// For whom it is.
+    pub fn destination(&self) -> SocketAddrV4 {
+        self.address(16, 2)
+    }
+
+    /// Its sequence number.
+    pub fn seq(&self) -> Seq {
+        self.number(4)
+    }
+
+    /// Its acknowledgement number.
+    pub fn ack(&self) -> Seq {
+        self.number(8)
+    }
+
+    /// Whether it has all of these flags.
+    pub fn has(&self, flags: u8) -> bool {
+        self.packet[self.tcp + 13] & flags == flags
+    }
+
+    /// Its window, as it stands there.
+    pub fn window(&self) -> u16 {
+        u16::from_be_bytes([self.packet[self.tcp + 14], self.packet[self.tcp + 15]])
+    }
+
+    /// Its data.
+    pub fn payload(&self) -> &'f [u8] {
+        &self.packet[self.data..]
+    }
+
+    /// The sequence number behind its data and its FIN.
+    pub fn end(&self) -> Seq {
+        self.seq() + self.payload().len() as u32 + u32::from(self.has(FIN))
+    }
+
+    /// Its options, as they stand there.
+    pub fn options(&self) -> &'f [u8] {
+        &self.packet[self.tcp + 20..self.data]
+    }
+
+    /// Where the earliest block of its SACK option begins.
+    pub fn first_sack(&self) -> Option<Seq> {
+        let (_, blocks) = Options(self.options()).find(|(kind, _)| *kind == SACK)?;
+        let starts = blocks.chunks_exact(8).map(|block| Seq(u32::from_be_bytes(std::array::from_fn(|n| block[n]))));
+        starts.reduce(Seq::earlier)
+    }
+
+    /// What a SYN's options say.
+    pub fn offer(&self) -> RawOffer {
+        let mut offer = RawOffer::default();
+        for (kind, value) in Options(self.options()) {
+            match (kind, value) {
+                (MSS, &[high, low]) => offer.mss = Some(u16::from_be_bytes([high, low])),
+                // RFC 7323, section 2.3: what is above 14 counts as 14.
+                (SCALE, &[scale]) => offer.scale = Some(scale.min(14)),
+                (SACK_PERMITTED, []) => offer.sack = true,
+                _ => {}
+            }
+        }
+        offer
+    }
+}
+
+/// What a SYN's options say, and do not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RawOffer {
+    /// Largest segment.
+    pub mss: Option<u16>,
+    /// Window scale (RFC 7323).
+    pub scale: Option<u8>,
+    /// SACK permitted (RFC 2018).
+    pub sack: bool,
+}
+
+impl RawOffer {
+    /// As the options of a SYN, in a buffer and its length.
+    pub fn write(&self) -> ([u8; 12], usize) {
+        let mut options = [NOP; 12];
+        let mut length = 0;
+        let mut put = |bytes: &[u8]| {
+            options[length..length + bytes.len()].copy_from_slice(bytes);
+            length += bytes.len();
+        };
+        if let Some(mss) = self.mss {
+            let [high, low] = mss.to_be_bytes();
+            put(&[MSS, 4, high, low]);
+        }
+        if self.sack {
+            put(&[NOP, NOP, SACK_PERMITTED, 2]);
+        }
+        if let Some(scale) = self.scale {
+            put(&[NOP, SCALE, 3, scale]);
+        }
+        (options, length)
+    }
+}
+
+/// The options of a header: kind and value. Ends at what is no option.
+struct Options<'p>(&'p [u8]);
+
+impl<'p> Iterator for Options<'p> {
+    type Item = (u8, &'p [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match *self.0 {
+                [NOP, ref rest @ ..] => self.0 = rest,
+                [END, ..] | [] => return None,
+                [kind, length, ..] => {
+                    let value = self.0.get(2..usize::from(length))?;
+                    self.0 = &self.0[usize::from(length)..];
+                    return Some((kind, value));
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// A SACK option (RFC 2018, section 3) of up to four blocks, in a buffer and its length.
+pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize) {
+    let mut option = [NOP; 36];
+    let mut length = 4;
+    for (start, end) in blocks.take(4) {
+        option[length..length + 4].copy_from_slice(&start.0.to_be_bytes());
+        option[length + 4..length + 8].copy_from_slice(&end.0.to_be_bytes());
+        length += 8;
+    }
+    if length == 4 {
+        return (option, 0);
+    }
+    option[2..4].copy_from_slice(&[SACK, length as u8 - 2]);
+    (option, length)
+}
+
+/// Subtracts `delta` from the blocks of SACK options. Options with a block that begins before `from` or that cannot be read
+/// become NOPs.
+fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
+    let mut at = 0;
+    while at < options.len() {
+        let kind = options[at];
+        if kind == NOP {
+            at += 1;
+            continue;
+        }
+        let length = options.get(at + 1).map_or(0, |length| usize::from(*length));
+        if kind == END || length < 2 || at + length > options.len() {
+            // RFC 9293, section 3.1: behind the end is padding.
+            options[at..].fill(NOP);
+            return;
+        }
+        if kind == SACK {
+            let value = &mut options[at + 2..at + length];
+            let mut is_good = value.len().is_multiple_of(8);
+            for edge in value.chunks_exact_mut(4) {
+                let number = Seq(u32::from_be_bytes([edge[0], edge[1], edge[2], edge[3]])) - delta;
+                is_good &= !number.is_before(from);
+                edge.copy_from_slice(&number.0.to_be_bytes());
+            }
+            if !is_good {
+                options[at..at + length].fill(NOP);
+            }
+        }
+        at += length;
+    }
+}
+
+/// Hardware addresses of frames that go out.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// The agent's.
+    pub own: Mac,
+    /// The router's.
+    pub router: Mac,
+}
+
+/// The head of a segment that goes out.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// Who it is from.
+    pub source: SocketAddrV4,
+    /// For whom it is.
+    pub destination: SocketAddrV4,
+    /// Its sequence number.
+    pub seq: Seq,
+    /// Its acknowledgement number; zero without the flag.
+    pub ack: Seq,
+    /// Its flags.
+    pub flags: u8,
+    /// Its window, as it is to stand there.
+    pub window: u16,
+}
+
+impl Head {
+    /// Appends a frame with this head, options (a multiple of four bytes) and data.
+    pub fn write(&self, link: &Link, options: &[u8], payload: [&[u8]; 2], frame: &mut Vec<u8>) {
+        let tcp_header = 20 + options.len();
+        let tcp_length = tcp_header + payload[0].len() + payload[1].len();
+        let mut head = [0u8; ETHERNET + 40];
+        head[..6].copy_from_slice(&link.router);
+        head[6..12].copy_from_slice(&link.own);
+        head[12..14].copy_from_slice(&IPV4.to_be_bytes());
+        let (ip, tcp) = head[ETHERNET..].split_at_mut(20);
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&((20 + tcp_length) as u16).to_be_bytes());
+        // Do not fragment; the identification may be anything then (RFC 6864, section 4.1).
+        ip[6] = 0x40;
+        ip[8..10].copy_from_slice(&[TIME_TO_LIVE, TCP]);
+        ip[12..16].copy_from_slice(&self.source.ip().octets());
+        ip[16..20].copy_from_slice(&self.destination.ip().octets());
+        let checksum = Sum::default().bytes(ip).checksum();
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        tcp[..2].copy_from_slice(&self.source.port().to_be_bytes());
+        tcp[2..4].copy_from_slice(&self.destination.port().to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        tcp[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        tcp[12..14].copy_from_slice(&[(tcp_header as u8 / 4) << 4, self.flags]);
+        tcp[14..16].copy_from_slice(&self.window.to_be_bytes());
+        let pseudo = Sum::default().bytes(&ip[12..20]).word(u16::from(TCP)).word(tcp_length as u16);
+        let start = frame.len();
+        frame.extend_from_slice(&head);
+        frame.extend_from_slice(options);
+        frame.extend_from_slice(payload[0]);
+        frame.extend_from_slice(payload[1]);
+        let tcp = &mut frame[start + ETHERNET + 20..];
+        let checksum = pseudo.bytes(tcp).checksum();
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+        pad(frame, start);
+    }
+}
+
+/// Fills the frame that begins at `start` up to the shortest.
+pub fn pad(frame: &mut Vec<u8>, start: usize) {
+    if frame.len() - start < SHORTEST {
+        frame.resize(start + SHORTEST, 0);
+    }
+}
+
+/// What to change of a segment that is passed on.
+#[derive(Debug, Clone, Copy)]
+pub struct Passage {
+    /// Its head when it goes out. PSH, URG and what else the sender set stays.
+    pub head: Head,
+    /// What to subtract from the blocks of SACK options, and before which number none may begin.
+    pub sacks: Option<(u32, Seq)>,
+}
+
+/// Appends the frame of a segment with its head changed. The checksum follows the change, so that one that data got wrong
+/// stays wrong (RFC 1624).
+pub fn pass_on(segment: &Segment<'_>, link: &Link, passage: &Passage, frame: &mut Vec<u8>) {
+    let Passage { head, sacks } = passage;
+    let start = frame.len();
+    frame.extend_from_slice(&link.router);
+    frame.extend_from_slice(&link.own);
+    frame.extend_from_slice(&IPV4.to_be_bytes());
+    frame.extend_from_slice(segment.packet);
+    let packet = &mut frame[start + ETHERNET..];
+    let (ip, tcp) = packet.split_at_mut(segment.tcp);
+    let header = segment.data - segment.tcp;
+    let tcp = &mut tcp[..header];
+    let before = Sum::default().bytes(&ip[12..20]).bytes(&tcp[..16]).bytes(&tcp[18..]);
+    let ip_before = Sum::default().bytes(&ip[..10]).bytes(&ip[12..]);
+    ip[12..16].copy_from_slice(&head.source.ip().octets());
+    ip[16..20].copy_from_slice(&head.destination.ip().octets());
+    ip[8] = TIME_TO_LIVE;
+    let ip_after = Sum::default().bytes(&ip[..10]).bytes(&ip[12..]);
+    let checksum = changed(u16::from_be_bytes([ip[10], ip[11]]), ip_before, ip_after);
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    tcp[..2].copy_from_slice(&head.source.port().to_be_bytes());
+    tcp[2..4].copy_from_slice(&head.destination.port().to_be_bytes());
+    tcp[4..8].copy_from_slice(&head.seq.0.to_be_bytes());
+    tcp[8..12].copy_from_slice(&head.ack.0.to_be_bytes());
+    tcp[14..16].copy_from_slice(&head.window.to_be_bytes());
+    if let Some((delta, from)) = *sacks {
+        shift_sacks(&mut tcp[20..], delta, from);
+    }
+    let after = Sum::default().bytes(&ip[12..20]).bytes(&tcp[..16]).bytes(&tcp[18..]);
+    let checksum = changed(u16::from_be_bytes([tcp[16], tcp[17]]), before, after);
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+    pad(frame, start);
+}
+
+/// The head of a reset that answers a segment (RFC 9293, section 3.10.7.1).
+pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> Head {
+    let (seq, ack, flags) = if segment.has(ACK) {
+        (segment.ack(), Seq(0), RST)
+    } else {
+        (Seq(0), segment.end() + u32::from(segment.has(SYN)), RST | ACK)
+    };
+    Head { source, destination, seq, ack, flags, window: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flags::PSH;
+    use super::*;
+
+    const LINK: Link = Link { own: [2, 0, 0, 0, 0, 2], router: [2, 0, 0, 0, 0, 1] };
+
+    fn head() -> Head {
+        let address = |text: &str| text.parse().unwrap();
+        let (source, destination) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"));
+        Head { source, destination, seq: Seq(1000), ack: Seq(5000), flags: ACK | PSH, window: 229 }
+    }
+
+    fn frame(head: Head, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        head.write(&LINK, options, [payload, b""], &mut frame);
+        frame
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for payload in [&b""[..], b"G", b"GET / HTTP/1.1\r\n\r\n"] {
+            let frame = frame(head(), &[], payload);
+            let segment = Segment::read(&frame).unwrap();
+            assert_eq!((segment.source(), segment.destination()), (head().source, head().destination));
+            assert_eq!((segment.seq(), segment.ack(), segment.window()), (Seq(1000), Seq(5000), 229));
+            assert_eq!((segment.payload(), segment.end()), (payload, Seq(1000) + payload.len() as u32));
+            assert!(segment.has(ACK | PSH) && !segment.has(FIN));
+            assert!(frame.len() >= SHORTEST);
+        }
+    }
+
+    #[test]
+    fn a_frame_cut_or_changed_anywhere_is_refused() {
+        let whole = frame(head(), &[], b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for length in 0..whole.len() {
+            assert!(Segment::read(&whole[..length]).is_err());
+        }
+        for at in ETHERNET..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x20;
+            assert!(Segment::read(&changed).is_err(), "{at}");
+        }
+        let mut fragment = whole.clone();
+        fragment[ETHERNET + 6] |= 0x20;
+        assert_eq!(Segment::read(&fragment).unwrap_err(), Unreadable::Other);
+    }
+
+    #[test]
+    fn options_of_a_syn() {
+        for mss in [None, Some(1400)] {
+            for scale in [None, Some(9)] {
+                for sack in [false, true] {
+                    let offer = RawOffer { mss, scale, sack };
+                    let (options, length) = offer.write();
+                    assert_eq!(Segment::read(&frame(head(), &options[..length], b"")).unwrap().offer(), offer);
+                }
+            }
+        }
+        let odd = |options: &[u8]| Segment::read(&frame(head(), options, b"")).unwrap().offer();
+        let none = RawOffer::default();
+        assert_eq!(odd(&[SCALE, 3, 200, END]), RawOffer { scale: Some(14), ..none });
+        assert_eq!(odd(&[MSS, 3, 5, NOP]), none);
+        assert_eq!(odd(&[MSS, 4, 5, 0, SCALE, 0, 0, 0]), RawOffer { mss: Some(1280), ..none });
+        assert_eq!(odd(&[END, END, NOP, NOP, SACK_PERMITTED, 2, NOP, NOP]), none);
+        // MPTCP, TFO and an experiment in front.
+        assert_eq!(odd(&[30, 4, 0, 1, 34, 2, 254, 4, 1, 2, SACK_PERMITTED, 2]), RawOffer { sack: true, ..none });
+    }
+
+    #[test]
+    fn a_segment_passed_on_has_the_right_checksums() {
+        let blocks = [(Seq(7000), Seq(8000)), (Seq(9000), Seq(9500))];
+        let (options, length) = sack_option(blocks.into_iter());
+        // At every odd and even offset.
+        for before in 0..8 {
+            let mut room = vec![NOP; before];
+            room.extend(&options[..length]);
+            room.resize(room.len().next_multiple_of(4), NOP);
+            let original = frame(head(), &room, b"odd");
+            let next = Head { seq: Seq(u32::MAX), ack: Seq(4000), window: 3, ..head() };
+            let next = Head { source: next.destination, destination: next.source, ..next };
+            let mut passed = Vec::new();
+            let passage = Passage { head: next, sacks: Some((1000, Seq(4000))) };
+            pass_on(&Segment::read(&original).unwrap(), &LINK, &passage, &mut passed);
+            let segment = Segment::read(&passed).unwrap();
+            assert_eq!((segment.seq(), segment.ack(), segment.payload()), (Seq(u32::MAX), Seq(4000), &b"odd"[..]));
+            let shifted = blocks.map(|(start, end)| (start - 1000, end - 1000));
+            let (shifted, length) = sack_option(shifted.into_iter());
+            assert_eq!(segment.options()[before..][..length], shifted[..length]);
+        }
+    }
+
+    #[test]
+    fn a_sack_block_of_what_is_not_the_servers_is_dropped() {
+        let (mut options, length) = sack_option([(Seq(7000), Seq(8000)), (Seq(100), Seq(200))].into_iter());
+        shift_sacks(&mut options[..length], 50, Seq(60));
+        assert_eq!(options[2], NOP);
+        let mut cut = [NOP, SACK, 10, 1, 2, 3];
+        shift_sacks(&mut cut, 1, Seq(0));
+        assert_eq!(cut, [NOP; 6]);
+    }
+}

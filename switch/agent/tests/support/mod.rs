@@ -1,0 +1,8 @@
+//! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod host;
+pub mod rules;
+pub mod switch;
+pub mod world;

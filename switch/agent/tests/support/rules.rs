@@ -1,0 +1,109 @@
+//! Rules for tests: the first letter of the path is the group, the second what is special.
+//!
+//! `/b...`: group `b`. A second letter `n`: for this request only; `c`: for the client; `w`: the whole body is wanted;
+//! `x`: refused.
+
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+use sluice_agent::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
+
+/// Rules, and how many seconds a request may take.
+#[derive(Debug)]
+pub struct Letters(pub u64);
+
+impl Decider for Letters {
+    fn begin(&self, _: SocketAddrV4, _: SocketAddrV4) -> Box<dyn Reader> {
+        Box::new(Letters(self.0))
+    }
+
+    fn greets(&self) -> bool {
+        false
+    }
+
+    fn room(&self) -> usize {
+        80 << 10
+    }
+
+    fn wait(&self) -> Duration {
+        Duration::from_secs(self.0)
+    }
+
+    fn rules(&self) -> usize {
+        4
+    }
+
+    fn apology(&self, reason: Reason) -> Vec<u8> {
+        let status = match reason {
+            Reason::Timeout | Reason::Crowded => 408,
+            Reason::CutShort => 400,
+            Reason::TooLarge => 413,
+            Reason::NoServer | Reason::ServerRefused => 503,
+        };
+        refusal(status)
+    }
+}
+
+fn refusal(status: u16) -> Vec<u8> {
+    format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+}
+
+/// Head and body of a message, as long as they are known.
+pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
+    let head = message.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let text = std::str::from_utf8(&message[..head]).ok()?;
+    let length = text.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    Some((head, length.map_or(0, |length| length.parse().unwrap())))
+}
+
+impl Reader for Letters {
+    fn read(&mut self, bytes: &[u8]) -> Decision {
+        let Some((head, body)) = lengths(bytes) else { return Decision::NeedMore { say: Vec::new() } };
+        let path = bytes.split(|byte| *byte == b' ').nth(1).unwrap();
+        let special = path.get(2).copied().unwrap_or(b' ');
+        if special == b'x' {
+            return Decision::Refuse(Refusal { why: "a rule refuses", rule: Some(0), say: refusal(403) });
+        }
+        if special == b'w' && bytes.len() < head + body {
+            return Decision::NeedMore { say: Vec::new() };
+        }
+        let sticky = match special {
+            b'n' => Sticky::None,
+            b'c' => Sticky::Client,
+            _ => Sticky::Connection,
+        };
+        let framing: Option<Box<dyn Framing>> = Some(Box::new(Lengths::default()));
+        Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing })
+    }
+}
+
+/// Frames by `Content-Length`.
+#[derive(Default)]
+struct Lengths {
+    request: Vec<u8>,
+    response: Vec<u8>,
+}
+
+fn follow(so_far: &mut Vec<u8>, bytes: &[u8]) -> Progress {
+    let before = so_far.len();
+    so_far.extend_from_slice(bytes);
+    match lengths(so_far) {
+        Some((head, body)) if so_far.len() >= head + body => {
+            Progress::Ended { used: head + body - before, goes_on: true }
+        }
+        _ => Progress::More,
+    }
+}
+
+impl Framing for Lengths {
+    fn request(&mut self, bytes: &[u8]) -> Progress {
+        follow(&mut self.request, bytes)
+    }
+
+    fn response(&mut self, bytes: &[u8]) -> Progress {
+        if bytes.starts_with(b"HTTP/1.1 101") {
+            return Progress::Opaque;
+        }
+        follow(&mut self.response, bytes)
+    }
+}

@@ -1,0 +1,200 @@
+//! What the data plane does for a content service, written down a second time: slots, turns, translation.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use sluice_agent::order::{Order, Status, shifted};
+use sluice_agent::wire::{ETHERNET, Link};
+use smoltcp::wire::{Ipv4Packet, TcpPacket, TcpSeqNumber};
+
+pub const AGENT_MAC: [u8; 6] = [2, 0, 0, 0, 9, 2];
+pub const SWITCH_MAC: [u8; 6] = [2, 0, 0, 0, 9, 1];
+
+/// Where a packet goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Port {
+    Agent,
+    Client,
+    Server(Ipv4Addr),
+}
+
+pub struct Slot {
+    pub server: SocketAddrV4,
+    pub is_spliced: bool,
+    pub has_ended: bool,
+    delta: u32,
+    shift: i8,
+}
+
+pub struct Switch {
+    pub service: SocketAddrV4,
+    pub agent: SocketAddrV4,
+    pub groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>>,
+    pub slots: HashMap<SocketAddrV4, Slot>,
+    /// Orders that were applied, and packets that passed a spliced slot.
+    pub orders: usize,
+    pub spliced: usize,
+    next: usize,
+}
+
+struct Seen {
+    source: SocketAddrV4,
+    destination: SocketAddrV4,
+    is_syn: bool,
+    is_rst: bool,
+    has_ack: bool,
+}
+
+fn look(packet: &[u8]) -> Option<Seen> {
+    let ip = Ipv4Packet::new_checked(packet).ok()?;
+    let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
+    let (from, to) = (ip.src_addr(), ip.dst_addr());
+    assert!(tcp.verify_checksum(&from.into(), &to.into()), "a checksum is wrong");
+    Some(Seen {
+        source: SocketAddrV4::new(from, tcp.src_port()),
+        destination: SocketAddrV4::new(to, tcp.dst_port()),
+        is_syn: tcp.syn(),
+        is_rst: tcp.rst(),
+        has_ack: tcp.ack(),
+    })
+}
+
+/// Changes a packet, and sets its checksums.
+fn change(
+    packet: &mut [u8],
+    source: SocketAddrV4,
+    destination: SocketAddrV4,
+    more: impl FnOnce(&mut TcpPacket<&mut [u8]>),
+) {
+    let mut ip = Ipv4Packet::new_unchecked(packet);
+    ip.set_src_addr(*source.ip());
+    ip.set_dst_addr(*destination.ip());
+    ip.fill_checksum();
+    let mut tcp = TcpPacket::new_unchecked(ip.payload_mut());
+    tcp.set_src_port(source.port());
+    tcp.set_dst_port(destination.port());
+    more(&mut tcp);
+    tcp.fill_checksum(&(*source.ip()).into(), &(*destination.ip()).into());
+}
+
+fn shift_sacks(tcp: &mut TcpPacket<&mut [u8]>, delta: u32) {
+    let options = tcp.options_mut();
+    let mut at = 0;
+    while at < options.len() {
+        match options[at] {
+            0 => break,
+            1 => at += 1,
+            kind => {
+                let length = usize::from(options[at + 1]);
+                if kind == 5 {
+                    for edge in options[at + 2..at + length].chunks_exact_mut(4) {
+                        let number = u32::from_be_bytes([edge[0], edge[1], edge[2], edge[3]]);
+                        edge.copy_from_slice(&number.wrapping_sub(delta).to_be_bytes());
+                    }
+                }
+                at += length;
+            }
+        }
+    }
+}
+
+impl Switch {
+    pub fn new(service: SocketAddrV4, agent: SocketAddrV4, groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>>) -> Switch {
+        Switch { service, agent, groups, slots: HashMap::new(), orders: 0, spliced: 0, next: 0 }
+    }
+
+    /// A packet of a client or a server.
+    pub fn host_sends(&mut self, mut packet: Vec<u8>) -> Option<(Port, Vec<u8>)> {
+        let seen = look(&packet)?;
+        if seen.destination == self.service {
+            let client = seen.source;
+            match self.slots.get_mut(&client) {
+                Some(slot) if slot.is_spliced && !(slot.has_ended && seen.is_syn) => {
+                    slot.has_ended |= seen.is_rst;
+                    self.spliced += 1;
+                    let (delta, server) = (slot.delta, slot.server);
+                    change(&mut packet, client, server, |tcp| {
+                        if seen.has_ack {
+                            tcp.set_ack_number(TcpSeqNumber(tcp.ack_number().0.wrapping_sub(delta as i32)));
+                        }
+                        shift_sacks(tcp, delta);
+                    });
+                    Some((Port::Server(*server.ip()), packet))
+                }
+                _ => {
+                    change(&mut packet, client, self.agent, |_| {});
+                    Some((Port::Agent, packet))
+                }
+            }
+        } else {
+            let client = seen.destination;
+            let slot = self.slots.get_mut(&client).filter(|slot| slot.server == seen.source && !slot.has_ended)?;
+            slot.has_ended |= seen.is_rst && slot.is_spliced;
+            if !slot.is_spliced {
+                change(&mut packet, self.service, client, |_| {});
+                return Some((Port::Agent, packet));
+            }
+            self.spliced += 1;
+            let (delta, shift) = (slot.delta, slot.shift);
+            change(&mut packet, self.service, client, |tcp| {
+                tcp.set_seq_number(TcpSeqNumber(tcp.seq_number().0.wrapping_add(delta as i32)));
+                if !seen.is_syn {
+                    tcp.set_window_len(shifted(tcp.window_len(), shift));
+                }
+            });
+            Some((Port::Client, packet))
+        }
+    }
+
+    /// A frame of the agent.
+    pub fn agent_sends(&mut self, frame: &[u8]) -> Option<(Port, Vec<u8>)> {
+        assert_eq!((&frame[..6], &frame[6..12]), (&SWITCH_MAC[..], &AGENT_MAC[..]));
+        if frame[12..14] == [0x88, 0xb5] {
+            let mut order = Order::read(frame).expect("an order");
+            assert_eq!(order.status, Status::Order);
+            order.status = match self.slots.get_mut(&order.client) {
+                Some(slot) if !slot.has_ended => {
+                    self.orders += usize::from(!slot.is_spliced);
+                    (slot.is_spliced, slot.delta, slot.shift) = (true, order.delta, order.shift);
+                    Status::Applied
+                }
+                _ => Status::NoConnection,
+            };
+            let mut answer = Vec::new();
+            order.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &mut answer);
+            return Some((Port::Agent, answer));
+        }
+        let length = usize::from(u16::from_be_bytes([frame[ETHERNET + 2], frame[ETHERNET + 3]]));
+        let mut packet = frame[ETHERNET..ETHERNET + length].to_vec();
+        let seen = look(&packet)?;
+        if seen.source == self.agent {
+            change(&mut packet, self.service, seen.destination, |_| {});
+            return Some((Port::Client, packet));
+        }
+        let (client, group) = (seen.source, &self.groups[&seen.destination]);
+        if seen.is_syn {
+            let is_live = self.slots.get(&client).is_some_and(|slot| !slot.has_ended);
+            if is_live && self.slots[&client].is_spliced {
+                return None;
+            }
+            if !is_live {
+                self.next += 1;
+                let server = group[self.next % group.len()];
+                let slot = Slot { server, is_spliced: false, has_ended: false, delta: 0, shift: 0 };
+                self.slots.insert(client, slot);
+            }
+        }
+        let slot = self.slots.get_mut(&client)?;
+        let server = slot.server;
+        slot.has_ended |= seen.is_rst;
+        change(&mut packet, client, server, |_| {});
+        Some((Port::Server(*server.ip()), packet))
+    }
+
+    /// A packet as a frame for the agent.
+    pub fn frame(packet: &[u8]) -> Vec<u8> {
+        let mut frame = [&AGENT_MAC[..], &SWITCH_MAC[..], &[8, 0], packet].concat();
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+}
