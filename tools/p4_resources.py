@@ -3,7 +3,7 @@
 The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words, pipe/logs the rest. The chain, counted
 before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
 one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program
-(`python -m tools.p4_resources [FOLDER]`), this prints the table of docs/reference/targets.md.
+(`python -m tools.p4_resources [FOLDER]`), this prints the table that docs/reference/targets.md sums up.
 """
 
 import argparse
