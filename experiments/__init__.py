@@ -1,1 +1,1 @@
-"""Every figure and table of the papers, and today's alternatives, from one command: `make experiments`."""
+"""Figures and tables of Ohta & Andou and Chen & Heidemann, and today's alternatives: `make experiments`."""

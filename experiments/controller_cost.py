@@ -47,7 +47,7 @@ QUICK_CASES = ((10, 1024), (10, 4096), (100, 4096), (1000, 4096), (1000, 65_536)
 ROUNDS, QUICK_ROUNDS = 15, 5
 REPETITIONS = 3
 R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
-"""The papers' periods, and the default between two readings of the flows."""
+"""The published periods, and the default between two readings of the flows."""
 LATENCY_S = 0.1
 SHARE = 0.02
 BATCH = 4096
@@ -301,7 +301,7 @@ class Size:
 
     @property
     def percent(self) -> Mean:
-        """CPU at the papers' periods, in percent of a core."""
+        """CPU at the published periods, in percent of a core."""
         return mean_of([100 * _share(one) for one in self.runs])
 
     @property
@@ -331,7 +331,7 @@ class Size:
 
 
 def _share(record: Record) -> float:
-    """CPU at the papers' periods, in parts of one core."""
+    """CPU at the published periods, in parts of one core."""
     one = record.result
     balancing_ms = (one["r"]["cpu_ms"] + READINGS * one["loads"]["cpu_ms"]) / R_PERIOD_S
     return (balancing_ms + one["poll"]["cpu_ms"] / POLL_S + one["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000

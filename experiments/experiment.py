@@ -95,7 +95,7 @@ class Experiment:
     name: str
     title: str
     source: str
-    """The place in the paper, or what asked for it."""
+    """The place in the publication, or what asked for it."""
     about: str
     """What was run, in at most two sentences: the only text of its page."""
     points: Callable[[bool], Sequence[Point]]

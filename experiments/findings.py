@@ -1,4 +1,4 @@
-"""Points in which figures of ours are held against a paper's numbers: whether they agree, and why not.  Pure."""
+"""Points in which figures of ours are held against the published numbers: whether they agree, and why not.  Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding:
     """One point."""
 
     figure: str
-    """The figure, table or section of the paper."""
+    """The figure, table or section of the publication."""
     what: str
     paper: str
     here: str
@@ -42,7 +42,7 @@ def near(
     below: str = NOT_KNOWN,
     above: str = NOT_KNOWN,
 ) -> list[Finding]:
-    """Hold a share in percent against the paper's; `below` and `above` are why it is so.  Nothing if not measured."""
+    """Hold a share in percent against another; `below` and `above` are why it is so.  Nothing if not measured."""
     if math.isnan(here.value):
         return []
     digits = 0 if within >= NEAR_POINTS else 1
@@ -53,7 +53,7 @@ def near(
 def times(
     figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
 ) -> list[Finding]:
-    """Hold a ratio against the paper's."""
+    """Hold a ratio against the published one."""
     if math.isnan(here.value):
         return []
     agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES
@@ -62,7 +62,7 @@ def times(
 
 
 def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Hold a figure against a bound of the paper's."""
+    """Hold a figure against a published bound."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"
@@ -70,7 +70,7 @@ def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why:
 
 
 def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Hold a figure against a lower bound of the paper's."""
+    """Hold a figure against a published lower bound."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"

@@ -67,7 +67,7 @@ def _row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 
 def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
-    """Say whether a short T has them, as in the paper."""
+    """Say whether a short T has them, as in Chen & Heidemann."""
     text = f"false alarms at {period_s:g} s, as in the paper"
     if not runs:
         return Goal(text, None, "-")
@@ -76,7 +76,7 @@ def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
 
 
 def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
-    """Hold AR at the paper's best T against the best AR of any T."""
+    """Hold AR at Chen & Heidemann's best T against the best AR of any T."""
     text = f"AR at {BEST_S:g} s, the paper's best T, within {SIMILAR:.0%} of the best"
     if BEST_S not in news:
         return Goal(text, None, "-")

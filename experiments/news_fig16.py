@@ -1,5 +1,5 @@
 """Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server;
-what delta, p and the parameters without a value in the paper do."""
+what delta, p and the parameters without a published value do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS, SHORT_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
-"""Of the paper's 4,000 s, and of what is as short as a quick form and so made more often."""
+"""Of Chen & Heidemann's 4,000 s, and of what is as short as a quick form and so made more often."""
 CASES: Mapping[str, Mapping[str, Any]] = {
     "FTP bystander": {"ftp": True},
     "impatient users": {"patience_s": 60.0},
@@ -24,7 +24,7 @@ QUICK_CASES = ("FTP bystander", "impatient users")
 BOTH_MODES = ("FTP bystander", "impatient users")
 """Cases that are run in production mode too, in the full form."""
 AS_PUBLISHED = "as published"
-"""delta 0.1 and p 10 % are the paper's; it has no values for the others: step 0.2, a bucket of 0.25 s."""
+"""delta 0.1 and p 10 % are Chen & Heidemann's; they have no values for the others: step 0.2, a bucket of 0.25 s."""
 DELTA_P: Mapping[str, Mapping[str, Any]] = {
     **{f"delta {value:g}": {"tolerance": value} for value in (0.02, 0.05, 0.2, 0.4)},
     **{f"p {100 * value:g} %": {"fast_share": value} for value in (0.01, 0.05, 0.2, 0.5)},
@@ -142,7 +142,7 @@ def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
 
 
 def _insensitive(rows: Rows) -> list[Goal]:
-    """Hold half and double of delta and p against the paper's values."""
+    """Hold half and double of delta and p against the published values."""
     published = rows.get(AS_PUBLISHED)
     known = {name: runs for name in HALF_AND_DOUBLE if (runs := rows.get(name)) is not None}
     if published is None or not known:
@@ -159,7 +159,7 @@ def _insensitive(rows: Rows) -> list[Goal]:
 
 
 def _protected(rows: Rows) -> list[Goal]:
-    """Hold what the bystander keeps in each mode against what it keeps in the paper."""
+    """Hold what the bystander keeps in each mode against what it keeps in Chen & Heidemann."""
     asked = PAPER_FTP_NEWS_KBPS / PAPER_FTP_KBPS
     goals: list[Goal] = []
     for mode, runs in (

@@ -97,7 +97,7 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Tables beside the paper's numbers, what agrees with them point by point, and why what does not."""
+    """Tables beside Chen & Heidemann's numbers, what agrees with them point by point, and why what does not."""
     found = set_ups(records)
     held = held_against_the_paper(found)
     " and ".join(f"{k:g}" for k in sorted({one.parameters["k"] for one in records}))

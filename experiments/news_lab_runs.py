@@ -1,4 +1,4 @@
-"""Repeated runs of the lab's flash crowds, by set-up; figures before compression, as the paper has them."""
+"""Repeated runs of the lab's flash crowds, by set-up; figures before compression, as Chen & Heidemann have them."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ CLEARLY_LESS = 0.9
 
 
 def findings(found: SetUps) -> list[Finding]:
-    """Return every point for which there are runs, in the order of the paper.
+    """Return every point for which there are runs, in the order of Chen & Heidemann.
 
-    "NEWS" is NEWS as published, without identification: in the paper only section 8.6 has that, and says so.
+    "NEWS" is NEWS as published, without identification: there only section 8.6 has that, and says so.
     """
     network, server, sweep = found.crowds[NETWORK.name], found.crowds[SERVER.name], found.sweep
     return [
@@ -79,7 +79,7 @@ def findings(found: SetUps) -> list[Finding]:
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
-    """Table I and Figs. 12 and 13: the paper simulates them; proportions to its crowd and to before."""
+    """Table I and Figs. 12 and 13: Chen & Heidemann simulate them; proportions to its crowd and to before."""
     table = "Table I, Figs. 12 and 13"
     said: list[Finding] = []
     if none := network.get(NONE.name):

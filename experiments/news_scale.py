@@ -28,15 +28,15 @@ NEVER_S, OFTEN_S = 3600.0, 10.0
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 ONSET_S, END_S = 160.0, 460.0
-"""The phase of the onset in its interval is the paper's; fewer intervals before and after it."""
+"""The phase of the onset in its interval is Chen & Heidemann's; fewer intervals before and after it."""
 SECONDS_PER_DECISION = 2e-4
 """On one service's ratios, about, for the estimate of the time left."""
 OF_A_CORE = 0.02
-"""What the controller is to stay below at the paper's periods."""
+"""What the controller is to stay below at the published periods."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size with the fewest destinations, every number of destinations at the paper's size, in both modes."""
+    """Every size with the fewest destinations, every number of destinations at the published size, in both modes."""
     if quick:
         return [_point(QUICK_SIZE, OTHERS[0], NEVER_S, variant, 1) for variant in VARIANTS]
     places = [

@@ -20,7 +20,7 @@ PAPER_ALARM_S = 20.0
 PAPER_ADMITTED_PER_S, PAPER_OFFERED_PER_S = 107.2, 209.7
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
-"""A loss that is so far from the paper's agrees with it."""
+"""A loss that is so far from Chen & Heidemann's agrees with it."""
 AR_KEPT = 0.94
 """90.5 of 96."""
 FULL = 0.9
@@ -92,7 +92,7 @@ def _kept(runs: Sequence[Record]) -> float:
 
 
 def _published(rows: Rows) -> list[Goal]:
-    """What the paper reaches."""
+    """What Chen & Heidemann reach."""
     if "news" not in rows or "none" not in rows:
         return []
     news, none = rows["news"], rows["none"]
@@ -137,7 +137,7 @@ def _production(rows: Rows) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The table next to the paper's, and what Section 7.2 and 7.3 claim."""
+    """The table next to Chen & Heidemann's, and what Section 7.2 and 7.3 claim."""
     rows = simulated.grouped(records, label)
     table = Table(
         [

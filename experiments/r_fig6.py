@@ -219,7 +219,7 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
 
 
 def _falls(lab: Sequence[Record]) -> list[Goal]:
-    """Hold the loaded server's ratio against the paper's figure, which begins at an equal split's."""
+    """Hold the loaded server's ratio against Ohta & Andou's figure, which begins at an equal split's."""
     if not lab:
         return []
     level, equal = seen(lab).level, 1 / len(SERVER_NAMES)

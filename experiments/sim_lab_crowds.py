@@ -37,7 +37,7 @@ FIGURES = {
     "bottleneck_used": ("link used (%)", 0, 100.0),
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
-"""Name, digits and scale; None: by k, into the paper's scale."""
+"""Name, digits and scale; None: by k, into Chen & Heidemann's scale."""
 UNCONTROLLED = ("ar_kbps", "response_loss", "bystander_goodput_kbps", "bottleneck_used")
 """What is said in words of crowds that nobody limits."""
 SIDES = ("simulated", "lab")

@@ -1,4 +1,4 @@
-"""What simulated flash crowds have in common as experiments: the paper's plans, and their figures as JSON has them."""
+"""What simulated flash crowds share as experiments: the published plans, and their figures as JSON has them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
 SECONDS_PER_REQUEST = 1 / 4000
 """Of this machine, about, for the estimate of the time left."""
 QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
-"""The phase of the onset in its interval is the paper's, the times before and after it are not."""
+"""The phase of the onset in its interval is Chen & Heidemann's, the times before and after it are not."""
 
 
 def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
-    """Return the simulation of a variant on the paper's topology; ``changes`` are fields of Dumbbell."""
+    """Return the simulation of a variant on Chen & Heidemann's topology; ``changes`` are fields of Dumbbell."""
     parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
     one = dumbbell(parameters)
     count = one.quiet_per_s * one.onset_s + one.crowd_per_s * (one.end_s - one.onset_s)

@@ -17,7 +17,7 @@ def linear(first_s: float = 1.0, linear_timeouts: int = 4, retries: int = 6) -> 
 
 
 def exponential(first_s: float = 1.0, retries: int = 6) -> Sequence[float]:
-    """Doubling from the first: RFC 6298 with 1 s, RFC 1122 (and the papers' clients) with 3 s."""
+    """Doubling from the first: RFC 6298 with 1 s, RFC 1122 (and the clients of 2005 and 2009) with 3 s."""
     return tuple(first_s * 2.0**number for number in range(retries))
 
 

@@ -37,7 +37,7 @@ class Record:
 
     @property
     def region(self) -> int:
-        """Number of the site the server was at (the paper takes one region only)."""
+        """Number of the site the server was at (Chen & Heidemann take one region only)."""
         return self.server >> REGION_SHIFT
 
     def pack(self) -> bytes:

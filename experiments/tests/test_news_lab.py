@@ -170,7 +170,7 @@ SEEN = {
     ("server-limited", "news"): (553, 32, 32, 67, 0.1, 121, 69, 327, 4.0, 0.23, 54),
     ("server-limited", "news-hsi"): (565, 30, 29, 69, 0.1, 124, 70, 327, 0.3, 0.23, 53),
 }
-"""What one series of runs showed, in the paper's scale: FIGURES, shares in percent, latencies in seconds."""
+"""What one series of runs showed, in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
 SWEEP = {
     16.0: (26, 34, 126, 59, 491, 3.6),
     32.0: (52, 61, 49, 35, 390, 4.6),

@@ -438,7 +438,7 @@ class PerDestination(Remembered):
 
 
 class NoMemory(Remembered):
-    """With a time of 0, as in the paper, nobody is remembered, and nobody is looked for."""
+    """With a time of 0, as in Chen & Heidemann, nobody is remembered, and nobody is looked for."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)

@@ -2,7 +2,7 @@
 
     python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U --memory-mb M --answer-kb K]
 
-Without a cost an answer goes out at once, as from the paper's in-kernel server.  With one, workers take turns, one
+Without a cost an answer goes out at once, as from the in-kernel server of 2005.  With one, workers take turns, one
 block of an answer each, and every turn costs CPU time: many requests at once then make every answer slower, as a
 server does that swaps.  An answer also holds memory from its beginning to its end.  CPU and memory are limited from
 outside, by a cgroup; the server keeps below its memory limit, since the kernel would end it there.  Whoever finds no

@@ -1,6 +1,6 @@
 """From a run's raw records to the figures of Chen & Heidemann.  Pure.
 
-Rates, times and bytes are as they were measured, with time compressed by k; the paper's scale is reached by dividing
+Rates, times and bytes are as they were measured, with time compressed by k; the published scale is reached by dividing
 rates by k.  Unless said otherwise, figures are of the window from one interval after the alarm (after the onset, where
 nothing raises one) to the end of the run.
 """

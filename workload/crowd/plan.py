@@ -65,7 +65,7 @@ CROWD = tuple(
     ClientPlan(f"c{number}", number, delay)
     for number, delay in enumerate((0.040, 0.060, 0.080, 0.100, 0.140, 0.200), start=1)
 )
-"""Round trips like those of the paper's measurements (it used a distribution that is not published)."""
+"""Round trips like those that Chen & Heidemann measured (they used a distribution that is not published)."""
 WITNESS = ClientPlan("b1", 7, 0.080)
 """The bystander's client."""
 CLIENTS = (*CROWD, WITNESS)

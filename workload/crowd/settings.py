@@ -1,4 +1,4 @@
-"""What a run is made with.  Values are the paper's or named as this lab's; times and rates are before compression."""
+"""What a run is made with.  Values are published or named as this lab's; times and rates are before compression."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Settings:
     slow_memory_mb: float = 42.0
     slow_answer_kb: float = 128.0
     """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait (those
-    of the paper's time: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN), memory by cgroup, memory that an answer
+    of 2005: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN), memory by cgroup, memory that an answer
     holds: nearly 150 of them use it up.  It answers some 43 requests per second, nine tenths of what the link has room
     for; the CPU time is compressed like any other, so that this is so at every k."""
     seed: int = 1

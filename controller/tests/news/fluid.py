@@ -1,6 +1,6 @@
 """A bottleneck under a flash crowd, in virtual time: fluid flows, a token bucket, clients that try again.
 
-The shape is the paper's testbed (Fig. 17): a link of 2 Mbit/s, responses of which half are under 1 KB and nine in ten
+Chen & Heidemann's testbed (Fig. 17): a link of 2 Mbit/s, responses of which half are under 1 KB and nine in ten
 under 10 KB with half of the bytes, clients of very different speeds behind it. Requests arrive as a Poisson process.
 Bandwidth is shared max-min fairly; slow start is a number of round trips; a full link adds its queue's
 delay. A refused SYN comes back after 1, 2, 3 and 4 s. Clients give up after 120 s on average: 60 s, and then half
