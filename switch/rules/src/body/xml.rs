@@ -1,0 +1,324 @@
+//! XML in pieces: quick-xml's scanners find where markup ends, and a stack of frames knows where rules look.
+//!
+//! The value of an element is the text directly in it, CDATA and character references resolved, without white space around.
+
+use quick_xml::escape::unescape;
+use quick_xml::parser::{CommentParser, ElementParser, Parser, PiParser};
+
+use super::{Asking, Flow, refuse};
+use crate::paths::NodeId;
+
+#[derive(Debug)]
+pub(crate) struct Xml {
+    state: State,
+    /// Markup that began in earlier pieces.
+    carry: Vec<u8>,
+    frames: Vec<Frame>,
+    /// The names of open elements, behind each other.
+    names: Vec<u8>,
+    /// The nodes of the paths' tree at which open elements are.
+    nodes: Vec<NodeId>,
+    /// How often each counted name has occurred in an open element.
+    counts: Vec<(u32, u32)>,
+    /// The text of open elements whose values rules ask about.
+    text: Vec<u8>,
+    /// Where text begins whose references are not yet resolved.
+    raw: usize,
+    depth: usize,
+    /// This is the only document, so that what occurs once can be told to be over.
+    only: bool,
+    /// Bytes of a byte order mark seen; 3 when none can follow.
+    mark: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Text,
+    /// Behind `<`: the next byte says what follows.
+    Open,
+    /// Behind `<!`.
+    Declaration,
+    Comment(CommentParser),
+    /// In CDATA, behind so many brackets, 2 at most.
+    Cdata(u8),
+    Instruction(PiParser),
+    Tag(ElementParser),
+}
+
+/// An open element: where its parts of the stacks begin.
+#[derive(Debug)]
+struct Frame {
+    name: usize,
+    nodes: usize,
+    counts: usize,
+    text: usize,
+    /// Whether a rule asks about its value.
+    wanted: bool,
+}
+
+/// What is refused even where XML is not expected to be well-formed.
+pub(super) const DOCTYPE: &str = "the XML has a DOCTYPE";
+pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reading ends, or the number of bytes that were taken.
+type Taken = Result<usize, Flow>;
+
+impl Xml {
+    pub(crate) fn new(depth: usize, only: bool) -> Xml {
+        Xml {
+            state: State::Text,
+            carry: Vec::new(),
+            frames: vec![Frame { name: 0, nodes: 0, counts: 0, text: 0, wanted: false }],
+            names: Vec::new(),
+            nodes: vec![0],
+            counts: Vec::new(),
+            text: Vec::new(),
+            raw: 0,
+            depth,
+            only,
+            mark: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {
+        while !bytes.is_empty() {
+            let taken = match &mut self.state {
+                State::Text => self.take_text(bytes),
+                State::Open => self.take_open(bytes[0]),
+                State::Declaration => self.take_declaration(bytes[0]),
+                State::Comment(parser) => {
+                    let end = parser.feed(bytes);
+                    Ok(self.back_to_text(end, bytes))
+                }
+                State::Instruction(parser) => {
+                    let end = parser.feed(bytes).map(|end| end + 1);
+                    Ok(self.back_to_text(end, bytes))
+                }
+                State::Cdata(_) => Ok(self.take_cdata(bytes)),
+                State::Tag(parser) => match parser.feed(bytes) {
+                    Some(end) => self.take_tag(&bytes[..end], asking).map(|()| end + 1),
+                    None => {
+                        self.carry.extend_from_slice(bytes);
+                        Ok(bytes.len())
+                    }
+                },
+            };
+            match taken {
+                Ok(taken) => bytes = &bytes[taken..],
+                Err(flow) => return flow,
+            }
+        }
+        Flow::Continue(())
+    }
+
+    pub(crate) fn end(&self) -> Flow {
+        if self.frames.len() > 1 || !matches!(self.state, State::Text) {
+            return refuse("the XML ends within an element");
+        }
+        Flow::Continue(())
+    }
+
+    fn back_to_text(&mut self, end: Option<usize>, bytes: &[u8]) -> usize {
+        if end.is_some() {
+            self.state = State::Text;
+        }
+        end.unwrap_or(bytes.len())
+    }
+
+    fn wanted(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.wanted)
+    }
+
+    fn take_text(&mut self, bytes: &[u8]) -> Taken {
+        let end = memchr::memchr(b'<', bytes);
+        let text = &bytes[..end.unwrap_or(bytes.len())];
+        if self.wanted() {
+            self.text.extend_from_slice(text);
+        } else if self.frames.len() == 1 && !text.iter().all(|&b| self.may_surround(b)) {
+            return Err(refuse("the XML has text outside of elements"));
+        }
+        if end.is_some() {
+            if !self.resolve() {
+                return Err(refuse("the XML has a malformed reference"));
+            }
+            self.state = State::Open;
+            self.mark = MARK.len();
+        }
+        Ok(text.len() + usize::from(end.is_some()))
+    }
+
+    /// Whether a byte may stand outside of elements: white space, or a byte order mark before everything.
+    fn may_surround(&mut self, byte: u8) -> bool {
+        if MARK.get(self.mark) == Some(&byte) {
+            self.mark += 1;
+            return true;
+        }
+        self.mark = MARK.len();
+        byte.is_ascii_whitespace()
+    }
+
+    /// Resolves the references of the text since the last markup.
+    fn resolve(&mut self) -> bool {
+        let raw = &self.text[self.raw..];
+        if memchr::memchr(b'&', raw).is_some() {
+            let resolved = std::str::from_utf8(raw).ok().and_then(|raw| unescape(raw).ok());
+            let Some(resolved) = resolved.map(std::borrow::Cow::into_owned) else { return false };
+            self.text.truncate(self.raw);
+            self.text.extend_from_slice(resolved.as_bytes());
+        }
+        self.raw = self.text.len();
+        true
+    }
+
+    fn take_open(&mut self, byte: u8) -> Taken {
+        self.carry.clear();
+        self.state = match byte {
+            b'!' => State::Declaration,
+            b'?' => State::Instruction(PiParser::default()),
+            _ => {
+                self.state = State::Tag(ElementParser::default());
+                return Ok(0);
+            }
+        };
+        Ok(1)
+    }
+
+    fn take_declaration(&mut self, byte: u8) -> Taken {
+        self.carry.push(byte);
+        match &self.carry[..] {
+            b"--" => self.state = State::Comment(CommentParser::default()),
+            b"[CDATA[" if self.frames.len() > 1 => self.state = State::Cdata(0),
+            b"D" => return Err(refuse(DOCTYPE)),
+            open if b"--".starts_with(open) || b"[CDATA[".starts_with(open) => return Ok(1),
+            _ => return Err(refuse("the XML has malformed markup")),
+        }
+        self.carry.clear();
+        Ok(1)
+    }
+
+    /// Takes CDATA up to a bracket, or one byte behind brackets.
+    fn take_cdata(&mut self, bytes: &[u8]) -> usize {
+        let State::Cdata(brackets) = &mut self.state else { return 0 };
+        let (seen, wanted) = (*brackets, self.frames.last().is_some_and(|frame| frame.wanted));
+        let text: &[u8] = match (seen, bytes[0]) {
+            (2, b'>') => {
+                self.state = State::Text;
+                self.raw = self.text.len();
+                return 1;
+            }
+            (2, b']') => b"]",
+            (0 | 1, b']') => {
+                *brackets += 1;
+                return 1;
+            }
+            (1 | 2, _) => {
+                *brackets = 0;
+                &b"]]"[..usize::from(seen)]
+            }
+            _ => &bytes[..memchr::memchr(b']', bytes).unwrap_or(bytes.len())],
+        };
+        if wanted {
+            self.text.extend_from_slice(text);
+        }
+        match seen {
+            0 => text.len(),
+            1 => 0,
+            _ => usize::from(bytes[0] == b']'),
+        }
+    }
+
+    fn take_tag(&mut self, end: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+        self.state = State::Text;
+        if self.carry.is_empty() {
+            return self.tag(end, asking);
+        }
+        let mut whole = std::mem::take(&mut self.carry);
+        whole.extend_from_slice(end);
+        let result = self.tag(&whole, asking);
+        whole.clear();
+        self.carry = whole;
+        result
+    }
+
+    /// A tag, without its angle brackets.
+    fn tag(&mut self, tag: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+        if memchr::memchr(b'<', tag).is_some() {
+            return Err(refuse("the XML has malformed markup"));
+        }
+        if let [b'/', name @ ..] = tag {
+            return self.close(name.trim_ascii_end(), asking);
+        }
+        let (tag, empty) = tag.strip_suffix(b"/").map_or((tag, false), |tag| (tag, true));
+        let end = tag.iter().position(u8::is_ascii_whitespace).unwrap_or(tag.len());
+        let name = &tag[..end];
+        if name.is_empty() || name.iter().any(|b| b"\"'=&/\0".contains(b)) {
+            return Err(refuse("the XML has a malformed name"));
+        }
+        self.open(name, asking)?;
+        if empty { self.close(name, asking) } else { Ok(()) }
+    }
+
+    fn open(&mut self, name: &[u8], asking: &Asking) -> Result<(), Flow> {
+        let paths = &asking.rules.xml;
+        if self.frames.len() > self.depth {
+            return Err(refuse(DEEP));
+        }
+        let parent = self.frames.last().map_or((0, 0), |frame| (frame.nodes, frame.counts));
+        let (nodes, mut wanted) = (self.nodes.len(), false);
+        for at in parent.0..nodes {
+            let Some(named) = paths.named(self.nodes[at], name) else { continue };
+            let counts = &mut self.counts[parent.1..];
+            let count = match counts.iter_mut().find(|(number, _)| *number == named.number) {
+                _ if !named.is_counted() => 1,
+                Some((_, count)) => {
+                    *count += 1;
+                    *count
+                }
+                None => {
+                    self.counts.push((named.number, 1));
+                    1
+                }
+            };
+            for node in named.at(count) {
+                wanted |= !paths.fields(node).is_empty();
+                self.nodes.push(node);
+            }
+        }
+        let (name_at, text) = (self.names.len(), self.text.len());
+        self.names.extend_from_slice(name);
+        self.frames.push(Frame { name: name_at, nodes, counts: self.counts.len(), text, wanted });
+        Ok(())
+    }
+
+    fn close(&mut self, name: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+        let frame = match self.frames.pop() {
+            Some(frame) if !self.frames.is_empty() && self.names[frame.name..] == *name => frame,
+            _ => return Err(refuse("the XML closes an element that is not open")),
+        };
+        self.names.truncate(frame.name);
+        self.counts.truncate(frame.counts);
+        let paths = &asking.rules.xml;
+        for at in frame.nodes..self.nodes.len() {
+            let node = self.nodes[at];
+            for &field in paths.fields(node) {
+                go_on(asking.observe(field, self.text[frame.text..].trim_ascii()))?;
+            }
+            if self.only && paths.once(node) {
+                let mut fields = Vec::new();
+                paths.below(node, &mut |field| fields.push(field));
+                go_on(asking.close(fields.into_iter()))?;
+            }
+        }
+        self.nodes.truncate(frame.nodes);
+        self.text.truncate(frame.text);
+        self.raw = self.text.len();
+        Ok(())
+    }
+}
+
+/// A flow's break as an error.
+pub(super) fn go_on(flow: Flow) -> Result<(), Flow> {
+    if flow.is_break() { Err(flow) } else { Ok(()) }
+}

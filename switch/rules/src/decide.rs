@@ -1,0 +1,87 @@
+//! Decides where a connection, or one request of it, goes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::config::{Protocol, Sticky};
+use crate::decision::{ConnectionFacts, Decision, HandOn, Route};
+use crate::mail::Dialogue;
+use crate::request::HttpRequest;
+use crate::ruleset::{Action, RuleSet};
+use crate::run::Outcome;
+use crate::test::bits_of;
+use crate::tls::Hello;
+use crate::values::Values;
+
+/// Decides about one connection, or about one request of it.
+///
+/// [`feed`](Decider::feed) is handed *all* bytes of the request so far each time, from its first one: whoever holds them
+/// lends them, and nothing is copied. A request of a keep-alive connection begins where the one before ends
+/// ([`RequestFramer`](crate::RequestFramer)), with a new decider.
+#[derive(Debug)]
+pub struct Decider {
+    rules: Arc<RuleSet>,
+    facts: ConnectionFacts,
+    reading: Reading,
+}
+
+/// What is read, by the protocol.
+#[derive(Debug)]
+enum Reading {
+    Http(Box<HttpRequest>),
+    Tls(Hello),
+    Mail(Box<Dialogue>),
+}
+
+impl Decider {
+    /// Begins with a connection, or with its next request.
+    pub fn new(rules: &Arc<RuleSet>, facts: ConnectionFacts) -> Decider {
+        let reading = match rules.protocol() {
+            Protocol::Http => Reading::Http(Box::default()),
+            Protocol::Tls => Reading::Tls(Hello::default()),
+            protocol @ (Protocol::Smtp | Protocol::Imap | Protocol::Pop3) => {
+                Reading::Mail(Box::new(Dialogue::new(protocol, facts)))
+            }
+        };
+        Decider { rules: Arc::clone(rules), facts, reading }
+    }
+
+    /// Takes all bytes of the request so far. Not to be called again once it has decided.
+    ///
+    /// Mail servers speak first: feed an empty stream as soon as the connection is open, and say the greeting that comes
+    /// back. Rules on addresses alone decide then; the server's own greeting goes to the client.
+    pub fn feed(&mut self, stream: &[u8]) -> Decision {
+        match &mut self.reading {
+            Reading::Http(request) => request.feed(&self.rules, &self.facts, stream),
+            Reading::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
+            Reading::Mail(dialogue) => dialogue.feed(&self.rules, stream),
+        }
+    }
+}
+
+/// Enters what is known of the connection.
+pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
+    let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
+    if let Some(field) = rules.lookup.source {
+        values.push(field, &bytes(facts.source));
+    }
+    if let Some(field) = rules.lookup.destination {
+        values.push(field, &bytes(facts.destination));
+    }
+    if let Some(field) = rules.lookup.port {
+        values.push(field, facts.port.to_string().as_bytes());
+    }
+}
+
+/// The decision that an outcome is.
+pub(crate) fn decision(rules: &RuleSet, outcome: Outcome, hand_on: HandOn) -> Decision {
+    match outcome.action {
+        Action::Route(group, sticky) => {
+            let single = hand_on == HandOn::Opaque && sticky == Sticky::None;
+            let sticky = if single { Sticky::Connection } else { sticky };
+            Decision::Route(Route { rule: outcome.rule, group, sticky, hand_on })
+        }
+        Action::Refuse(status) => Decision::Refuse(rules.refused(outcome.rule, status)),
+        Action::Goto(_) => unreachable!("a run follows goto itself"),
+    }
+}

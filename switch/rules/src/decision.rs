@@ -1,0 +1,80 @@
+//! What the rules say to a connection.
+
+use std::net::IpAddr;
+
+use crate::config::Sticky;
+use crate::framing::Request;
+use crate::mail::Replay;
+
+/// What is known of a connection before its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// The client's address.
+    pub source: IpAddr,
+    /// The address that it connected to.
+    pub destination: IpAddr,
+    /// The port that it connected to.
+    pub port: u16,
+}
+
+/// A group of servers: an index into [`RuleSet::groups`](crate::RuleSet::groups).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u16);
+
+/// What to do with the bytes so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing is decided. Say `say` to the client (mostly nothing), and come again with more bytes.
+    NeedMore {
+        /// Bytes for the client: `100 Continue`, or the answers of a mail dialogue.
+        say: Vec<u8>,
+    },
+    /// The connection, or this request of it, goes to a group.
+    Route(Route),
+    /// Say [`Refusal::say`] and close.
+    Refuse(Refusal),
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The rule that took it; none: the default.
+    pub rule: Option<u32>,
+    /// The group of servers.
+    pub group: GroupId,
+    /// How long the decision holds. Never [`Sticky::None`] for a request that makes the connection opaque by itself.
+    pub sticky: Sticky,
+    /// How the bytes are to be handed on.
+    pub hand_on: HandOn,
+}
+
+/// How bytes are handed on to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandOn {
+    /// All bytes as they came.
+    Opaque,
+    /// All bytes as they came; this is where the request ends, for those who match the next one.
+    Http(Request),
+    /// First what the client has said and had answered; then all bytes from `from` on as they come.
+    Mail {
+        /// What is said to the server again, and what of its answers the client has had.
+        replay: Replay,
+        /// The bytes of the stream before this are the replay's.
+        from: usize,
+        /// What the client is still to hear from the agent, before the server's first forwarded byte.
+        say: Vec<u8>,
+    },
+}
+
+/// Why and how a connection ends without a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The protocol's status: 400, 403, 408, 413, 431, 550. 0 where the protocol has none.
+    pub status: u16,
+    /// The reason, for logs and counters: one of few texts.
+    pub why: &'static str,
+    /// The rule that refused; none when the request itself is at fault.
+    pub rule: Option<u32>,
+    /// What to say to the client before closing.
+    pub say: Vec<u8>,
+}

@@ -1,0 +1,307 @@
+//! Heads of requests.
+
+use std::mem::MaybeUninit;
+
+use super::host::{absolute, host};
+use super::path::{decode_form, normal};
+use super::{Fault, bad};
+use crate::chunked::is_token;
+use crate::framing::{Body, Fields, Method, Request};
+use crate::ruleset::RuleSet;
+use crate::values::Values;
+
+/// Fields that a head may have.
+const MOST_FIELDS: usize = 128;
+
+/// Looks for a head's end, byte after byte once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scan {
+    looked_at: usize,
+    /// Where the request line is: behind at most one empty line.
+    start: usize,
+    in_line: bool,
+}
+
+/// What a scan has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scanned {
+    More,
+    /// A request, from the first to behind the second.
+    Head(usize, usize),
+    /// The preface of HTTP/2.
+    Preface,
+}
+
+impl Scan {
+    /// Goes on in the stream's bytes so far.
+    pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
+        let seen = &stream[..stream.len().min(limit)];
+        while let Some(offset) = memchr::memchr(b'\n', &seen[self.looked_at..]) {
+            let end = self.looked_at + offset;
+            self.looked_at = end + 1;
+            if end == 0 || seen[end - 1] != b'\r' {
+                return bad("a line ends without CR");
+            }
+            let line = &seen[self.start..end - 1];
+            match (self.in_line, line.is_empty()) {
+                (false, true) if self.start == 0 => self.start = end + 1,
+                (false, true) => return bad("an empty line begins the request"),
+                (false, false) if line == b"PRI * HTTP/2.0" => return Ok(Scanned::Preface),
+                (false, false) if !line.ends_with(b" HTTP/1.1") && !line.ends_with(b" HTTP/1.0") => {
+                    return bad("the request line is malformed");
+                }
+                (false, false) => self.in_line = true,
+                (true, _) if seen[end - 2] == b'\n' => return Ok(Scanned::Head(self.start, end + 1)),
+                (true, _) => {}
+            }
+        }
+        self.looked_at = seen.len();
+        match seen.get(self.start) {
+            Some(&first) if !is_token(first) && first != b'\r' => bad("the request line is malformed"),
+            _ if stream.len() >= limit => Err(Fault { status: 431, why: "the head is above its limit" }),
+            _ => Ok(Scanned::More),
+        }
+    }
+}
+
+/// What rules about a body need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Media {
+    Xml,
+    Json,
+    Form,
+    /// Compressed, so that nothing in it is matched.
+    Encoded,
+    Other,
+}
+
+/// A request's head, its values entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub request: Request,
+    pub media: Media,
+}
+
+/// Reads a complete head, and enters the values of what rules ask about.
+pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
+    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(head, &mut fields) {
+        Ok(httparse::Status::Complete(length)) if length == head.len() => {}
+        Ok(_) => return bad("the head is malformed"),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(Fault { status: 431, why: "the head has too many fields" });
+        }
+        Err(error) => return bad(reason(error)),
+    }
+    let line = Line {
+        method: parsed.method.unwrap_or_default(),
+        target: parsed.path.unwrap_or_default().as_bytes(),
+        minor: parsed.version.unwrap_or_default(),
+    };
+    let noted = Noted::note(parsed.headers)?;
+    let host = line.host(noted.host)?;
+    enter_line(rules, &line, host, values)?;
+    enter_fields(rules, parsed.headers, values);
+    let (body, coded) = noted.body(line.minor)?;
+    let method = match line.method {
+        "HEAD" => Method::Head,
+        "CONNECT" => Method::Connect,
+        _ => Method::Other,
+    };
+    let media = if coded { Media::Encoded } else { noted.media };
+    let persistent = if line.minor == 0 { noted.keep_alive && !noted.close } else { !noted.close };
+    let expects_continue = noted.expects && line.minor == 1 && body != Body::Empty;
+    Ok(Head { request: Request { head: head.len(), body, method, persistent, expects_continue }, media })
+}
+
+fn reason(error: httparse::Error) -> &'static str {
+    match error {
+        httparse::Error::HeaderName => "a field's name is malformed",
+        httparse::Error::HeaderValue => "a field's value is malformed",
+        _ => "the request line is malformed",
+    }
+}
+
+struct Line<'h> {
+    method: &'h str,
+    target: &'h [u8],
+    minor: u8,
+}
+
+impl<'h> Line<'h> {
+    /// The host that the request is for. An absolute target says it; a `Host` beside it has to be the same.
+    fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
+        if self.minor == 1 && field.is_none() {
+            return bad("there is no Host");
+        }
+        let field = field.map(host).transpose()?;
+        let target = match self.target {
+            [b'/', ..] => None,
+            target if self.method == "CONNECT" => Some(target),
+            b"*" if self.method == "OPTIONS" => None,
+            target => match absolute(target) {
+                Some((authority, _)) => Some(authority),
+                None => return bad("the target is malformed"),
+            },
+        };
+        match (target.map(host).transpose()?, field) {
+            (Some([]), _) => bad("the target has no host"),
+            (Some(target), Some(field)) if !target.eq_ignore_ascii_case(field) => bad("target and Host differ"),
+            (target, field) => Ok(target.or(field)),
+        }
+    }
+
+    /// The path and what is behind its question mark.
+    fn path(&self) -> Result<(&'h [u8], Option<&'h [u8]>), Fault> {
+        if self.target.contains(&b'#') {
+            return bad("the target has a fragment");
+        }
+        let target = match self.target {
+            _ if self.method == "CONNECT" => return Ok((b"", None)),
+            target @ ([b'/', ..] | b"*") => target,
+            target => absolute(target).map_or(target, |(_, rest)| rest),
+        };
+        let (path, query) = match memchr::memchr(b'?', target) {
+            Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
+            None => (target, None),
+        };
+        Ok((if path.is_empty() { b"/" } else { path }, query))
+    }
+}
+
+fn enter_line(rules: &RuleSet, line: &Line, host: Option<&[u8]>, values: &mut Values) -> Result<(), Fault> {
+    let lookup = &rules.lookup;
+    let (path, query) = line.path()?;
+    let path = if path.starts_with(b"/") { normal(path, rules.limits.encoded_slash)? } else { path.into() };
+    if let Some(field) = lookup.path
+        && line.method != "CONNECT"
+    {
+        values.push(field, &path);
+    }
+    if let Some(field) = lookup.url {
+        values.push(field, line.target);
+    }
+    if let Some(field) = lookup.method {
+        values.push(field, line.method.as_bytes());
+    }
+    if let (Some(field), Some(host)) = (lookup.host, host) {
+        values.push_lower(field, host);
+    }
+    if lookup.query.is_empty() {
+        return Ok(());
+    }
+    for parameter in query.unwrap_or_default().split(|&b| b == b'&') {
+        let (name, value) = split(parameter, b'=');
+        let [mut key, mut text] = [Vec::new(), Vec::new()];
+        decode_form(name, &mut key);
+        if let Some(&field) = lookup.query.get(&key[..]) {
+            decode_form(value, &mut text);
+            values.push(field, &text);
+        }
+    }
+    Ok(())
+}
+
+/// A text up to a mark, and what is behind it.
+pub(crate) fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
+    memchr::memchr(mark, text).map_or((text, b""), |at| (&text[..at], &text[at + 1..]))
+}
+
+fn enter_fields(rules: &RuleSet, fields: &[httparse::Header], values: &mut Values) {
+    let lookup = &rules.lookup;
+    if lookup.header.is_empty() && lookup.cookie.is_empty() {
+        return;
+    }
+    let mut lower = Vec::new();
+    for field in fields {
+        lower.clear();
+        lower.extend(field.name.bytes().map(|b| b.to_ascii_lowercase()));
+        if let Some(&id) = lookup.header.get(&lower[..]) {
+            values.push(id, field.value);
+        }
+        if lookup.cookie.is_empty() || lower != b"cookie" {
+            continue;
+        }
+        for cookie in field.value.split(|&b| b == b';') {
+            let (name, value) = split(cookie.trim_ascii(), b'=');
+            if let Some(&id) = lookup.cookie.get(name) {
+                values.push(id, value);
+            }
+        }
+    }
+}
+
+/// What the fields say about the connection and the body.
+struct Noted<'h> {
+    fields: Fields<'h>,
+    host: Option<&'h [u8]>,
+    media: Media,
+    encoded: bool,
+    close: bool,
+    keep_alive: bool,
+    expects: bool,
+}
+
+impl<'h> Noted<'h> {
+    fn note(fields: &[httparse::Header<'h>]) -> Result<Noted<'h>, Fault> {
+        let mut noted = Noted {
+            fields: Fields::default(),
+            host: None,
+            media: Media::Other,
+            encoded: false,
+            close: false,
+            keep_alive: false,
+            expects: false,
+        };
+        let mut types = 0;
+        for &httparse::Header { name, value } in fields {
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            match name.len() {
+                4 if is("host") && noted.host.replace(value).is_some() => return bad("there are two Hosts"),
+                6 if is("expect") => noted.expects |= value.eq_ignore_ascii_case(b"100-continue"),
+                10 if is("connection") => noted.connection(value),
+                12 if is("content-type") => {
+                    types += 1;
+                    noted.media = media(value);
+                }
+                16 if is("content-encoding") => noted.encoded |= !value.eq_ignore_ascii_case(b"identity"),
+                14 | 17 => noted.fields.note(name, value),
+                _ => {}
+            }
+        }
+        if types > 1 {
+            return bad("there are two Content-Types");
+        }
+        if noted.encoded {
+            noted.media = Media::Encoded;
+        }
+        Ok(noted)
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    fn body(&self, minor: u8) -> Result<(Body, bool), Fault> {
+        match self.fields.body()? {
+            Some((Body::Chunked, _)) if minor == 0 => bad("HTTP/1.0 has no chunks"),
+            body => Ok(body.unwrap_or((Body::Empty, false))),
+        }
+    }
+}
+
+fn media(value: &[u8]) -> Media {
+    let kind = split(value, b';').0.trim_ascii().to_ascii_lowercase();
+    match &kind[..] {
+        b"application/x-www-form-urlencoded" => Media::Form,
+        b"text/xml" | b"application/xml" => Media::Xml,
+        b"application/json" | b"text/json" => Media::Json,
+        _ if kind.ends_with(b"+xml") => Media::Xml,
+        _ if kind.ends_with(b"+json") => Media::Json,
+        _ => Media::Other,
+    }
+}

@@ -1,0 +1,416 @@
+//! Indexes over the conditions on one field: a value finds the alternatives it may satisfy, without a scan.
+//!
+//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. The index
+//! answers with candidates; the caller checks the rest of their conditions. Alternatives are numbered in rule order.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+
+use aho_corasick::AhoCorasick;
+
+use crate::literals;
+use crate::number::{Compare, number};
+use crate::test::{Matcher, Net, address_of};
+
+/// The number of an alternative.
+pub(crate) type Alt = u32;
+
+/// Answers of a search: each candidate below `bound`; the visitor says which bound holds from then on.
+pub(crate) trait Visit {
+    /// Takes a candidate.
+    fn candidate(&mut self, alt: Alt);
+    /// Alternatives from here on are of no interest.
+    fn bound(&self) -> Alt;
+}
+
+/// Hands on a list in ascending order.
+fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
+    for &alt in alts {
+        if alt >= visit.bound() {
+            return;
+        }
+        visit.candidate(alt);
+    }
+}
+
+/// What is entered before the indexes are built.
+#[derive(Default)]
+pub(crate) struct Builder {
+    exact: HashMap<Box<[u8]>, Vec<Alt>>,
+    prefixes: HashMap<Box<[u8]>, Vec<Alt>>,
+    suffixes: HashMap<Box<[u8]>, Vec<Alt>>,
+    nets: HashMap<Net, Vec<Alt>>,
+    literals: HashMap<Box<[u8]>, Vec<Alt>>,
+    numbers: [Vec<(f64, Alt)>; 4],
+    equal: HashMap<u64, Vec<Alt>>,
+    others: Vec<Alt>,
+}
+
+impl Builder {
+    /// Enters an alternative under a matcher; none: under every value.
+    pub(crate) fn enter(&mut self, alt: Alt, matcher: Option<&Matcher>) {
+        match matcher {
+            Some(Matcher::Exact(text)) => self.exact.entry(text.clone()).or_default().push(alt),
+            Some(Matcher::Prefix(text)) => self.prefixes.entry(text.clone()).or_default().push(alt),
+            Some(Matcher::Suffix(text)) => {
+                self.suffixes.entry(text.iter().rev().copied().collect()).or_default().push(alt);
+            }
+            Some(Matcher::Contains(text)) => self.literals.entry(text.clone()).or_default().push(alt),
+            Some(Matcher::Net(net)) => self.nets.entry(*net).or_default().push(alt),
+            Some(Matcher::Number(compare, bound)) => self.enter_number(alt, *compare, *bound),
+            Some(Matcher::Regex(regex)) => match literals::required(regex.as_str()) {
+                Some(literals) => {
+                    for literal in literals {
+                        self.literals.entry(literal.into()).or_default().push(alt);
+                    }
+                }
+                None => self.others.push(alt),
+            },
+            None => self.others.push(alt),
+        }
+    }
+
+    fn enter_number(&mut self, alt: Alt, compare: Compare, bound: f64) {
+        match compare {
+            Compare::Equal => self.equal.entry(bound.to_bits()).or_default().push(alt),
+            Compare::Unequal => self.others.push(alt),
+            Compare::Above => self.numbers[0].push((bound, alt)),
+            Compare::AtLeast => self.numbers[1].push((bound, alt)),
+            Compare::Below => self.numbers[2].push((-bound, alt)),
+            Compare::AtMost => self.numbers[3].push((-bound, alt)),
+        }
+    }
+
+    pub(crate) fn build(mut self) -> Index {
+        self.others.dedup();
+        let numeric = self.numbers.iter().any(|list| !list.is_empty()) || !self.equal.is_empty();
+        Index {
+            exact: self.exact,
+            prefixes: Forest::new(self.prefixes.into_iter().map(|(text, alts)| (Head(text), alts))),
+            suffixes: Forest::new(self.suffixes.into_iter().map(|(text, alts)| (Tail(text), alts))),
+            nets: Forest::new(self.nets),
+            literals: Literals::new(self.literals),
+            numbers: self.numbers.map(Thresholds::new),
+            equal: self.equal,
+            numeric,
+            others: self.others,
+        }
+    }
+}
+
+/// The indexes of one field.
+#[derive(Debug)]
+pub(crate) struct Index {
+    exact: HashMap<Box<[u8]>, Vec<Alt>>,
+    prefixes: Forest<Head>,
+    suffixes: Forest<Tail>,
+    nets: Forest<Net>,
+    literals: Option<Literals>,
+    numbers: [Thresholds; 4],
+    equal: HashMap<u64, Vec<Alt>>,
+    numeric: bool,
+    others: Vec<Alt>,
+}
+
+impl Index {
+    /// Finds the alternatives that this value may satisfy. One may be named more than once.
+    pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
+        if let Some(alts) = self.exact.get(value) {
+            visit_all(alts, visit);
+        }
+        self.prefixes.search(value, visit);
+        self.suffixes.search(value, visit);
+        if !self.nets.keys.is_empty()
+            && let Some(address) = address_of(value)
+        {
+            self.nets.search(&address, visit);
+        }
+        if self.numeric
+            && let Some(value) = number(value)
+        {
+            self.search_numbers(value, visit);
+        }
+        if let Some(literals) = &self.literals {
+            literals.search(value, visit);
+        }
+        visit_all(&self.others, visit);
+    }
+
+    fn search_numbers(&self, value: f64, visit: &mut impl Visit) {
+        if let Some(alts) = self.equal.get(&value.to_bits()) {
+            visit_all(alts, visit);
+        }
+        let [above, at_least, below, at_most] = &self.numbers;
+        above.search(|bound| bound < value, visit);
+        at_least.search(|bound| bound <= value, visit);
+        below.search(|bound| bound < -value, visit);
+        at_most.search(|bound| bound <= -value, visit);
+    }
+}
+
+/// A key that holds for the values of an interval, where two intervals are nested or disjoint.
+trait Nested: Ord {
+    type Value: ?Sized;
+    /// The key's place against the value's, in the order of keys.
+    fn order(&self, value: &Self::Value) -> Ordering;
+    fn holds(&self, value: &Self::Value) -> bool;
+    fn encloses(&self, other: &Self) -> bool;
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head(Box<[u8]>);
+
+impl Nested for Head {
+    type Value = [u8];
+
+    fn order(&self, value: &[u8]) -> Ordering {
+        (*self.0).cmp(value)
+    }
+
+    fn holds(&self, value: &[u8]) -> bool {
+        value.starts_with(&self.0)
+    }
+
+    fn encloses(&self, other: &Head) -> bool {
+        other.0.starts_with(&self.0)
+    }
+}
+
+/// A suffix, its last byte first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tail(Box<[u8]>);
+
+impl Nested for Tail {
+    type Value = [u8];
+
+    fn order(&self, value: &[u8]) -> Ordering {
+        self.0.iter().cmp(value.iter().rev())
+    }
+
+    fn holds(&self, value: &[u8]) -> bool {
+        self.0.len() <= value.len() && self.0.iter().eq(value.iter().rev().take(self.0.len()))
+    }
+
+    fn encloses(&self, other: &Tail) -> bool {
+        other.0.starts_with(&self.0)
+    }
+}
+
+impl Nested for Net {
+    type Value = u128;
+
+    fn order(&self, value: &u128) -> Ordering {
+        self.first.cmp(value)
+    }
+
+    fn holds(&self, value: &u128) -> bool {
+        self.contains(*value)
+    }
+
+    fn encloses(&self, other: &Net) -> bool {
+        Net::encloses(self, other)
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Nested keys in order, each with the smallest key that encloses it. All keys that hold for a value enclose the last key
+/// that is not above it, or are that key: one binary search finds them all.
+#[derive(Debug)]
+struct Forest<K> {
+    keys: Vec<K>,
+    parents: Vec<u32>,
+    alts: Vec<Vec<Alt>>,
+}
+
+impl<K: Nested> Forest<K> {
+    fn new(entries: impl IntoIterator<Item = (K, Vec<Alt>)>) -> Forest<K> {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        let (keys, alts): (Vec<K>, Vec<Vec<Alt>>) = entries.into_iter().unzip();
+        let mut parents: Vec<u32> = Vec::with_capacity(keys.len());
+        for (i, key) in keys.iter().enumerate() {
+            let mut parent = if i == 0 { NONE } else { i as u32 - 1 };
+            while parent != NONE && !keys[parent as usize].encloses(key) {
+                parent = parents[parent as usize];
+            }
+            parents.push(parent);
+        }
+        Forest { keys, parents, alts }
+    }
+
+    fn search(&self, value: &K::Value, visit: &mut impl Visit) {
+        let after = self.keys.partition_point(|key| key.order(value) != Ordering::Greater);
+        let mut at = (after as u32).wrapping_sub(1);
+        while at != NONE && !self.keys[at as usize].holds(value) {
+            at = self.parents[at as usize];
+        }
+        while at != NONE {
+            visit_all(&self.alts[at as usize], visit);
+            at = self.parents[at as usize];
+        }
+    }
+}
+
+/// Bounds in ascending order, with a tree of minima over their alternatives.
+#[derive(Debug)]
+struct Thresholds {
+    bounds: Vec<f64>,
+    alts: Vec<Alt>,
+    /// The place of the least alternative: of the leaves from `bounds.len()` on, and above them of each pair.
+    tree: Vec<u32>,
+}
+
+impl Thresholds {
+    fn new(mut entries: Vec<(f64, Alt)>) -> Thresholds {
+        entries.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (bounds, alts): (Vec<f64>, Vec<Alt>) = entries.into_iter().unzip();
+        let n = alts.len();
+        let mut tree = vec![0; 2 * n];
+        for i in 0..n {
+            tree[n + i] = i as u32;
+        }
+        for i in (1..n).rev() {
+            tree[i] = least(&alts, tree[2 * i], tree[2 * i + 1]);
+        }
+        Thresholds { bounds, alts, tree }
+    }
+
+    /// The least alternative's place from `from` up to `to`.
+    fn least(&self, from: usize, to: usize) -> u32 {
+        let n = self.alts.len();
+        let (mut left, mut right, mut best) = (from + n, to + n, from as u32);
+        while left < right {
+            if left & 1 == 1 {
+                best = least(&self.alts, best, self.tree[left]);
+                left += 1;
+            }
+            if right & 1 == 1 {
+                right -= 1;
+                best = least(&self.alts, best, self.tree[right]);
+            }
+            (left, right) = (left / 2, right / 2);
+        }
+        best
+    }
+
+    /// Visits the alternatives of all bounds that hold, in ascending order: the first one is mostly the only one.
+    fn search(&self, holds: impl Fn(f64) -> bool, visit: &mut impl Visit) {
+        let end = self.bounds.partition_point(|&bound| holds(bound));
+        if end == 0 {
+            return;
+        }
+        let entry = |from: usize, to: usize| {
+            let place = self.least(from, to);
+            Reverse((self.alts[place as usize], place as usize, from, to))
+        };
+        let mut parts = BinaryHeap::new();
+        let mut part = entry(0, end);
+        loop {
+            let Reverse((alt, place, from, to)) = part;
+            if alt >= visit.bound() {
+                return;
+            }
+            visit.candidate(alt);
+            if visit.bound() <= alt {
+                return;
+            }
+            parts.extend((from < place).then(|| entry(from, place)));
+            parts.extend((place + 1 < to).then(|| entry(place + 1, to)));
+            let Some(next) = parts.pop() else { return };
+            part = next;
+        }
+    }
+}
+
+fn least(alts: &[Alt], a: u32, b: u32) -> u32 {
+    if alts[b as usize] < alts[a as usize] { b } else { a }
+}
+
+/// Texts that occur somewhere in a value.
+#[derive(Debug)]
+struct Literals {
+    automaton: AhoCorasick,
+    alts: Vec<Vec<Alt>>,
+}
+
+impl Literals {
+    fn new(entries: HashMap<Box<[u8]>, Vec<Alt>>) -> Option<Literals> {
+        if entries.is_empty() {
+            return None;
+        }
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort();
+        let automaton = AhoCorasick::new(entries.iter().map(|(text, _)| text)).ok()?;
+        Some(Literals { automaton, alts: entries.into_iter().map(|(_, alts)| alts).collect() })
+    }
+
+    fn search(&self, value: &[u8], visit: &mut impl Visit) {
+        let mut seen = Vec::new();
+        for found in self.automaton.find_overlapping_iter(value) {
+            let pattern = found.pattern().as_usize();
+            if seen.is_empty() {
+                seen.resize(self.alts.len(), false);
+            }
+            if !std::mem::replace(&mut seen[pattern], true) {
+                visit_all(&self.alts[pattern], visit);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct All(Vec<Alt>, Alt);
+
+    impl Visit for All {
+        fn candidate(&mut self, alt: Alt) {
+            self.0.push(alt);
+        }
+
+        fn bound(&self) -> Alt {
+            self.1
+        }
+    }
+
+    fn found(index: &Index, value: &[u8]) -> Vec<Alt> {
+        let mut all = All(Vec::new(), NONE);
+        index.search(value, &mut all);
+        all.0.sort_unstable();
+        all.0
+    }
+
+    fn index(matchers: &[Matcher]) -> Index {
+        let mut builder = Builder::default();
+        for (alt, matcher) in matchers.iter().enumerate() {
+            builder.enter(alt as Alt, Some(matcher));
+        }
+        builder.build()
+    }
+
+    #[test]
+    fn all_ancestors_are_found() {
+        let texts = [&b"/"[..], b"/a", b"/a/b/", b"/a/c", b"/b", b"/a/b/c/d"];
+        let index = index(&texts.map(|text| Matcher::Prefix(text.into())));
+        assert_eq!(found(&index, b"/a/b/c"), [0, 1, 2]);
+        assert_eq!(found(&index, b"/a/b/c/d/e"), [0, 1, 2, 5]);
+        assert_eq!(found(&index, b"/a"), [0, 1]);
+        assert_eq!(found(&index, b"/z"), [0]);
+        assert!(found(&index, b"z").is_empty());
+        assert!(found(&index, b"").is_empty());
+    }
+
+    #[test]
+    fn thresholds_are_visited_in_rule_order() {
+        let bounds = [50.0, 10.0, 30.0, 20.0, 40.0];
+        let index = index(&bounds.map(|bound| Matcher::Number(Compare::Above, bound)));
+        let mut all = All(Vec::new(), NONE);
+        index.search(b"35", &mut all);
+        assert_eq!(all.0, [1, 2, 3]);
+        let mut first = All(Vec::new(), 2);
+        index.search(b"100", &mut first);
+        assert_eq!(first.0, [0, 1]);
+    }
+}

@@ -1,0 +1,142 @@
+//! SMTP (RFC 5321) up to the first recipient.
+
+use std::net::IpAddr;
+
+use super::replay::{Answer, Step};
+use super::{Act, Asker, Line, Told};
+use crate::config::Protocol;
+
+/// What the client has said, its lines as they were.
+#[derive(Debug, Default)]
+pub(super) struct Smtp {
+    helo: Option<(Vec<u8>, Vec<u8>)>,
+    mail: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The agent's name: an address literal.
+pub(super) fn literal(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => format!("[{v4}]"),
+        IpAddr::V6(v6) => format!("[IPv6:{v6}]"),
+    }
+}
+
+fn answer(text: &str) -> Act {
+    Act::Answer(format!("{text}\r\n").into_bytes())
+}
+
+impl Smtp {
+    pub(super) fn take(&mut self, asker: &Asker, line: Line) -> Act {
+        debug_assert_eq!(asker.rules.protocol, Protocol::Smtp);
+        let (word, rest) = line.word();
+        match &word.to_ascii_uppercase()[..] {
+            command @ (b"EHLO" | b"HELO") => self.helo(asker, line, rest, command == b"EHLO"),
+            b"MAIL" => self.mail(asker, line, rest),
+            b"RCPT" => self.rcpt(asker, line, rest),
+            b"STARTTLS" | b"AUTH" => {
+                let outcome = asker.conclude(self.told(asker, None, None));
+                Act::HandOn(outcome, self.steps(), line.start)
+            }
+            b"RSET" => {
+                self.mail = None;
+                answer("250 2.0.0 OK")
+            }
+            b"NOOP" => answer("250 2.0.0 OK"),
+            b"VRFY" => answer("252 2.0.0 Send a message to find out"),
+            b"DATA" | b"BDAT" => answer("503 5.5.1 RCPT first"),
+            b"QUIT" => Act::Quit("221 2.0.0 Bye\r\n"),
+            _ => answer("500 5.5.1 Unknown command"),
+        }
+    }
+
+    /// What the client has told: by the lines before, and by this one.
+    fn told<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> Told<'t> {
+        let lookup = &asker.rules.lookup;
+        let mail_from = mail_from.or(self.mail.as_ref().map(|(_, from)| &from[..]));
+        let helo = self.helo.as_ref().map(|(_, name)| &name[..]);
+        let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
+        Told { values: all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(), all: false }
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let lines = self.helo.iter().chain(&self.mail);
+        lines.map(|(line, _)| Step { say: line.clone(), answer: Answer::Yes }).collect()
+    }
+
+    fn helo(&mut self, asker: &Asker, line: Line, name: &[u8], extended: bool) -> Act {
+        if name.is_empty() {
+            return answer("501 5.5.4 A name is missing");
+        }
+        let told = Told { values: vec![(asker.rules.lookup.helo, name)], all: false };
+        if let Some(outcome) = asker.ask(&told) {
+            return Act::HandOn(outcome, Vec::new(), line.start);
+        }
+        self.helo = Some((line.stream[line.start..line.end].to_vec(), name.to_vec()));
+        self.mail = None;
+        let offers: &[String] = if extended { &asker.rules.offer } else { &[] };
+        let lines: Vec<&str> = std::iter::once("OK").chain(offers.iter().map(String::as_str)).collect();
+        let marked =
+            |(i, text): (usize, &&str)| format!("250{}{text}\r\n", if i + 1 < lines.len() { '-' } else { ' ' });
+        Act::Answer(lines.iter().enumerate().map(marked).collect::<String>().into_bytes())
+    }
+
+    fn mail(&mut self, asker: &Asker, line: Line, rest: &[u8]) -> Act {
+        if self.mail.is_some() {
+            return answer("503 5.5.1 There is a sender already");
+        }
+        let Some(from) = path(rest, b"FROM:") else { return answer("501 5.5.4 MAIL FROM:<address> is expected") };
+        if let Some(outcome) = asker.ask(&self.told(asker, Some(from), None)) {
+            return Act::HandOn(outcome, self.steps(), line.start);
+        }
+        self.mail = Some((line.stream[line.start..line.end].to_vec(), from.to_vec()));
+        answer("250 2.1.0 OK")
+    }
+
+    fn rcpt(&mut self, asker: &Asker, line: Line, rest: &[u8]) -> Act {
+        if self.mail.is_none() {
+            return answer("503 5.5.1 MAIL first");
+        }
+        let Some(to) = path(rest, b"TO:") else { return answer("501 5.5.4 RCPT TO:<address> is expected") };
+        let outcome = asker.conclude(self.told(asker, None, Some(to)));
+        Act::HandOn(outcome, self.steps(), line.start)
+    }
+}
+
+/// The address in `FROM:<@route:local@domain> PARAMETERS`, without brackets and route.
+fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<&'l [u8]> {
+    let (word, rest) = text.split_at_checked(keyword.len())?;
+    if !word.eq_ignore_ascii_case(keyword) {
+        return None;
+    }
+    let inner = rest.trim_ascii_start().strip_prefix(b"<")?;
+    let (mut quoted, mut escaped) = (false, false);
+    let end = inner.iter().position(|&b| {
+        let closes = b == b'>' && !quoted;
+        quoted ^= b == b'"' && !escaped;
+        escaped = b == b'\\' && quoted && !escaped;
+        closes
+    })?;
+    let address = &inner[..end];
+    match address {
+        [b'@', ..] => memchr::memchr(b':', address).map(|colon| &address[colon + 1..]),
+        _ => Some(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn addresses() {
+        let of =
+            |text: &str| path(text.as_bytes(), b"FROM:").map(|address| String::from_utf8_lossy(address).into_owned());
+        assert_eq!(of("FROM:<a@b.example> SIZE=5").as_deref(), Some("a@b.example"));
+        assert_eq!(of("from: <>").as_deref(), Some(""));
+        assert_eq!(of("FROM:<@x,@y:a@b>").as_deref(), Some("a@b"));
+        assert_eq!(of("FROM:<\"a>\\\"b\"@c>").as_deref(), Some("\"a>\\\"b\"@c"));
+        for text in ["FROM:a@b", "FROM:<a@b", "TO:<a@b>", "FR", "FROM:<@x>"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Paths into XML and JSON documents, and a tree of all paths that rules name.
+
+use std::collections::HashMap;
+
+use crate::field::{Field, FieldId};
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    name: String,
+    /// Which one of its name, from 1; none: any.
+    index: Option<u32>,
+}
+
+/// What is wrong with a path, and what to write.
+pub(crate) type Wrong = (String, &'static str);
+
+/// Whether the field's name is a path, if it has to be one.
+pub(crate) fn check(field: &Field) -> Result<(), Wrong> {
+    match field {
+        Field::Xml(path) => xml_steps(path).map(|_| ()),
+        Field::Json(path) => json_steps(path).map(|_| ()),
+        Field::Query(name) | Field::Header(name) | Field::Cookie(name) | Field::Form(name) if name.is_empty() => {
+            Err(("the name is empty".into(), "write the name of what is matched"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The parts of a path between dots; `\.` is a dot within a name.
+fn split(path: &str) -> Result<Vec<String>, Wrong> {
+    let (mut steps, mut step) = (Vec::new(), String::new());
+    let mut chars = path.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => step.extend(chars.next()),
+            '.' => steps.push(std::mem::take(&mut step)),
+            _ => step.push(c),
+        }
+    }
+    steps.push(step);
+    if steps.iter().any(String::is_empty) {
+        return Err((format!("'{path}' has an empty step"), "write names with one dot between: purchase.item.price"));
+    }
+    Ok(steps)
+}
+
+/// `purchase:1.item:2.subTotal`: the index behind the last colon. Other colons belong to the name, as in `soap:Body`.
+fn xml_steps(path: &str) -> Result<Vec<Step>, Wrong> {
+    let step = |text: String| match text.rsplit_once(':') {
+        Some((name, index)) if !name.is_empty() && !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()) => {
+            match index.parse() {
+                Ok(0) | Err(_) => Err((format!("'{text}' has no such index"), "count from 1: item:1 is the first")),
+                Ok(index) => Ok(Step { name: name.to_owned(), index: Some(index) }),
+            }
+        }
+        _ => Ok(Step { name: text, index: None }),
+    };
+    split(path)?.into_iter().map(step).collect()
+}
+
+/// `order.items.0.price`: names of members and indices of elements. Without an index any element will do.
+fn json_steps(path: &str) -> Result<Vec<Step>, Wrong> {
+    Ok(split(path)?.into_iter().map(|name| Step { name, index: None }).collect())
+}
+
+/// A node of the tree; 0 is the root.
+pub(crate) type NodeId = u32;
+
+/// The paths of a rule set's XML or JSON fields.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    nodes: Vec<Node>,
+    /// Children have numbers by (node, name), for those who count them.
+    names: u32,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    children: HashMap<Box<[u8]>, Named>,
+    fields: Vec<FieldId>,
+    /// Every step to here has an index, so that it is reached once.
+    once: bool,
+}
+
+/// The children of a node with one name.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// The number of this pair of node and name.
+    pub number: u32,
+    children: Vec<(Option<u32>, NodeId)>,
+}
+
+impl Named {
+    /// Whether a path asks for one of several.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.children.iter().any(|(index, _)| index.is_some())
+    }
+
+    /// The children for the element that is the `count`-th of its name.
+    pub(crate) fn at(&self, count: u32) -> impl Iterator<Item = NodeId> {
+        self.children.iter().filter(move |(index, _)| index.is_none_or(|index| index == count)).map(|&(_, node)| node)
+    }
+}
+
+impl Paths {
+    /// The paths of the XML fields.
+    pub(crate) fn xml(fields: &[Field]) -> Paths {
+        Paths::new(fields.iter().map(|field| match field {
+            Field::Xml(path) => xml_steps(path).ok(),
+            _ => None,
+        }))
+    }
+
+    /// The paths of the JSON fields.
+    pub(crate) fn json(fields: &[Field]) -> Paths {
+        Paths::new(fields.iter().map(|field| match field {
+            Field::Json(path) => json_steps(path).ok(),
+            _ => None,
+        }))
+    }
+
+    fn new(fields: impl Iterator<Item = Option<Vec<Step>>>) -> Paths {
+        let mut paths = Paths { nodes: vec![Node { once: true, ..Node::default() }], names: 0 };
+        for (id, steps) in fields.enumerate() {
+            let Some(steps) = steps else { continue };
+            let node = steps.iter().fold(0, |node, step| paths.child(node, step));
+            paths.nodes[node as usize].fields.push(FieldId(id as u32));
+        }
+        paths
+    }
+
+    fn child(&mut self, node: NodeId, step: &Step) -> NodeId {
+        let (new, names) = (self.nodes.len() as NodeId, &mut self.names);
+        let once = self.nodes[node as usize].once && step.index.is_some();
+        let named = self.nodes[node as usize].children.entry(step.name.as_bytes().into()).or_insert_with(|| {
+            *names += 1;
+            Named { number: *names, children: Vec::new() }
+        });
+        if let Some(&(_, child)) = named.children.iter().find(|(index, _)| *index == step.index) {
+            return child;
+        }
+        named.children.push((step.index, new));
+        self.nodes.push(Node { once, ..Node::default() });
+        new
+    }
+
+    /// Whether no rule names a path.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// The children of a name.
+    pub(crate) fn named(&self, node: NodeId, name: &[u8]) -> Option<&Named> {
+        self.nodes[node as usize].children.get(name)
+    }
+
+    /// The fields whose values are at a node.
+    pub(crate) fn fields(&self, node: NodeId) -> &[FieldId] {
+        &self.nodes[node as usize].fields
+    }
+
+    /// Whether a document comes by a node once at most.
+    pub(crate) fn once(&self, node: NodeId) -> bool {
+        self.nodes[node as usize].once
+    }
+
+    /// All fields at and below a node.
+    pub(crate) fn below(&self, node: NodeId, fields: &mut impl FnMut(FieldId)) {
+        let node = &self.nodes[node as usize];
+        node.fields.iter().for_each(|&field| fields(field));
+        for &(_, child) in node.children.values().flat_map(|named| &named.children) {
+            self.below(child, fields);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_xml() {
+        let steps = xml_steps("soap:Body.purchase:1.a\\.b:2").unwrap();
+        let texts: Vec<_> = steps.iter().map(|step| (step.name.as_str(), step.index)).collect();
+        assert_eq!(texts, [("soap:Body", None), ("purchase", Some(1)), ("a.b", Some(2))]);
+        assert!(xml_steps("a:0").is_err());
+        assert!(xml_steps("a..b").is_err());
+        assert!(xml_steps("a:99999999999").is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! What a client hears before its connection closes.
+
+use crate::config::Protocol;
+use crate::decision::Refusal;
+use crate::http::Fault;
+use crate::ruleset::RuleSet;
+
+impl RuleSet {
+    /// A refusal for a reason of the caller's, such as 408 for a request that takes too long.
+    pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
+        Refusal { status, why, rule: None, say: say(self.protocol, status, why) }
+    }
+
+    pub(crate) fn fault(&self, fault: Fault) -> Refusal {
+        self.refusal(fault.status, fault.why)
+    }
+
+    pub(crate) fn refused(&self, rule: Option<u32>, status: u16) -> Refusal {
+        let why = "a rule refuses";
+        Refusal { status, why, rule, say: say(self.protocol, status, why) }
+    }
+}
+
+fn say(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
+    match protocol {
+        Protocol::Http => {
+            let phrase = phrase(status);
+            let head = format!("HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain\r\nContent-Length: ");
+            format!("{head}{}\r\nConnection: close\r\n\r\n{phrase}\n", phrase.len() + 1).into_bytes()
+        }
+        // A fatal alert: access_denied, or decode_error when nothing was refused.
+        Protocol::Tls => vec![21, 3, 1, 0, 2, 2, if why == "a rule refuses" { 49 } else { 50 }],
+        Protocol::Smtp => format!("{} {why}\r\n", if status >= 400 { status } else { 554 }).into_bytes(),
+        Protocol::Imap => format!("* BYE {why}\r\n").into_bytes(),
+        Protocol::Pop3 => format!("-ERR {why}\r\n").into_bytes(),
+    }
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        410 => "Gone",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        500.. => "Server Error",
+        _ => "Refused",
+    }
+}

@@ -1,0 +1,155 @@
+//! Decides about an HTTP request: by its head, and by its body as far as a rule that can still win asks about it.
+
+use std::ops::ControlFlow;
+
+use crate::body::{Asking, Flow, Reader};
+use crate::decide::{decision, enter_facts};
+use crate::decision::{ConnectionFacts, Decision, HandOn};
+use crate::framing::{Body, BodyFramer, Method, Request};
+use crate::http::Fault;
+use crate::http::head::{self, Media, Scan, Scanned};
+use crate::ruleset::RuleSet;
+use crate::run::{Outcome, Run};
+use crate::values::Values;
+
+/// A request as far as it has come.
+#[derive(Debug, Default)]
+pub(crate) struct HttpRequest {
+    scan: Scan,
+    body: Option<Reading>,
+}
+
+/// A body on which rules depend.
+#[derive(Debug)]
+struct Reading {
+    request: Request,
+    encoded: bool,
+    run: Run,
+    reader: Option<Reader>,
+    framer: BodyFramer,
+    /// Bytes of the stream that were read.
+    at: usize,
+    /// Decoded bytes that may still be matched.
+    left: usize,
+}
+
+/// The answer to the request, when it is not yet a decision about a group.
+type Answer = Result<Outcome, Fault>;
+
+impl HttpRequest {
+    pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
+        match self.advance(rules, facts, stream) {
+            Ok(decision) => decision,
+            Err(fault) => Decision::Refuse(rules.fault(fault)),
+        }
+    }
+
+    fn advance(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Decision, Fault> {
+        let say = if self.body.is_none() {
+            match self.begin(rules, facts, stream)? {
+                ControlFlow::Break(decision) => return Ok(decision),
+                ControlFlow::Continue(say) => say,
+            }
+        } else {
+            Vec::new()
+        };
+        let Some(body) = &mut self.body else { return Ok(Decision::NeedMore { say }) };
+        let say = if body.at < stream.len() { Vec::new() } else { say };
+        match body.read(rules, stream) {
+            Some(answer) => Ok(routed(rules, answer?, body.request)),
+            None => Ok(Decision::NeedMore { say }),
+        }
+    }
+
+    /// Reads the head; decides by it, or turns to the body and says what the client waits for.
+    fn begin(
+        &mut self,
+        rules: &RuleSet,
+        facts: &ConnectionFacts,
+        stream: &[u8],
+    ) -> Result<ControlFlow<Decision, Vec<u8>>, Fault> {
+        let (start, end) = match self.scan.scan(stream, rules.limits.head.0)? {
+            Scanned::More => return Ok(ControlFlow::Continue(Vec::new())),
+            Scanned::Preface => return preface(rules).map(ControlFlow::Break),
+            Scanned::Head(start, end) => (start, end),
+        };
+        let mut values = Values::default();
+        let mut head = head::read(rules, &stream[start..end], &mut values)?;
+        head.request.head = end;
+        enter_facts(rules, facts, &mut values);
+        let mut run = Run::new(rules, values);
+        if let Some(outcome) = run.outcome(rules) {
+            return Ok(ControlFlow::Break(routed(rules, outcome, head.request)));
+        }
+        let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run });
+        let framer = BodyFramer::new(head.request.body);
+        let encoded = head.media == Media::Encoded && head.request.body != Body::Empty;
+        let left = rules.limits.body.0;
+        self.body = Some(Reading { request: head.request, encoded, run, reader, framer, at: end, left });
+        let say = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
+        Ok(ControlFlow::Continue(say))
+    }
+}
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// HTTP/2 goes by the default, unless rules refuse: what they look for cannot be seen.
+fn preface(rules: &RuleSet) -> Result<Decision, Fault> {
+    if rules.refuses() {
+        return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
+    }
+    Ok(decision(rules, Outcome { rule: None, action: rules.default }, HandOn::Opaque))
+}
+
+fn routed(rules: &RuleSet, outcome: Outcome, request: Request) -> Decision {
+    let opaque = request.method == Method::Connect;
+    decision(rules, outcome, if opaque { HandOn::Opaque } else { HandOn::Http(request) })
+}
+
+impl Reading {
+    /// Reads what has come of the body.
+    fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<Answer> {
+        let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.run, self.encoded)) };
+        let (run, left) = (&mut self.run, &mut self.left);
+        if let Some(outcome) = run.outcome(rules) {
+            return Some(Ok(outcome));
+        }
+        let mut asking = Asking { rules, run };
+        let reach = self.framer.feed(&stream[self.at..], &mut |data| {
+            let seen = data.len().min(*left);
+            reader.push(&data[..seen], &mut asking)?;
+            *left -= seen;
+            if seen < data.len() { ControlFlow::Break(give_up(rules, asking.run)) } else { Flow::Continue(()) }
+        });
+        let empty = *left == rules.limits.body.0;
+        match reach {
+            Err(fault) => return Some(Err(fault)),
+            Ok(ControlFlow::Break(answer)) => return Some(answer),
+            Ok(ControlFlow::Continue(reach)) => {
+                self.at += reach.used;
+                if !reach.done {
+                    return None;
+                }
+            }
+        }
+        if !empty && let ControlFlow::Break(answer) = reader.end(&mut asking) {
+            return Some(answer);
+        }
+        asking.run.close_all(rules);
+        asking.run.outcome(rules).map(Ok)
+    }
+}
+
+/// Rules ask about a body that is not to be read: of another media type, or encoded, which may hide what a rule refuses.
+fn unread(rules: &RuleSet, run: &mut Run, encoded: bool) -> Answer {
+    const HIDDEN: Fault = Fault { status: 415, why: "the body is encoded, and a rule on it may refuse" };
+    if encoded {
+        return run.give_up(rules).ok_or(HIDDEN);
+    }
+    run.close_all(rules);
+    run.outcome(rules).ok_or(HIDDEN)
+}
+
+fn give_up(rules: &RuleSet, run: &mut Run) -> Answer {
+    run.give_up(rules).ok_or(Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" })
+}

@@ -1,0 +1,118 @@
+//! Where responses end.
+
+use std::ops::ControlFlow;
+
+use crate::framing::{Body, BodyFramer, Fields, Method, Reach};
+
+/// Bytes of a response's head, all interim responses apart, that are looked at.
+const MOST: usize = 64 << 10;
+const MOST_FIELDS: usize = 128;
+
+/// How far some bytes reach into the response to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// All of them belong to it, and more will come.
+    More,
+    /// It ends behind so many of the bytes.
+    Done {
+        /// Bytes of the response.
+        used: usize,
+        /// Whether the server keeps the connection open.
+        persistent: bool,
+    },
+    /// It has no end of its own: it lasts until the connection closes, has changed the protocol, or is not understood.
+    /// The connection stays with this server.
+    Opaque,
+}
+
+/// Follows the response to one request, interim responses (100, 103) included.
+#[derive(Clone, Debug)]
+pub struct ResponseFramer {
+    method: Method,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The head as far as it has come, and how much of it has no end.
+    Head(Vec<u8>, usize),
+    Body(BodyFramer, bool),
+    Opaque,
+}
+
+impl ResponseFramer {
+    /// Begins with the response to a request of this method.
+    pub fn new(method: Method) -> ResponseFramer {
+        ResponseFramer { method, state: State::Head(Vec::new(), 0) }
+    }
+
+    /// Takes the next bytes from the server. Not to be called again behind the end.
+    pub fn feed(&mut self, bytes: &[u8]) -> Response {
+        let mut at = 0;
+        loop {
+            match &mut self.state {
+                State::Opaque => return Response::Opaque,
+                State::Body(framer, persistent) => {
+                    let reach = framer.feed(&bytes[at..], &mut |_| ControlFlow::<()>::Continue(()));
+                    return match reach {
+                        Ok(ControlFlow::Continue(Reach { used, done: true })) => {
+                            Response::Done { used: at + used, persistent: *persistent }
+                        }
+                        Ok(_) => Response::More,
+                        Err(_) => self.opaque(),
+                    };
+                }
+                State::Head(head, looked_at) => {
+                    let before = head.len();
+                    head.extend_from_slice(&bytes[at..]);
+                    let from = looked_at.saturating_sub(3);
+                    let Some(end) = memchr::memmem::find(&head[from..], b"\r\n\r\n") else {
+                        *looked_at = head.len();
+                        return if head.len() > MOST { self.opaque() } else { Response::More };
+                    };
+                    let end = from + end + 4;
+                    at += end - before;
+                    let state = framing(&head[..end], self.method);
+                    self.state = state.unwrap_or(State::Opaque);
+                }
+            }
+        }
+    }
+
+    fn opaque(&mut self) -> Response {
+        self.state = State::Opaque;
+        Response::Opaque
+    }
+}
+
+/// What follows a head; none when that has no end of its own.
+fn framing(head: &[u8], method: Method) -> Option<State> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut parsed = httparse::Response::new(&mut fields);
+    if parsed.parse(head) != Ok(httparse::Status::Complete(head.len())) {
+        return None;
+    }
+    let (code, minor) = (parsed.code?, parsed.version?);
+    let mut persistent = minor == 1;
+    let mut noted = Fields::default();
+    for field in parsed.headers.iter() {
+        noted.note(field.name, field.value);
+        if field.name.eq_ignore_ascii_case("connection") {
+            let has = |option: &str| {
+                field.value.split(|&b| b == b',').any(|o| o.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
+            };
+            persistent = (persistent || has("keep-alive")) && !has("close");
+        }
+    }
+    match code {
+        101 => None,
+        100..=199 => Some(State::Head(Vec::new(), 0)),
+        200..=299 if method == Method::Connect => None,
+        204 | 304 => Some(State::Body(BodyFramer::new(Body::Empty), persistent)),
+        _ if method == Method::Head => Some(State::Body(BodyFramer::new(Body::Empty), persistent)),
+        _ => {
+            let (body, _) = noted.body().ok()??;
+            (minor == 1 || body != Body::Chunked).then(|| State::Body(BodyFramer::new(body), persistent))
+        }
+    }
+}

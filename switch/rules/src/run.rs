@@ -1,0 +1,283 @@
+//! Asks a rule set about values as they come.
+//!
+//! Values of the head are all there at the beginning; late values (of a body or a dialogue) come one by one, until their
+//! field closes. A run is decided as soon as no late value can change the answer.
+
+use crate::field::FieldId;
+use crate::index::{Alt, Visit};
+use crate::ruleset::{Action, Alternative, Block, RuleSet};
+use crate::test::Cond;
+use crate::values::Values;
+
+/// What came of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The rule that decided; none: the default.
+    pub rule: Option<u32>,
+    pub action: Action,
+}
+
+/// No alternative.
+const NONE: Alt = Alt::MAX;
+
+/// A question to a rule set, which every method is handed anew.
+#[derive(Debug)]
+pub(crate) struct Run {
+    known: Known,
+    /// So many values are of the head.
+    heads: usize,
+    block: u32,
+    /// The first alternative of the block that holds.
+    best: Alt,
+    /// Alternatives of which some conditions hold, and the rest may yet.
+    unsure: Vec<Unsure>,
+    /// Alternatives whose head holds, with the late field that would find them.
+    active: Vec<(Alt, FieldId)>,
+    /// So many entries of the block's `late`, and of `active`, have closed fields.
+    passed: [usize; 2],
+}
+
+/// An alternative, and for each of its conditions whether it holds whatever comes.
+#[derive(Debug)]
+struct Unsure {
+    alt: Alt,
+    held: Vec<bool>,
+}
+
+/// The values so far, and which fields will have more.
+#[derive(Debug, Default)]
+struct Known {
+    values: Values,
+    closed: Vec<bool>,
+    all_closed: bool,
+}
+
+/// Whether something holds, whatever is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    True,
+    False,
+    Unknown,
+}
+
+impl Known {
+    fn is_closed(&self, field: FieldId) -> bool {
+        self.all_closed || self.closed.get(field.0 as usize).copied().unwrap_or(false)
+    }
+
+    fn cond(&self, cond: &Cond, late: bool) -> Truth {
+        let values = self.values.of(cond.field);
+        if !late || self.is_closed(cond.field) {
+            return if cond.holds(values) { Truth::True } else { Truth::False };
+        }
+        if values.into_iter().any(|value| cond.settled_by(value)) { Truth::True } else { Truth::Unknown }
+    }
+
+    fn alternative(&self, alternative: &Alternative) -> Truth {
+        let mut truth = Truth::True;
+        for (index, cond) in alternative.conds.iter().enumerate() {
+            match self.cond(cond, index >= alternative.heads) {
+                Truth::True => {}
+                Truth::False => return Truth::False,
+                Truth::Unknown => truth = Truth::Unknown,
+            }
+        }
+        truth
+    }
+
+    fn unsure(&self, alt: Alt, alternative: &Alternative) -> Unsure {
+        let held = |(index, cond)| self.cond(cond, index >= alternative.heads) == Truth::True;
+        Unsure { alt, held: alternative.conds.iter().enumerate().map(held).collect() }
+    }
+}
+
+/// Checks what an index finds.
+struct Search<'r> {
+    rules: &'r RuleSet,
+    known: &'r Known,
+    best: Alt,
+    unknown: Vec<Alt>,
+}
+
+impl Visit for Search<'_> {
+    fn candidate(&mut self, alt: Alt) {
+        match self.known.alternative(self.rules.alternative(alt)) {
+            Truth::True => self.best = self.best.min(alt),
+            Truth::False => {}
+            Truth::Unknown => self.unknown.push(alt),
+        }
+    }
+
+    fn bound(&self) -> Alt {
+        self.best
+    }
+}
+
+impl Run {
+    /// Asks about the values of a head.
+    pub(crate) fn new(rules: &RuleSet, values: Values) -> Run {
+        let heads = values.len();
+        let known = Known { values, ..Known::default() };
+        let (unsure, active) = (Vec::new(), Vec::new());
+        let mut run = Run { known, heads, block: 0, best: NONE, unsure, active, passed: [0; 2] };
+        run.enter(rules);
+        run
+    }
+
+    /// Begins the current block: the head's values first, then the late ones so far.
+    fn enter(&mut self, rules: &RuleSet) {
+        (self.best, self.passed) = (NONE, [0; 2]);
+        self.unsure.clear();
+        self.active.clear();
+        let Some(block) = rules.blocks.get(self.block as usize) else { return };
+        for index in 0..self.heads {
+            self.search(rules, block, index);
+        }
+        for &alt in block.unindexed.iter().chain(&block.absent) {
+            if alt >= self.best {
+                continue;
+            }
+            match self.known.alternative(rules.alternative(alt)) {
+                Truth::True => self.best = alt,
+                Truth::False => {}
+                Truth::Unknown => self.keep(rules, alt, true),
+            }
+        }
+        self.active.sort_unstable();
+        for index in self.heads..self.known.values.len() {
+            self.search(rules, block, index);
+        }
+    }
+
+    /// Looks a value up.
+    fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
+        let (field, text) = self.known.values.get(value);
+        let Some(index) = block.indexes.get(&field) else { return };
+        let mut search = Search { rules, known: &self.known, best: self.best, unknown: Vec::new() };
+        index.search(text, &mut search);
+        let Search { best, unknown, .. } = search;
+        self.best = best;
+        for alt in unknown {
+            self.keep(rules, alt, value < self.heads);
+        }
+    }
+
+    /// Keeps an alternative that may yet hold. Found by its head, it waits for the late value that finds it.
+    fn keep(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
+        let alternative = rules.alternative(alt);
+        match alternative.late_cover {
+            Some(field) if by_head => self.active.push((alt, field)),
+            _ if self.unsure.iter().any(|unsure| unsure.alt == alt) => {}
+            _ => self.unsure.push(self.known.unsure(alt, alternative)),
+        }
+    }
+
+    /// Takes a late value.
+    pub(crate) fn observe(&mut self, rules: &RuleSet, field: FieldId, value: &[u8]) {
+        self.known.values.push(field, value);
+        let Some(block) = rules.blocks.get(self.block as usize) else { return };
+        let best = &mut self.best;
+        self.unsure.retain_mut(|unsure| {
+            for (held, cond) in unsure.held.iter_mut().zip(&rules.alternative(unsure.alt).conds) {
+                *held = *held || cond.field == field && cond.settled_by(value);
+            }
+            let all = unsure.held.iter().all(|&held| held);
+            if all {
+                *best = unsure.alt.min(*best);
+            }
+            !all
+        });
+        self.search(rules, block, self.known.values.len() - 1);
+    }
+
+    /// No more values of these fields will come.
+    pub(crate) fn close(&mut self, rules: &RuleSet, fields: impl IntoIterator<Item = FieldId>) {
+        if self.known.closed.is_empty() {
+            self.known.closed.resize(rules.fields.len(), false);
+        }
+        for field in fields {
+            self.known.closed[field.0 as usize] = true;
+        }
+        self.review(rules);
+    }
+
+    /// No more values will come.
+    pub(crate) fn close_all(&mut self, rules: &RuleSet) {
+        self.known.all_closed = true;
+        self.review(rules);
+    }
+
+    /// Settles what closed fields settle.
+    fn review(&mut self, rules: &RuleSet) {
+        let (known, best) = (&self.known, &mut self.best);
+        self.unsure.retain_mut(|unsure| {
+            let alternative = rules.alternative(unsure.alt);
+            let truth = known.alternative(alternative);
+            match truth {
+                Truth::True => *best = unsure.alt.min(*best),
+                Truth::False => {}
+                Truth::Unknown => *unsure = known.unsure(unsure.alt, alternative),
+            }
+            truth == Truth::Unknown
+        });
+    }
+
+    /// The first alternative that may yet hold.
+    fn first_open(&mut self, block: &Block) -> Alt {
+        if self.known.all_closed {
+            return NONE;
+        }
+        let mut first = self.unsure.iter().map(|unsure| unsure.alt).min().unwrap_or(NONE);
+        for (passed, list) in self.passed.iter_mut().zip([&block.late, &self.active]) {
+            while list.get(*passed).is_some_and(|&(_, field)| self.known.is_closed(field)) {
+                *passed += 1;
+            }
+            first = first.min(list.get(*passed).map_or(NONE, |&(alt, _)| alt));
+        }
+        first
+    }
+
+    /// What came of the rules, if nothing that is still to come can change it.
+    pub(crate) fn outcome(&mut self, rules: &RuleSet) -> Option<Outcome> {
+        while let Some(block) = rules.blocks.get(self.block as usize) {
+            if self.first_open(block) < self.best {
+                return None;
+            }
+            if let Some(outcome) = self.leave(rules, block) {
+                return Some(outcome);
+            }
+        }
+        Some(Outcome { rule: None, action: rules.default })
+    }
+
+    /// Ends the run although more could come: what is unknown does not hold. None when an alternative that is unknown
+    /// could have led to a refusal.
+    pub(crate) fn give_up(&mut self, rules: &RuleSet) -> Option<Outcome> {
+        while let Some(block) = rules.blocks.get(self.block as usize) {
+            let unknown =
+                |&alt: &Alt| alt < self.best && self.known.alternative(rules.alternative(alt)) == Truth::Unknown;
+            if rules.refuses() && block.guards.iter().any(unknown) {
+                return None;
+            }
+            if let Some(outcome) = self.leave(rules, block) {
+                return Some(outcome);
+            }
+        }
+        Some(Outcome { rule: None, action: rules.default })
+    }
+
+    /// What a decided block does. None: it has led to another block.
+    fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
+        let taken = match self.best {
+            NONE => block.miss,
+            best => Some(rules.alternative(best).rule).map(|rule| (rule, rules.actions[rule as usize])),
+        };
+        match taken {
+            Some((_, Action::Goto(target))) => self.block = target,
+            Some((rule, action)) => return Some(Outcome { rule: Some(rule), action }),
+            None => self.block += 1,
+        }
+        self.enter(rules);
+        None
+    }
+}

@@ -1,0 +1,40 @@
+//! The values of fields that rules ask about.
+
+use crate::field::FieldId;
+
+/// Values in the order in which they came, copied: what no rule asks about is never entered.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    bytes: Vec<u8>,
+    list: Vec<(FieldId, u32, u32)>,
+}
+
+impl Values {
+    pub(crate) fn push(&mut self, field: FieldId, value: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.list.push((field, start, self.bytes.len() as u32));
+    }
+
+    /// Enters a value in lower case.
+    pub(crate) fn push_lower(&mut self, field: FieldId, value: &[u8]) {
+        self.push(field, value);
+        let start = self.bytes.len() - value.len();
+        self.bytes[start..].make_ascii_lowercase();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> (FieldId, &[u8]) {
+        let (field, start, end) = self.list[index];
+        (field, &self.bytes[start as usize..end as usize])
+    }
+
+    /// The values of a field.
+    pub(crate) fn of(&self, field: FieldId) -> impl Iterator<Item = &[u8]> + Clone {
+        let of = move |&&(other, ..): &&(FieldId, u32, u32)| other == field;
+        self.list.iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])
+    }
+}

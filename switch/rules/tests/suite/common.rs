@@ -1,0 +1,72 @@
+//! What the tests share.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_rules::{ConnectionFacts, Decider, Decision, Problem, RuleSet};
+
+pub fn facts() -> ConnectionFacts {
+    ConnectionFacts {
+        source: "10.0.1.7".parse().expect("an address"),
+        destination: "10.0.0.100".parse().expect("an address"),
+        port: 80,
+    }
+}
+
+/// Rules of a protocol, with `all` as the default.
+pub fn try_rules(protocol: &str, rules: Value) -> Result<Arc<RuleSet>, Vec<Problem>> {
+    let content = json!({"protocol": protocol, "default": {"to": "all"}, "rules": rules});
+    RuleSet::from_json(content.to_string().as_bytes()).map(Arc::new)
+}
+
+pub fn http(rules: Value) -> Arc<RuleSet> {
+    try_rules("http", rules).expect("valid rules")
+}
+
+/// What becomes of a stream, as a short text: a group, `400`, or `more`.
+pub fn short(rules: &RuleSet, decision: &Decision) -> String {
+    match decision {
+        Decision::NeedMore { .. } => "more".into(),
+        Decision::Route(route) => rules.group(route.group).to_owned(),
+        Decision::Refuse(refusal) => refusal.status.to_string(),
+    }
+}
+
+/// Feeds a stream whole.
+pub fn whole(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
+    Decider::new(rules, facts()).feed(stream)
+}
+
+/// Feeds a stream up to each of these offsets, and then all of it, until it is decided.
+pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
+    let mut decider = Decider::new(rules, facts());
+    for offset in offsets {
+        match decider.feed(&stream[..offset]) {
+            Decision::NeedMore { .. } => {}
+            decision => return decision,
+        }
+    }
+    decider.feed(stream)
+}
+
+/// Feeds a stream whole, split at every offset, and byte by byte: always the same comes of it.
+pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
+    let stream = stream.as_ref();
+    let decision = whole(rules, stream);
+    for offset in 0..stream.len() {
+        assert_eq!(pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
+    }
+    assert_eq!(pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
+    short(rules, &decision)
+}
+
+/// A request with a body of a media type.
+pub fn post(media: &str, body: &str) -> String {
+    let length = body.len();
+    format!("POST /buy HTTP/1.1\r\nHost: shop\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// A GET of a target.
+pub fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: shop\r\n\r\n")
+}

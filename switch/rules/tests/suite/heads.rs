@@ -1,0 +1,205 @@
+//! Heads of requests: what is matched, and what is refused.
+
+use serde_json::{Value, json};
+use sluice_rules::{Body, Decision, HandOn, Sticky};
+
+use crate::common::{decide, get, http, whole};
+
+fn matches(condition: &Value, request: &str) -> bool {
+    let rules = http(json!([{"name": "r", "match": condition, "to": "yes"}]));
+    match decide(&rules, request).as_str() {
+        "yes" => true,
+        "all" => false,
+        other => panic!("{other}: {request:?}"),
+    }
+}
+
+#[test]
+fn value_forms() {
+    let request = "GET /shop/item.gif?id=7&name=a%20b&id=9 HTTP/1.1\r\nHost: www.shop.example\r\nCookie: a=1; session=xyz\r\n\
+                   Accept: text/html\r\nAccept: image/png\r\n\r\n";
+    for (condition, expected) in [
+        (json!({"path": "/shop/item.gif"}), true),
+        (json!({"path": "/shop"}), false),
+        (json!({"path": {"prefix": "/shop/"}}), true),
+        (json!({"path": {"suffix": [".png", ".gif"]}}), true),
+        (json!({"path": {"contains": "item"}}), true),
+        (json!({"path": {"regex": "^/s.*[fg]$"}}), true),
+        (json!({"path": {"prefix": "/shop/", "suffix": ".png"}}), false),
+        (json!({"path": {"not": {"prefix": "/shop/"}}}), false),
+        (json!({"path": {"prefix": "/shop/", "not": {"suffix": ".png"}}}), true),
+        (json!({"path": [{"not": {"prefix": "/"}}, "/shop/item.gif"]}), true),
+        (json!({"url": {"suffix": "id=9"}}), true),
+        (json!({"host": "WWW.shop.example"}), true),
+        (json!({"host": "*.shop.example"}), true),
+        (json!({"host": "*.www.shop.example"}), false),
+        (json!({"method": ["PUT", "GET"]}), true),
+        (json!({"query": {"id": 9}}), true),
+        (json!({"query": {"id": "> 9"}}), false),
+        (json!({"query": {"name": "a b"}}), true),
+        (json!({"query": {"missing": {"present": false}}}), true),
+        (json!({"query": {"missing": {"not": "x"}}}), true),
+        (json!({"query": {"missing": "< 5"}}), false),
+        (json!({"query": {"id": {">": 6, "<": 8}}}), true),
+        (json!({"query": {"id": {">": 7, "<": 9}}}), false),
+        (json!({"cookie": {"session": {"present": true}}}), true),
+        (json!({"cookie": {"session": "xy"}}), false),
+        (json!({"header": {"ACCEPT": "image/png"}}), true),
+        (json!({"header": {"accept": {"not": "image/png"}}}), false),
+        (json!({"source": "10.0.0.0/8"}), true),
+        (json!({"source": "!10.0.0.0/8"}), false),
+        (json!({"source": ["10.0.0.0/8", "!10.0.1.0/24"]}), false),
+        (json!({"source": ["10.0.0.0/8", "!10.0.2.0/24"]}), true),
+        (json!({"destination": "10.0.0.100", "port": "< 1024"}), true),
+        (json!([{"path": "/x"}, {"method": "GET", "port": 80}]), true),
+        (json!({}), true),
+    ] {
+        assert_eq!(matches(&condition, request), expected, "{condition}");
+    }
+}
+
+/// Every one of these is read differently by some servers.
+#[test]
+fn ambiguous_heads_are_refused() {
+    let rules = http(json!([]));
+    let head = |fields: &str| format!("POST / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n");
+    for request in [
+        head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
+        head("Content-Length: 5\r\nContent-Length: 5\r\n"),
+        head("Content-Length: 5, 5\r\n"),
+        head("Content-Length : 1\r\n"),
+        head("Content-Length: +5\r\n"),
+        head("Content-Length: 0x10\r\n"),
+        head("Content-Length: -1\r\n"),
+        head("Content-Length: 5 \x0b\r\n"),
+        head("Content-Length: 99999999999999999999\r\n"),
+        head("Content-Length:\r\n"),
+        head("Transfer-Encoding: ,chunked\r\n"),
+        head("Transfer-Encoding: chunked,\r\n"),
+        head("Transfer-Encoding: chunked, gzip\r\n"),
+        head("Transfer-Encoding: chunked, chunked\r\n"),
+        head("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
+        head("Transfer-Encoding: xchunked\r\n"),
+        head("Transfer-Encoding: identity\r\n"),
+        head("Transfer-Encoding: chunked;q=1\r\n"),
+        head("Transfer-Encoding\x0b: chunked\r\n"),
+        head("A: b\n"),
+        head("A: b\rc\r\n"),
+        head("A: b\r\n c\r\n"),
+        head("A\r\n"),
+        head(": b\r\n"),
+        head("A b: c\r\n"),
+        head("A: \0\r\n"),
+        head("Host: shop\r\n"),
+        "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".into(),
+        "GET / HTTP/1.1\r\n\r\n".into(),
+        "GET / HTTP/1.1\r\nHost: sh\0op\r\n\r\n".into(),
+        "GET / HTTP/1.1\r\nHost: user@shop\r\n\r\n".into(),
+        "GET / HTTP/1.1\r\n Host: shop\r\n\r\n".into(),
+        "GET /\r\n".into(),
+        "GET / HTTP/1.2\r\nHost: shop\r\n\r\n".into(),
+        "GET  / HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET / x HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET /\tHTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "G\0T / HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET / HTTP/1.1\nHost: shop\n\n".into(),
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET http://other/ HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET ftp://shop/ HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET http:///x HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET * HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "GET shop HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        get("/a%2fb"),
+        get("/a%00"),
+        get("/%zz"),
+        get("/a\\b"),
+        get("/a#b"),
+        get("/a/..;x/b"),
+        "\x16\x03\x01\x02\x00".into(),
+    ] {
+        assert_eq!(decide(&rules, &request), "400", "{request:?}");
+    }
+}
+
+#[test]
+fn unusual_but_clear_heads_are_taken() {
+    let rules = http(json!([{"name": "r", "match": {"host": "shop.example", "path": "/x"}, "to": "yes"}]));
+    for request in [
+        "GET /x HTTP/1.1\r\nhOsT: Shop.Example:8080\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: shop.example.\r\n\r\n",
+        "GET /x HTTP/1.0\r\nHost: shop.example\r\n\r\n",
+        "GET http://shop.example/x HTTP/1.1\r\nHost: SHOP.example\r\n\r\n",
+        "GET HTTP://shop.example:80/x?y HTTP/1.0\r\n\r\n",
+        "\r\nGET /x HTTP/1.1\r\nHost:shop.example\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost:   shop.example  \r\nEmpty:\r\n\r\n",
+    ] {
+        assert_eq!(decide(&rules, request), "yes", "{request:?}");
+    }
+}
+
+#[test]
+fn paths_are_matched_in_normal_form() {
+    let rules = http(json!([{"name": "r", "match": {"path": {"prefix": "/admin"}}, "refuse": 403}]));
+    for target in
+        ["/admin", "/%61dmin", "//admin", "/a/../admin", "/admin;x=1", "/./admin/x", "/x/%2e%2e/admin", "/;/admin"]
+    {
+        assert_eq!(decide(&rules, get(target)), "403", "{target}");
+    }
+    assert_eq!(decide(&rules, get("/a/admin")), "all");
+}
+
+#[test]
+fn head_above_its_limit() {
+    let rules = http(json!([]));
+    let of = |size: usize| {
+        let head = "GET / HTTP/1.1\r\nHost: shop\r\nA: ";
+        format!("{head}{}\r\n\r\n", "x".repeat(size - head.len() - 4))
+    };
+    let short = |request: &str| crate::common::short(&rules, &whole(&rules, request.as_bytes()));
+    assert_eq!(short(&of(16 << 10)), "all");
+    assert_eq!(short(&of((16 << 10) + 1)), "431");
+    assert_eq!(short(&of(40 << 10)[..16 << 10]), "431");
+    assert_eq!(short(&of(40 << 10)[..(16 << 10) - 1]), "more");
+    let fields = "A: b\r\n".repeat(200);
+    assert_eq!(short(&format!("GET / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n")), "431");
+}
+
+#[test]
+fn framing_of_requests() {
+    let rules = http(json!([{"name": "r", "match": {"method": "POST"}, "to": "yes", "sticky": "none"}]));
+    let head = |fields: &str| format!("POST / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n");
+    for (fields, body, persistent, expects) in [
+        ("", Body::Empty, true, false),
+        ("Content-Length: 0\r\n", Body::Empty, true, false),
+        ("Content-Length: 0015\r\nConnection: close\r\n", Body::Length(15), false, false),
+        ("Transfer-Encoding: gzip, Chunked\r\nExpect: 100-Continue\r\n", Body::Chunked, true, true),
+    ] {
+        let Decision::Route(route) = whole(&rules, head(fields).as_bytes()) else { panic!("no route") };
+        let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+        assert_eq!(request.head, head(fields).len());
+        assert_eq!(
+            (request.body, request.persistent, request.expects_continue),
+            (body, persistent, expects),
+            "{fields}"
+        );
+        assert_eq!(route.sticky, Sticky::None);
+    }
+}
+
+#[test]
+fn connect_is_opaque() {
+    let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));
+    let Decision::Route(route) = whole(&rules, b"CONNECT shop:443 HTTP/1.1\r\nHost: shop:443\r\n\r\n") else {
+        panic!("no route")
+    };
+    assert_eq!((route.rule, route.sticky, route.hand_on), (Some(0), Sticky::Connection, HandOn::Opaque));
+}
+
+#[test]
+fn http_2_goes_by_the_default_or_is_refused() {
+    let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let rules = http(json!([{"name": "r", "match": {"path": "/x"}, "to": "yes"}]));
+    assert_eq!(decide(&rules, preface), "all");
+    let rules = http(json!([{"name": "r", "match": {"path": "/x"}, "refuse": true}]));
+    assert_eq!(decide(&rules, preface), "505");
+}

@@ -1,0 +1,7 @@
+//! Requests and rules in, decisions out.
+
+mod bodies;
+mod common;
+mod heads;
+mod lcs;
+mod problems;
