@@ -32,6 +32,7 @@ ONLY_V1MODEL = {
     ("register", "candidate_pin"): "as candidate_key",
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
     ("register", "splice_cells"): "as agents",
+    ("register", "remembered_clients"): "as agents",
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
 }
 """The other way round."""

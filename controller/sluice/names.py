@@ -18,6 +18,7 @@ ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
 ETHERTYPE_SPLICE: Final = 0x88b5
+ETHERTYPE_GUESSED: Final = 0x88b6
 PROTOCOL_ICMP: Final = 1
 PROTOCOL_TCP: Final = 6
 PROTOCOL_UDP: Final = 17
@@ -37,6 +38,8 @@ SERVICE_ENDPOINTS: Final = 2048
 CONNECTION_SLOT_BITS: Final = 17
 CONNECTION_SLOTS: Final = 131072
 SPLICES: Final = 262144
+REMEMBERED_CLIENT_BITS: Final = 16
+REMEMBERED_CLIENTS: Final = 65536
 CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
@@ -134,6 +137,7 @@ class Register(StrEnum):
     PIN_SERVER_1 = "SluiceIngress.connections.server_1.pin_server_1"
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
     SPLICE_CELLS = "SluiceIngress.splice.splice_cells"
+    REMEMBERED_CLIENTS = "SluiceIngress.remembered.remembered_clients"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -223,6 +227,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_SERVER_1: 131072,
     Register.PIN_SERVER_2: 131072,
     Register.SPLICE_CELLS: 262144,
+    Register.REMEMBERED_CLIENTS: 65536,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,
@@ -350,37 +355,18 @@ class Turn(IntEnum):
     """Its agent: packets of both sides go there."""
     SPLICED = 1
     """The switch."""
+    GUESSED = 2
+    """Nobody; but the client's payload goes to an agent, which is to say whether the guess was right."""
 
 
-class Event(IntEnum):
-    """`Event` of p4src/common/constants.p4."""
+class Remember(IntEnum):
+    """`Remember` of p4src/common/constants.p4."""
 
-    NONE = 0
-    """UDP, or an ICMP error: looks, changes nothing."""
-    SYN = 1
-    SYN_ACK = 2
-    ACK = 3
-    """No payload."""
-    PAYLOAD = 4
-    FIN = 5
-    RESET = 6
-
-
-class Pass(IntEnum):
-    """`Pass` of p4src/common/constants.p4."""
-
-    FIRST = 0
-    """As a `next_pass`: no other."""
-    CLAIM = 1
-    """A SYN claims the way that was found vacant, for the server preferred."""
-    CANDIDATE = 2
-    """A SYN goes to the server preferred; the pin stays as it is (v1model)."""
-    MOVE = 3
-    """The ACK of a candidate's answer moves the pin to the server preferred (v1model)."""
-    RENEW = 4
-    """A SYN takes its own connection's slot again, for a server drawn anew (Tofino)."""
-    LIMIT = 5
-    """A routed SYN meets the limits that its first pass has found (Tofino)."""
+    NOTHING = 0
+    GUESS = 1
+    """Its last server: the next connection goes there, and an agent looks at its first request."""
+    CLIENT = 2
+    """Its server: all its connections go there."""
 
 
 class SpliceStatus(IntEnum):

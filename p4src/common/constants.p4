@@ -19,28 +19,15 @@ enum bit<8> PinState {
 // Who translates a content connection.
 enum bit<8> Turn {
     agent   = 0,     // its agent: packets of both sides go there
-    spliced = 1      // the switch
+    spliced = 1,     // the switch
+    guessed = 2      // nobody; but the client's payload goes to an agent, which is to say whether the guess was right
 }
 
-// What a packet of a connection does to it.
-enum bit<8> Event {
-    none    = 0,     // UDP, or an ICMP error: looks, changes nothing
-    syn     = 1,
-    syn_ack = 2,
-    ack     = 3,     // no payload
-    payload = 4,
-    fin     = 5,
-    reset   = 6
-}
-
-// What a packet passes through ingress for. Every pass but the first is asked for by the one before, as its `next_pass`.
-enum bit<8> Pass {
-    first     = 0,   // as a `next_pass`: no other
-    claim     = 1,   // a SYN claims the way that was found vacant, for the server preferred
-    candidate = 2,   // a SYN goes to the server preferred; the pin stays as it is (v1model)
-    move      = 3,   // the ACK of a candidate's answer moves the pin to the server preferred (v1model)
-    renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
-    limit     = 5    // a routed SYN meets the limits that its first pass has found (Tofino)
+// What a content service remembers of a client.
+enum bit<8> Remember {
+    nothing = 0,
+    guess   = 1,     // its last server: the next connection goes there, and an agent looks at its first request
+    client  = 2      // its server: all its connections go there
 }
 
 // What a splice order is answered.
@@ -67,7 +54,8 @@ const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the sw
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP  = 0x0806;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
-const bit<16> ETHERTYPE_SPLICE = 0x88b5; // for local experiments (IEEE 802, clause 9.2.4)
+const bit<16> ETHERTYPE_SPLICE  = 0x88b5; // for local experiments (IEEE 802, clause 9.2.4)
+const bit<16> ETHERTYPE_GUESSED = 0x88b6;
 
 const bit<8> PROTOCOL_ICMP = 1;
 const bit<8> PROTOCOL_TCP  = 6;

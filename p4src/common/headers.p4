@@ -117,6 +117,25 @@ header sack_block_h {
     bit<32> right;
 }
 
+// What a SYN or SYN-ACK of a content connection keeps of its options: MSS, SACK permitted, window scale; or NOPs.
+header kept_options_h {
+    bit<16> mss_lead;
+    bit<16> mss;
+    bit<32> sack;
+    bit<24> scale_lead;
+    bit<8>  scale;
+}
+
+// In front of a guessed connection's segment on its way to an agent. Scales are 255 where windows are not scaled.
+header guessed_h {
+    bit<8>  server_scale;
+    bit<8>  client_scale;
+    bit<8>  sack;
+    bit<8>  flags;
+    bit<16> client_mss;
+    bit<16> type;
+}
+
 // An agent's splice order, straight behind the Ethernet header; its confirmation has a status. docs/reference/content.md
 header splice_h {
     bit<8>    operation;
@@ -127,7 +146,7 @@ header splice_h {
     l4_port_t service_port;
     bit<32>   delta;
     bit<8>    shift;
-    bit<8>    remember;
+    bit<8>    remember;           // a Remember
     bit<8>    generation;
     bit<8>    turn;
 }
@@ -147,10 +166,12 @@ struct headers_t {
     vlan_h            vlan;
     arp_h             arp;
     splice_h          splice;
+    guessed_h         guessed;
     ipv4_h            ipv4;
     ipv4_options_h    ipv4_options;
     tcp_h             tcp;
     sack_h            sack;
+    kept_options_h    kept_options;
     sack_block_h[4]   sack_blocks;
     udp_h             udp;
     icmp_h            icmp;

@@ -127,8 +127,9 @@
 // Resubmissions. Next free: 0x02
 #define RESUBMIT_NEXT_PASS 0x01   // a SYN, with what its pass has decided (Tofino)
 
-// Registers of content switching, 0x40 to 0x47. Next free: 0x41
+// Registers of content switching, 0x40 to 0x47. Next free: 0x42
 #define REGISTER_SPLICE 0x40       // of a slot's connection: whose turn it is, its agent, and how numbers are translated (v1model)
+#define REGISTER_REMEMBERED_CLIENTS 0x41 // servers of content services' clients, for their next connections (v1model)
 
 // Registers of stages to come, 0x48 to 0xff. Next free: 0x48
 

@@ -26,6 +26,29 @@ enum bit<8> Content {
     server = 3       // an answer of a group's server
 }
 
+// What a packet of a connection does to it.
+enum bit<8> Event {
+    none    = 0,     // UDP, or an ICMP error: looks, changes nothing
+    syn     = 1,
+    syn_ack = 2,
+    ack     = 3,     // no payload
+    payload = 4,
+    fin     = 5,
+    reset   = 6
+}
+
+// What a packet passes through ingress for. Every pass but the first is asked for by the one before, as its `next_pass`.
+enum bit<8> Pass {
+    first     = 0,   // as a `next_pass`: no other
+    claim     = 1,   // a SYN claims the way that was found vacant, for the server preferred
+    candidate = 2,   // a SYN goes to the server preferred; the pin stays as it is (v1model)
+    move      = 3,   // the ACK of a candidate's answer moves the pin to the server preferred (v1model)
+    renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
+    limit     = 5,   // a routed SYN meets the limits that its first pass has found (Tofino)
+    guess     = 6,   // a SYN with its options read claims a slot for its client's last server (v1model)
+    facts     = 7    // the SYN-ACK of a content server, with its options read (v1model)
+}
+
 // What the ledger writes down.
 enum bit<8> LedgerEntry {
     none          = 0,
@@ -111,6 +134,13 @@ struct splice_t {
     bit<32>     value;            // delta; in the agent's turn, the agent's address
 }
 
+// TCP options that a content connection may have.
+struct options_t {
+    bit<16> mss;                  // 536 where none is said (RFC 9293, section 3.7.1)
+    bit<5>  scale;                // of the windows, plus 1; 0: not scaled
+    bit<1>  sack;                 // SACK is permitted
+}
+
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the target's intake, in the first pass
@@ -169,6 +199,10 @@ struct metadata_t {
     bit<1>       reset;           // the packet has become the reset of a refused SYN; refusal
 
     Content      content;         // classify
+    bit<8>       generation;      // of the content service's rules; classify
+    ticks_t      remember_time;   // how long it remembers clients; classify
+    options_t    options;         // of a SYN or SYN-ACK in a pass of its own; the parser
+    bit<16>      rebuilt;         // bytes of the segment whose options those took the place of; options
     server_id_t  agent;           // behind the ingress port, of the packet's content service; agents
     ipv4_t       agent_address;   // agents; of a packet that goes to its connection's agent in spite of its destination: splice
     bit<1>       way;             // of the connection table that holds the slot, less 1; connections

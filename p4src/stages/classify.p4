@@ -29,9 +29,11 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
 
 #if defined(CONTENT)
     @id(ACTION_TO_CONTENT)
-    action to_content(service_id_t service, weight_t shares) {
-        to_service(service, shares);
+    action to_content(service_id_t service, bit<8> generation, ticks_t remember_time) {
+        to_service(service, 0);
         meta.content = Content.client;
+        meta.generation = generation;
+        meta.remember_time = remember_time;
     }
 
     // Its connections are those of the content service.

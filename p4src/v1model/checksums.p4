@@ -22,6 +22,16 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
               hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
             hdr.ipv4.checksum, HashAlgorithm.csum16);
+#if defined(CONTENT)
+        // A SYN with other options.
+        update_checksum_with_payload(meta.rebuilt != 0,
+            { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, meta.rebuilt,
+              hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
+              hdr.tcp.data_offset, hdr.tcp.reserved, hdr.tcp.cwr, hdr.tcp.ece, hdr.tcp.urg, hdr.tcp.ack, hdr.tcp.psh,
+              hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.urgent,
+              hdr.kept_options.mss_lead, hdr.kept_options.mss, hdr.kept_options.sack, hdr.kept_options.scale_lead, hdr.kept_options.scale },
+            hdr.tcp.checksum, HashAlgorithm.csum16);
+#endif
         // The reset of a refused SYN.
         update_checksum(meta.reset == 1,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 16w20,

@@ -8,10 +8,12 @@ control SluiceDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
         packet.emit(hdr.arp);
+        packet.emit(hdr.guessed);
         packet.emit(hdr.splice);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);
         packet.emit(hdr.tcp);
+        packet.emit(hdr.kept_options);
         packet.emit(hdr.sack);
         packet.emit(hdr.sack_blocks);
         packet.emit(hdr.udp);

@@ -1,6 +1,6 @@
 // v1model intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  truncated, source_mac, unsupported, ipv4_header, ipv4_checksum, cpu_header
+//   drops  l4_length (options of a SYN), truncated, source_mac, unsupported, ipv4_header, ipv4_checksum, cpu_header
 #ifndef SLUICE_V1MODEL_INTAKE_P4
 #define SLUICE_V1MODEL_INTAKE_P4
 
@@ -25,6 +25,10 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             verdict.drop = DropReason.source_mac;
         } else if (intrinsic.parser_error == error.UnsupportedHeader) {
             verdict.drop = DropReason.unsupported;
+#if defined(CONTENT)
+        } else if (intrinsic.parser_error == error.TcpOptions) {
+            verdict.drop = DropReason.l4_length;
+#endif
         } else if (intrinsic.parser_error == error.Ipv4Header) {
             verdict.drop = DropReason.ipv4_header;
         } else if (meta.ingress_port == CPU_PORT) {

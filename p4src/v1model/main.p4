@@ -8,6 +8,8 @@
 #if defined(CONTENT)
 #include "agents.p4"
 #include "splice.p4"
+#include "options.p4"
+#include "remembered.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -28,6 +30,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(CONTENT)
     Splice() splice;
     Confirm() confirm;
+    Remembered() remembered;
+    RebuildOptions() rebuild_options;
+    Guessed() guessed;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -71,16 +76,30 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         }
         if (meta.pass == Pass.candidate) {
             meta.server = meta.preferred;
+        } else if (meta.content == Content.server && meta.event == Event.syn_ack && meta.pass == Pass.first) {
+            meta.next_pass = Pass.facts;
         } else if (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.order) {
             places.apply(meta, decided, place);
             connections.apply(meta, place, decided, outcome.drop);
         } else {
             refuse_routed.apply(decided, outcome.drop);
         }
-        server_id_t pin = meta.server;
 #if defined(CONTENT)
-        if (meta.content != Content.none && outcome.drop == DropReason.none && meta.pass != Pass.candidate) {
+        server_id_t pin = meta.server;
+        Remember memory = Remember.nothing;
+        if (meta.content != Content.none && outcome.drop == DropReason.none && meta.pass != Pass.candidate && meta.next_pass == Pass.first) {
             splice.apply(hdr, meta, place, outcome.drop);
+            if (meta.pass >= Pass.guess) {
+                rebuild_options.apply(hdr, meta);
+            }
+            if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
+                || meta.content == Content.client && meta.event == Event.syn && meta.vacant != 0 && meta.pass == Pass.first
+                   && decided.refused != REFUSED) {
+                remembered.apply(hdr, meta, memory);
+                if (memory != Remember.nothing) {
+                    meta.server = meta.preferred;
+                }
+            }
         }
 #endif
         payloads.apply(meta);
@@ -91,22 +110,27 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         } else if (outcome.drop == DropReason.none && meta.next_pass == Pass.first
                    && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
-            if (meta.content == Content.none) {
-                candidates.apply(hdr, meta, place, decided, outcome.drop);
-            } else if (meta.server != pin) {
-                // An agent that is gone: to another one, which knows the cookie's key.
-                if (outcome.drop == DropReason.server_unknown) {
+#if defined(CONTENT)
+            if (meta.server != pin) {
+                // An agent or a remembered server that is gone: to an agent, for all know the cookie's key.
+                if (outcome.drop == DropReason.server_unknown || (memory != Remember.nothing && meta.draining == 1)) {
                     outcome.drop = DropReason.none;
                     meta.preferred = meta.stable_choice;
                     meta.next_pass = Pass.candidate;
+                } else if (memory == Remember.client) {
+                    meta.next_pass = Pass.claim;
+                } else if (memory == Remember.guess) {
+                    meta.next_pass = Pass.guess;
                 }
                 meta.server = pin;
-            }
+            } else if (meta.content == Content.none)
+#endif
+            candidates.apply(hdr, meta, place, decided, outcome.drop);
         }
         if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
 
         if (meta.next_pass != Pass.first) {
-            if (meta.next_pass == Pass.claim) {
+            if (meta.next_pass == Pass.claim && meta.content != Content.client) {
                 meta.preferred = meta.choice;
                 if (meta.loads.look == 1) {
                     stale.apply(meta);
@@ -134,6 +158,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
                 if (outcome.drop == DropReason.none) {
                     tag.apply(hdr, outcome.egress_port);
+#if defined(CONTENT)
+                    if (hdr.guessed.isValid())                              guessed.apply(hdr);
+#endif
                     ledger.apply(meta);
                     if (meta.agent_address == 0)                            rates.apply(hdr, meta);
                 }

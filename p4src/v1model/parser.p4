@@ -6,10 +6,100 @@
 error {
     SourceAddress,
     UnsupportedHeader,
-    Ipv4Header
+    Ipv4Header,
+    TcpOptions
 }
 
+#if defined(CONTENT)
+// Takes the options of a SYN off: what content connections keep of them becomes metadata.
+parser OptionsParser(packet_in packet, in bit<4> data_offset, inout metadata_t meta) {
+    bit<8> left;                  // bytes of options
+    bit<8> length;
+
+    state start {
+        meta.options.mss = 536;
+        left = ((bit<8>)data_offset - 5) << 2;
+        transition option;
+    }
+
+    state option {
+        transition select(left) {
+            0       : accept;
+            default : kind;
+        }
+    }
+
+    state kind {
+        transition select(packet.lookahead<bit<8>>()) {
+            0       : end;
+            1       : nop;
+            default : sized;
+        }
+    }
+
+    state end {
+        packet.advance((bit<32>)left << 3);
+        transition accept;
+    }
+
+    state nop {
+        packet.advance(8);
+        left = left - 1;
+        transition option;
+    }
+
+    state sized {
+        length = packet.lookahead<bit<16>>()[7:0];
+        verify(length >= 2 && length <= left, error.TcpOptions);
+        transition select(packet.lookahead<bit<16>>()) {
+            0x0204  : mss;
+            0x0303  : scale;
+            0x0402  : sack;
+            default : skip;
+        }
+    }
+
+    state mss {
+        meta.options.mss = packet.lookahead<bit<32>>()[15:0];
+        transition skip;
+    }
+
+    // Above 14 is taken for 14 (RFC 7323, section 2.3).
+    state scale {
+        transition select(packet.lookahead<bit<24>>()[7:0]) {
+            0 .. 14 : small_scale;
+            default : large_scale;
+        }
+    }
+
+    state small_scale {
+        meta.options.scale = (bit<5>)packet.lookahead<bit<24>>()[4:0] + 1;
+        transition skip;
+    }
+
+    state large_scale {
+        meta.options.scale = 15;
+        transition skip;
+    }
+
+    state sack {
+        meta.options.sack = 1;
+        transition skip;
+    }
+
+    state skip {
+        packet.advance((bit<32>)length << 3);
+        left = left - length;
+        transition option;
+    }
+}
+#endif
+
 parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
+#if defined(CONTENT)
+    OptionsParser() options;
+
+#endif
     state start {
         transition select(intrinsic.ingress_port) {
             (bit<9>)CPU_PORT : parse_packet_out;
@@ -81,13 +171,20 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     // Options that are nothing but NOP, NOP and SACK, as hosts lay them out that send no timestamps. (Others stay where they are.)
     state parse_tcp {
         packet.extract(hdr.tcp);
-        transition select(hdr.tcp.data_offset) {
-            8       : parse_options;
-            10      : parse_options;
-            12      : parse_options;
-            14      : parse_options;
+        transition select((bit<8>)meta.pass, hdr.tcp.data_offset) {
+            ((bit<8>)Pass.guess, _) : parse_all_options;
+            ((bit<8>)Pass.facts, _) : parse_all_options;
+            (_, 8)  : parse_options;
+            (_, 10) : parse_options;
+            (_, 12) : parse_options;
+            (_, 14) : parse_options;
             default : accept;
         }
+    }
+
+    state parse_all_options {
+        options.apply(packet, hdr.tcp.data_offset, meta);
+        transition accept;
     }
 
     state parse_options {

@@ -1,13 +1,13 @@
 // Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1).
 //
 //              the agent's turn                                spliced
-//     client <--> agent <--> server             client <--> switch <--> server
+//     client <--> agent <--> server             client <--> switch <--> server      (guessed: payload of the client's to an agent)
 //
 //              seq + delta                <-------------  seq          the windows << shift
 //              ack, SACK blocks           ------------->  - delta
 //
 //   reads  the place, way, content, event, held, claimed, server, agent, agent_address; the splice order
-//   writes the cell of splice; server (an agent, in its turn), agent_address; tcp, sack_blocks, inner_transport; respliced
+//   writes the cell of splice; server (an agent, in its turn), agent_address; tcp, sack_blocks, inner_transport; respliced; guessed
 //   drops  spliced, no_slot, unbound
 //
 // The client's initial sequence number is the server's too, so that the other direction needs no translation. A group's server is
@@ -34,6 +34,18 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 meta.agent_address = 0;
             } else if (splice.turn == Turn.spliced) {
                 resplice.apply(hdr, meta, splice);
+            } else if (splice.turn == Turn.guessed) {
+                meta.agent_address = 0;
+                if (meta.content == Content.client && meta.payload != 0) {
+                    meta.server = meta.stable_choice;
+                    hdr.guessed.setValid();
+                    hdr.guessed.server_scale = (bit<8>)splice.value[GUESSED_SERVER_SCALE] - 1;
+                    hdr.guessed.client_scale = (bit<8>)splice.value[GUESSED_CLIENT_SCALE] - 1;
+                    hdr.guessed.sack = (bit<8>)splice.value[GUESSED_SACK];
+                    hdr.guessed.flags = 0;
+                    hdr.guessed.client_mss = splice.value[GUESSED_MSS];
+                    hdr.guessed.type = ETHERTYPE_IPV4;
+                }
             } else if (meta.content == Content.client) {
                 meta.server = splice.agent;
             } else {
@@ -59,6 +71,17 @@ control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verd
         hdr.ethernet.src = meta.router_mac;
         verdict.egress_port = meta.ingress_port;
         meta.path = Path.done;
+    }
+}
+
+// In front of a guessed connection's segment: behind the tag, if there is one.
+control Guessed(inout headers_t hdr) {
+    apply {
+        if (hdr.vlan.isValid()) {
+            hdr.vlan.type = ETHERTYPE_GUESSED;
+        } else {
+            hdr.ethernet.type = ETHERTYPE_GUESSED;
+        }
     }
 }
 

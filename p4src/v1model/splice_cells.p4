@@ -7,9 +7,15 @@ typedef bit<55> splice_cell_t;
 #define SPLICE_AGENT 52:37
 #define SPLICE_SHIFT 36:32
 #define SPLICE_VALUE 31:0
+// The value of a guessed connection: what its SYN and its SYN-ACK have said.
+#define GUESSED_SERVER_SCALE 27:23     // as in options_t
+#define GUESSED_CLIENT_SCALE 22:18
+#define GUESSED_SACK 16:16
+#define GUESSED_MSS 15:0
 
 // Both ways of the connection table in one register. An agent's SYN takes the cell of the slot that it claims, or, in an agent's turn, the
 // connection of another agent. The splice order of the connection's agent ends that turn; the same order again changes nothing.
+// A guessed connection has no agent yet: any may splice it, or leave its server.
 control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, out splice_t splice, inout DropReason drop) {
     @name(".SluiceIngress.splice.splice_cells")
     @id(REGISTER_SPLICE)
@@ -26,9 +32,12 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
         if (meta.content == Content.agent) {
             bool mine = cell[SPLICE_AGENT] == meta.agent;
             bool agents_turn = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.agent;
+            if ((bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed) {
+                mine = true;
+            }
             if (meta.path == Path.order) {
                 splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ meta.agent ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
-                if (mine && (agents_turn || cell == ordered)) {
+                if (mine && ((bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced || cell == ordered)) {
                     splice_cells.write(index, ordered);
                     hdr.splice.status = (bit<8>)SpliceStatus.applied;
                 } else {
@@ -39,6 +48,16 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
             } else if (!mine || meta.event == Event.syn) {
                 drop = DropReason.spliced;
             }
+        } else if (meta.content == Content.client && meta.claimed == 1) {
+            cell = ((bit<8>)Turn.spliced)[1:0] ++ 53w0;
+            if (meta.pass == Pass.guess) {
+                cell = ((bit<8>)Turn.guessed)[1:0] ++ 30w0 ++ meta.options.scale ++ 1w0 ++ meta.options.sack ++ meta.options.mss;
+            }
+            splice_cells.write(index, cell);
+        } else if (meta.pass == Pass.facts && (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed) {
+            cell[GUESSED_SERVER_SCALE] = meta.options.scale;
+            cell[GUESSED_SACK] = cell[GUESSED_SACK] & meta.options.sack;
+            splice_cells.write(index, cell);
         }
         splice.turn = (Turn)(bit<8>)cell[SPLICE_TURN];
         splice.agent = cell[SPLICE_AGENT];

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, cast
 
-from sluice.names import ETHERTYPE_SPLICE, ORDER_SPLICE, PROTOCOL_TCP, SpliceStatus, Turn
+from sluice.names import ETHERTYPE_GUESSED, ETHERTYPE_SPLICE, ORDER_SPLICE, PROTOCOL_TCP, Remember, SpliceStatus, Turn
 
 from .flow import FIRST, Flow
 from .frames import IP, TCP, TTL, Ether, Packet, layers
@@ -59,25 +59,32 @@ class ContentFlow(Flow):
         copy[Ether].src, copy[Ether].dst = self.agent.host.port.mac, self.agent.host.mac
         return cast(Packet, copy)
 
-    def order(self, delta: int = DELTA, shift: int = 0, agent: Server | None = None, status: int = 0) -> bytes:
-        """The splice order, as the flow's agent (or another one) sends it."""
-        host = (agent or self.agent).host
-        return self._order(host.port.mac, host.mac, delta, shift, status)
-
-    def confirmation(
-        self, status: SpliceStatus, delta: int = DELTA, shift: int = 0, agent: Server | None = None
+    def order(
+        self,
+        delta: int = DELTA,
+        shift: int = 0,
+        agent: Server | None = None,
+        *,
+        remember: Remember = Remember.NOTHING,
+        generation: int = 1,
     ) -> bytes:
-        """What comes back of it."""
-        host = (agent or self.agent).host
-        return self._order(host.mac, host.port.mac, delta, shift, status)
-
-    def _order(self, dst: str, src: str, delta: int, shift: int, status: int) -> bytes:
-        ether = bytes.fromhex((dst + src).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
-        key = self.key
+        """The splice order, as the flow's agent (or another one) sends it."""
+        host, key = (agent or self.agent).host, self.key
+        ether = bytes.fromhex((host.port.mac + host.mac).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
         client, service = (bytes(map(int, address.split("."))) for address in (key.client, key.service))
         ends = struct.pack("!4sH4sH", client, key.client_port, service, key.service_port)
-        body = bytes((ORDER_SPLICE, status)) + ends + struct.pack("!IbBBB", delta, shift, 0, 0, Turn.SPLICED)
+        body = bytes((ORDER_SPLICE, 0)) + ends + struct.pack("!IbBBB", delta, shift, remember, generation, Turn.SPLICED)
         return (ether + body).ljust(60, b"\0")
+
+    def confirmation(self, order: bytes, status: SpliceStatus) -> bytes:
+        """What comes back of an order."""
+        return order[6:12] + order[:6] + order[12:15] + bytes([status]) + order[16:]
+
+    def guessed(self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int) -> bytes:
+        """What the agent's port must send of a client's payload on a guessed connection."""
+        sent = bytes(self.at_agent(frame))
+        facts = struct.pack("!BBBBHH", server_scale, client_scale, sack, 0, mss, 0x0800)
+        return sent[:12] + ETHERTYPE_GUESSED.to_bytes(2, "big") + facts + sent[14:]
 
     # -- a connection's first frames
 

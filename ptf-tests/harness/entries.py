@@ -142,10 +142,11 @@ def unmetered(name: Meter, index: int) -> P4MeterEntry:
     return P4MeterEntry(name, index=index)
 
 
-def content(item: Service) -> P4TableEntry:
-    """What clients of a content service address; its servers are the agents."""
+def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEntry:
+    """What clients of a content service address, remembered for so many ticks; its servers are the agents."""
     match = _endpoint(item.address, item.protocol, item.port)
-    return _entry(Table.SERVICES, match, Action.TO_CONTENT, service=item.id, shares=0)
+    args = {"service": item.id, "generation": generation, "remember_time": remember}
+    return _entry(Table.SERVICES, match, Action.TO_CONTENT, **args)
 
 
 def group(item: Service, of: Service) -> P4TableEntry:

@@ -23,7 +23,7 @@ from harness.content import (
 from harness.flow import FIRST
 from harness.frames import ICMP, IP, TCP, Ether, Packet, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, POOL_A, POOL_B, UPLINK, Server
-from sluice.names import DropReason, PinState, Register, SpliceStatus, Table
+from sluice.names import DropReason, PinState, Register, Remember, SpliceStatus, Table
 
 REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 LOAD = (Register.LOAD_FIRST, Register.LOAD_OTHER)
@@ -84,24 +84,24 @@ class ContentTest(StageTest):
         """The agent's frame goes to the group's server."""
         self.forwards(flow.agent.host.port, frame, flow.server.host.port, flow.at_server(frame))
 
-    def server_reaches_agent(self, flow: ContentFlow, frame: Packet) -> None:
+    def server_reaches_agent(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
         """The server's frame goes to the agent, with the client as its destination."""
-        self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(frame))
+        self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(expected or frame))
 
     def opens_group(self, flow: ContentFlow) -> None:
         """The agent's whole handshake with the server."""
         self.agent_reaches_server(flow, flow.opening())
-        self.server_reaches_agent(flow, flow.opened())
+        self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
         self.agent_reaches_server(flow, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
     def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0) -> None:
         """The agent's order is applied and confirmed."""
-        self.forwards(
-            flow.agent.host.port,
-            flow.order(delta, shift),
-            flow.agent.host.port,
-            flow.confirmation(SpliceStatus.APPLIED, delta, shift),
-        )
+        self.ordered(flow, flow.order(delta, shift))
+
+    def ordered(self, flow: ContentFlow, order: bytes, status: SpliceStatus = SpliceStatus.APPLIED) -> None:
+        """The agent's order is answered so."""
+        port = flow.agent.host.port
+        self.forwards(port, order, port, flow.confirmation(order, status))
 
     def established(self, shift: int = 0, **client: Any) -> ContentFlow:
         """A spliced connection."""
@@ -217,7 +217,8 @@ class Windows(ContentTest):
                     ]
                     self.client_says(flow, *mine)
             again = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, window=64000)
-            self.server_says(flow, again, flow.reply(flags="SA", seq=OWN, ack=FIRST + 1, window=64000))
+            expected = flow.reply(flags="SA", seq=OWN, ack=FIRST + 1, window=64000)
+            self.server_says(flow, again, rebuilt(expected, 536, None, sack=False))
 
 
 class ErrorsAboutSegments(ContentTest):
@@ -254,8 +255,7 @@ class OrdersAreIdempotent(ContentTest):
     def runTest(self) -> None:
         flow = self.established()
         self.splices(flow)
-        other = flow.confirmation(SpliceStatus.NOT_YOURS, DELTA + 1)
-        self.forwards(POOL_A, flow.order(DELTA + 1), POOL_A, other)
+        self.ordered(flow, flow.order(DELTA + 1), SpliceStatus.NOT_YOURS)
         data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
         self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
@@ -265,11 +265,10 @@ class OrdersOfOthers(ContentTest):
 
     def runTest(self) -> None:
         flow = self.flow()
-        none = flow.confirmation(SpliceStatus.NO_CONNECTION)
-        self.forwards(POOL_A, flow.order(), POOL_A, none)
+        self.ordered(flow, flow.order(), SpliceStatus.NO_CONNECTION)
         self.opens_group(flow)
-        refused = flow.confirmation(SpliceStatus.NOT_YOURS, agent=AGENT_2)
-        self.forwards(POOL_B, flow.order(agent=AGENT_2), POOL_B, refused)
+        foreign = flow.order(agent=AGENT_2)
+        self.forwards(POOL_B, foreign, POOL_B, flow.confirmation(foreign, SpliceStatus.NOT_YOURS))
         for port in (CLIENT, UPLINK):
             order = bytes.fromhex(port.mac.replace(":", "")) + flow.order()[6:]
             self.drops(port, order, DropReason.NOT_AN_AGENT)
@@ -368,7 +367,7 @@ class AnotherAgentTakesOver(ContentTest):
         other = ContentFlow(AGENT_2, IMAGES, X1)
         self.reaches_agent(other, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
         self.agent_reaches_server(other, other.opening())
-        self.server_reaches_agent(other, other.opened())
+        self.server_reaches_agent(other, other.opened(), rebuilt(other.opened(), 536, None, sack=False))
         self.drops(POOL_A, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1), DropReason.SPLICED)
         self.splices(other)
 
@@ -396,3 +395,184 @@ class Ends(ContentTest):
             flow.request(flags="A", seq=FIRST + 2, ack=OWN + 6),
             flow.request(flags="A", seq=FIRST + 2, ack=SERVERS_OWN + 6),
         )
+
+
+class Remembering(ContentTest):
+    """Base: SHOP remembers clients for some seconds."""
+
+    GENERATION = 7
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.shop(self.GENERATION, 200)
+        self.switch.registers.clear(Register.REMEMBERED_CLIENTS)
+
+    def shop(self, generation: int, remember: int) -> None:
+        """Change how SHOP remembers until the end of the test."""
+        self.switch.modify([entries.content(SHOP, generation, remember)])
+        self.addCleanup(self.switch.modify, [entries.content(SHOP)])
+
+    def remembers(self, how: Remember) -> None:
+        """A connection whose agent has the switch remember its client."""
+        flow = self.flow(client_port=39000)
+        self.opens_group(flow)
+        self.ordered(flow, flow.order(remember=how, generation=self.GENERATION))
+
+
+class StickyClient(Remembering):
+    """Later connections of the client go straight to its server, whatever the weights are: no agent, no translation."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
+        flow = self.flow()
+        self.client_says(flow, flow.syn(), flow.syn())
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertEqual(self.loads(X1), [2])
+        self.client_says(flow, flow.syn(), flow.syn())
+        for frame in (
+            flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED),
+            flow.reply(b"x", flags="A", seq=10),
+        ):
+            self.server_says(flow, frame, rebuilt(frame) if "S" in frame[TCP].flags else frame)
+        data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
+        self.client_says(flow, data, data)
+        stranger = self.flow(client="20.9.9.9")
+        self.reaches_agent(stranger, stranger.syn())
+
+
+class MemoryEnds(Remembering):
+    """By time, by other rules, by a server that drains or is gone: then an agent takes the connection."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        self.shop(self.GENERATION + 1, 200)
+        flow = self.flow()
+        self.reaches_agent(flow, flow.syn())
+        self.shop(self.GENERATION, 1)
+        self.pass_ticks(1)
+        self.reaches_agent(flow, flow.syn())
+        self.shop(self.GENERATION, 20_000)
+        self.switch.modify([entries.server(X1, draining=True)])
+        self.reaches_agent(flow, flow.syn())
+        self.switch.modify([entries.server(X1)])
+        self.switch.delete([entries.server(X1)])
+        self.reaches_agent(flow, flow.syn())
+        self.switch.insert([entries.server(X1)])
+        self.client_says(flow, flow.syn(), flow.syn())
+
+
+OFFERED: list[tuple[Any, Any]] = [
+    ("MSS", 1400),
+    ("SAckOK", b""),
+    ("Timestamp", (1, 2)),
+    ("NOP", None),
+    ("WScale", 7),
+    (254, b"\x12\x34"),
+]
+"""As a client offers them, and one that nobody knows."""
+
+
+def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = True) -> Packet:
+    """The SYN or SYN-ACK with what content connections keep of its options."""
+    copy: Any = frame.copy()
+    kept: list[tuple[Any, Any]] = [("MSS", mss), ("NOP", None), ("NOP", None)]
+    kept += [("SAckOK", b"")] if sack else [("NOP", None), ("NOP", None)]
+    kept += [("NOP", None), ("WScale", scale)] if scale is not None else [("NOP", None)] * 4
+    copy[TCP].options = kept
+    return cast(Packet, copy)
+
+
+class Guess(Remembering):
+    """Base: SHOP has seen the client, and guesses its last server."""
+
+    def guesses(self, **client: Any) -> ContentFlow:
+        """A connection up to its handshake: end to end with the remembered server, with the options that are kept."""
+        self.remembers(Remember.GUESS)
+        flow = self.flow(**client)
+        syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
+        self.client_says(flow, syn, rebuilt(syn))
+        answer = flow.reply(
+            flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=[("MSS", 1460), ("NOP", None), ("WScale", 9)]
+        )
+        self.server_says(flow, answer, rebuilt(answer, 1460, 9, sack=False))
+        ack = flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1)
+        self.client_says(flow, ack, ack)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        return flow
+
+    def asks(self, flow: ContentFlow, payload: bytes = REQUEST) -> None:
+        """The client's payload reaches the agent, with what the handshake has said."""
+        data = flow.request(payload, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1)
+        self.forwards(
+            CLIENT, data, flow.agent.host.port, flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400)
+        )
+
+
+class GuessedRight(Guess):
+    """The agent hands the request on as it came, and is out of it: numbers are the server's own."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        for _ in range(2):
+            self.asks(flow)
+        self.ordered(flow, flow.order(0, remember=Remember.GUESS, generation=self.GENERATION))
+        self.agent_reaches_server(flow, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
+        self.server_says(flow, answer, answer)
+        more = flow.request(REQUEST, flags="PA", seq=FIRST + 40, ack=SERVERS_OWN + 7)
+        self.client_says(flow, more, more)
+
+
+class GuessedWrong(Guess):
+    """The guessed server gets a reset and no request; the right one answers with the numbers that the client knows."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.asks(flow)
+        self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
+        self.reaches_agent_guessed_no_more(flow)
+        right = ContentFlow(AGENT_1, FAST, X3)
+        self.agent_reaches_server(right, right.opening())
+        answer = right.reply(flags="SA", seq=777, ack=FIRST + 1, options=[("MSS", 1460)])
+        self.server_reaches_agent(right, answer, rebuilt(answer, 1460, None, sack=False))
+        self.agent_reaches_server(right, right.from_agent(flags="A", seq=FIRST + 1, ack=778))
+        self.ordered(right, right.order((SERVERS_OWN - 777) % (1 << 32), -2))
+        self.agent_reaches_server(right, right.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=778))
+        self.server_says(
+            right,
+            right.reply(b"200 OK", flags="PA", seq=778, ack=FIRST + 40, window=400),
+            right.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40, window=100),
+        )
+        self.drops(POOL_A, flow.reply(b"late", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1), DropReason.UNBOUND)
+        self.assertEqual(self.loads(X3), [1])
+
+    def reaches_agent_guessed_no_more(self, flow: ContentFlow) -> None:
+        """The request again, meanwhile: to an agent, which knows it."""
+        self.asks(flow)
+
+
+class GuessedOptions(Guess):
+    """Options that are not there, or in any order; impossible ones are dropped."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.GUESS)
+        layouts: list[tuple[list[tuple[str, Any]], int, int | None, bool]] = [
+            ([], 536, None, False),
+            ([("NOP", None)] * 4, 536, None, False),
+            ([("WScale", 14), ("EOL", None)], 536, 14, False),
+            ([("SAckOK", b""), ("MSS", 9000), ("NOP", None), ("NOP", None)], 9000, None, True),
+            ([("NOP", None), ("WScale", 0), *[("NOP", None)] * 36], 536, 0, False),
+        ]
+        for port, (options, mss, scale, sack) in enumerate(layouts, start=42000):
+            with self.subTest(options=options):
+                flow = self.flow(client_port=port)
+                syn = flow.request(flags="SEC", seq=FIRST, options=options)
+                expected: Any = rebuilt(syn, mss, scale, sack)
+                expected[TCP].flags = "S"
+                self.client_says(flow, syn, expected)
+        for port, raw in enumerate((b"\x02\x00\x01\x01", b"\x01\x01\x02\x04", b"\x05\x01\x01\x01"), start=43000):
+            with self.subTest(raw=raw):
+                flow = self.flow(client_port=port)
+                syn = flow.request(raw, flags="S", seq=FIRST, dataofs=6)
+                self.drops(CLIENT, syn, DropReason.L4_LENGTH)

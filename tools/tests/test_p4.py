@@ -46,7 +46,16 @@ def named(info: p4i.P4Info) -> dict[str, object]:
 def test_the_twin_offers_a_control_plane_the_same_but_for_content_switching() -> None:
     own, twins = named(p4info("")), named(p4info("twin"))
     only = {name.rpartition(".")[2] for name in own.keys() - twins.keys()}
-    assert only == {"agents", "set_agent", "no_agent", "to_content", "to_group", "from_content", "splice_cells"}
+    assert only == {
+        "agents",
+        "set_agent",
+        "no_agent",
+        "to_content",
+        "to_group",
+        "from_content",
+        "splice_cells",
+        "remembered_clients",
+    }
     offering = {"SluiceIngress.classify.services", "SluiceIngress.classify.origins"}
     """Tables of the actions that only one has."""
     assert {name for name in twins if own[name] != twins[name]} == offering
