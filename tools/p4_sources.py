@@ -49,7 +49,7 @@ def constants(path: Path, *defined: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
         left, _, right = expression.partition(" << ")
-        found[name] = str(int(left, 0) << int(found[right], 0)) if right else left
+        found[name] = str(int(left, 0) << int(found[right], 0)) if right else left.upper().replace("X", "x")
     return found
 
 
