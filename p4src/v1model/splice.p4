@@ -36,7 +36,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 resplice.apply(hdr, meta, splice);
             } else if (splice.turn == Turn.guessed) {
                 meta.agent_address = 0;
-                if (meta.content == Content.client && meta.payload != 0) {
+                if (meta.content == Content.client && meta.payload != 0 && (meta.event == Event.ack || meta.event == Event.fin)) {
                     meta.server = meta.stable_choice;
                     hdr.guessed.setValid();
                     hdr.guessed.server_scale = (bit<8>)splice.value[GUESSED_SERVER_SCALE] - 1;

@@ -552,6 +552,16 @@ class GuessedWrong(Guess):
         self.asks(flow)
 
 
+class GuessedSynWithData(Guess):
+    """Data in a SYN goes to the server, which takes none without a cookie (RFC 7413); no agent is to see a SYN of these."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.GUESS)
+        flow = self.flow()
+        syn = flow.request(b"GET / HTTP/1.0\r\n\r\n", flags="S", seq=FIRST, options=OFFERED)
+        self.client_says(flow, syn, rebuilt(syn))
+
+
 class GuessedOptions(Guess):
     """Options that are not there, or in any order; impossible ones are dropped."""
 
