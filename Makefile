@@ -54,8 +54,9 @@ test-switch: | check-cargo ## tests of the embedded switch
 	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
+# Files with the longest tests first.
 test-python: setup ## tests of the controller, the tools, the experiments and the simulation
-	$(BIN)/pytest -q --numprocesses auto --dist loadfile controller tools experiments sim
+	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
@@ -73,9 +74,10 @@ lint-python: $(STAMPS)/python
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+# By the release profile, whose build scripts and macros are there already.
 lint-switch: | check-cargo
 	cd switch && cargo fmt --check
-	cd switch && cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 
 format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff check --fix .
