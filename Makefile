@@ -27,11 +27,11 @@ help: ## this list
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
+lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
 ifdef SCENARIO
 	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
-	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD))
+	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content)
 endif
 
 news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 takes up to 10

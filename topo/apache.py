@@ -67,7 +67,7 @@ MaxSpareServers {workers}
 ServerLimit {workers}
 MaxRequestWorkers {workers}
 MaxConnectionsPerChild 0
-KeepAlive Off
+{more}
 Timeout {timeout_s}
 DocumentRoot {files}
 DeflateCompressionLevel 6
@@ -98,8 +98,9 @@ def start_apache(
     backlog: int,
     directory: Path,
     files: Path,
+    more: str,
 ) -> Process:
-    """Start Apache for server `name` and return once it listens."""
+    """Start Apache for server `name`, with `more` directives, and return once it listens."""
     directory.mkdir()
     configuration = directory / "apache.conf"
     configuration.write_text(
@@ -114,6 +115,7 @@ def start_apache(
             workers=WORKERS,
             files=files,
             compressed=f"{WORK}|{HEAVY}",
+            more=more.format(name=name),
         )
     )
     process = Process(

@@ -17,6 +17,7 @@ from sluice.loops.control import ask
 from topo.errors import LabError
 from topo.observation import Counts, Observation
 from topo.processes import Process
+from workload.content import content_config
 from workload.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 
 READY_TIMEOUT_S = 30.0
@@ -70,18 +71,25 @@ class SluiceRun:
 
 
 class Controller(SluiceRun):
-    """The controller of the demo's network."""
+    """The controller of the demo's network, or, with agents' control addresses, of the lab of content switching."""
 
     def __init__(
-        self, balance: Balance, *, namespace_pid: int, directory: Path, thrift: bool, pool: PoolPlan = THREE
+        self,
+        balance: Balance,
+        *,
+        namespace_pid: int,
+        directory: Path,
+        thrift: bool,
+        pool: PoolPlan = THREE,
+        agents: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(namespace_pid=namespace_pid, directory=directory)
         self.trace = directory / "trace.jsonl"
-        self.configure(
-            controller_config(
-                balance, control_socket=str(self.control_socket), trace_file=str(self.trace), thrift=thrift, pool=pool
-            )
-        )
+        files = {"control_socket": str(self.control_socket), "trace_file": str(self.trace)}
+        if agents is None:
+            self.configure(controller_config(balance, **files, thrift=thrift, pool=pool))
+        else:
+            self.configure(content_config(balance, **files, thrift=thrift, controls=agents))
 
     def observe(self) -> Observation:
         """Return what the controller sees now."""

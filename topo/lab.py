@@ -1,6 +1,6 @@
 """The lab with Mininet's prompt: the same network as the demo's, the controller running.
 
-`python -m topo.lab [--record FILE.pcap]` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+`python -m topo.lab [--record FILE.pcap] [--content]` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from topo.apache import PAGE
+from topo.content import HINT as CONTENT_HINT
+from topo.content import ContentLab
 from topo.controller import CONFIGURATION
 from topo.errors import LabError
 from topo.httperf import Httperf
@@ -59,6 +61,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILE.pcap",
         help="record all of the switch's ports, for `sluice replay`; configuration and decisions go beside it",
     )
+    parser.add_argument("--content", action="store_true", help="content switching: two agents, three groups of servers")
     return parser.parse_args(arguments)
 
 
@@ -159,10 +162,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Ctrl-C at the prompt ends a command, not the lab; before the prompt it ends the lab (KeyboardInterrupt).
     with interruptible((signal.SIGTERM, signal.SIGHUP)):
         try:
-            with Lab(switch_kind(), BALANCE) as lab:
+            with ContentLab(switch_kind()) if options.content else Lab(switch_kind(), BALANCE) as lab:
                 if options.record is not None:
                     record(lab, options.record)
-                print(HINT, flush=True)
+                print(CONTENT_HINT if options.content else HINT, flush=True)
                 LabCLI(lab)
         except (LabError, OSError) as error:
             print(f"sluice lab: {error}", file=sys.stderr)

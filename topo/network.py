@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from topo import cgroups, cores
@@ -27,6 +27,7 @@ from workload.plan import (
     VIP,
     WEB_PORT,
     Balance,
+    HostPlan,
     PoolPlan,
 )
 
@@ -42,6 +43,8 @@ class Lab(Ground):
     """Where the load goes."""
     load_interface = f"{LOAD_CLIENT.name}-eth0"
     """By which it goes there."""
+    apache_directives = "KeepAlive Off"
+    """What Apache is told besides."""
 
     def __init__(
         self,
@@ -182,6 +185,7 @@ class Lab(Ground):
                 backlog=self.backlog,
                 directory=self.directory / server.name,
                 files=self.files,
+                more=self.apache_directives,
             )
             self._apaches[server.name] = process
             self._servers.append(process)
@@ -198,6 +202,7 @@ class Lab(Ground):
             directory=self.directory,
             thrift=self.switch.thrift,
             pool=self.pool,
+            agents=self._agents(),
         )
         self._stack.callback(self.controller.stop)
         self.controller.start()
@@ -205,10 +210,17 @@ class Lab(Ground):
 
     def _meet_everyone(self) -> None:
         """Return once the switch knows every host's MAC address: an echo has come back from each."""
-        for host in self.pool.hosts:
-            if host is not PLAIN_HOST:
-                echo = ["ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address)]
-                run_in(self.pid(PLAIN_HOST.name), echo)
+        for host in self._hosts_to_meet():
+            echo = ["ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address)]
+            run_in(self.pid(PLAIN_HOST.name), echo)
+
+    def _agents(self) -> Mapping[str, str] | None:
+        """Start agents, if the lab has any, and return where each listens for the controller."""
+        return None
+
+    def _hosts_to_meet(self) -> list[HostPlan]:
+        """Return who answers an echo."""
+        return [host for host in self.pool.hosts if host is not PLAIN_HOST]
 
 
 def _parts(cpus: Sequence[float]) -> str:

@@ -1,0 +1,99 @@
+"""Content switching with real curl, Apache and agents: each request reaches a server of its group, whole, in order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from topo.apache import PAGE, PAGE_BYTES
+from topo.content import AGENT, ContentLab
+from topo.processes import run_in
+from topo.switches import switch_kind
+from workload.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
+from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, HostPlan
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+URL = f"http://{SHOP_ADDRESS}"
+IMAGES = {server.name for server in GROUPS["images"]}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[ContentLab]:
+    with ContentLab(switch_kind()) as running:
+        yield running
+
+
+def curl(lab: ContentLab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
+    return run_in(lab.pid(host.name), ["curl", "-sS", "--max-time", "10", *options])
+
+
+def server_of(headers: str) -> str:
+    """Who answered, by the header that each server sets."""
+    found = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
+    assert found, headers
+    return found[-1]
+
+
+def posted(lab: ContentLab, total: int, path: str = "/xmlprocess.pl", name: str = "x") -> str:
+    """The server that gets a purchase."""
+    body = f"<purchase><customerName>{name}</customerName><totalAmount>{total}</totalAmount></purchase>"
+    return server_of(curl(lab, "-i", "-H", "Content-Type: text/xml", "--data-binary", body, URL + path))
+
+
+def test_a_page_comes_whole(lab: ContentLab) -> None:
+    for _ in range(5):
+        sizes = curl(lab, "-o", "/dev/null", "-w", "%{http_code} %{size_download}", f"{URL}/{PAGE}")
+        assert sizes == f"200 {PAGE_BYTES}"
+
+
+def test_pages_go_to_groups_by_what_the_path_says(lab: ContentLab) -> None:
+    assert {server_of(curl(lab, "-I", f"{URL}/{number}.gif")) for number in range(12)} <= IMAGES
+
+
+def test_purchases_go_to_groups_by_what_they_say(lab: ContentLab) -> None:
+    assert {posted(lab, 60_000, "/buy") for _ in range(3)} == {S3.name}
+    assert {posted(lab, 6_000) for _ in range(3)} == {S3.name}
+    assert {posted(lab, 10) for _ in range(3)} <= IMAGES
+    assert posted(lab, 10, "/buy", "CCL") == S3.name
+
+
+def test_a_client_by_its_address(lab: ContentLab) -> None:
+    found = [server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(6)]
+    assert len(set(found)) == 1
+    assert set(found) <= IMAGES
+
+
+def test_requests_of_one_connection_go_each_to_its_group(lab: ContentLab) -> None:
+    paths = [f"{URL}/{number}.gif" if number % 2 else f"{URL}/{PAGE}" for number in range(20)]
+    outputs = [word for path in paths for word in ("-o", "/dev/null", path)]
+    told = curl(lab, "-D", "-", "-w", "%{num_connects} %{http_code}\n", *outputs)
+    assert sum(int(line.split()[0]) for line in told.splitlines() if re.fullmatch(r"\d \d{3}", line)) == 1
+    servers = re.findall(r"^X-Server: (\w+)", told, re.MULTILINE)
+    assert len(servers) == len(paths)
+    assert {name for number, name in enumerate(servers) if number % 2} <= IMAGES
+
+
+def test_what_is_ambiguous_is_refused(lab: ContentLab) -> None:
+    told = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
+    assert told.startswith("HTTP/1.1 400")
+
+
+def test_an_upload_longer_than_any_window(lab: ContentLab, tmp_path: Path) -> None:
+    upload = tmp_path / "upload"
+    upload.write_bytes(os.urandom(1 << 20) * 10)
+    options = ("-o", "/dev/null", "-w", "%{http_code} %{size_upload}", "-H", "Expect:", "-X", "POST")
+    assert curl(lab, *options, "-T", str(upload), f"{URL}/{PAGE}") == f"200 {10 << 20}"
+
+
+def test_both_agents_live(lab: ContentLab) -> None:
+    for agent in AGENTS:
+        lab.agents[agent.name].require_running()
+    assert {S1.name, S2.name} == IMAGES

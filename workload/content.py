@@ -1,0 +1,106 @@
+"""The lab of content switching, as data: a content service with two agents, and three groups that share servers.
+
+```
+ c1 10.0.1.1 --1|        |3-- s1 10.0.11.1        shop   = 10.0.0.110:80 by content
+ c2 10.0.2.1 --2| sluice |4-- s2 10.0.12.1        all    = s1, s2, s3
+ h1 10.0.3.1 --6|        |5-- s3 10.0.13.1        images = s1, s2
+                 7      8                         fast   = s3
+                 a1    a2  10.0.21.1, 10.0.22.1
+```
+The rules are those of Chow, Wang & Prakash, section 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from workload.plan import SERVERS, THREE, WEB_PORT, Balance, HostPlan, PoolPlan, switch_config
+
+SHOP = "shop"
+SHOP_ADDRESS = IPv4Address("10.0.0.110")
+AGENTS = (HostPlan("a1", 7, 21), HostPlan("a2", 8, 22))
+S1, S2, S3 = SERVERS
+
+GROUPS: Mapping[str, Sequence[HostPlan]] = {"all": SERVERS, "images": (S1, S2), "fast": (S3,)}
+"""Servers of each group."""
+
+RULES: Sequence[Mapping[str, object]] = (
+    {"name": "R1", "match": {"xml": {"purchase.totalAmount": "> 52000"}}, "to": "fast"},
+    {"name": "R2", "match": {"xml": {"purchase.customerName": "CCL"}}, "to": "fast", "sticky": "none"},
+    {"name": "R3", "match": {"path": {"suffix": ".gif"}}, "to": "images", "sticky": "none"},
+    {"name": "R4", "match": {"source": "10.0.2.1/32"}, "to": "images", "sticky": "client"},
+    {
+        "name": "R5",
+        "match": {"path": {"regex": "xmlprocess\\.pl"}},
+        "goto": "R6",
+        "else": {"to": "all", "sticky": "none"},
+    },
+    {
+        "name": "R6",
+        "match": {"xml": {"purchase.totalAmount": "> 5000"}},
+        "to": "fast",
+        "sticky": "none",
+        "else": {"to": "images", "sticky": "none"},
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPool(PoolPlan):
+    """The pool of the demo, and the agents."""
+
+    @property
+    def hosts(self) -> Sequence[HostPlan]:
+        """Everybody around the switch."""
+        return (*super(ContentPool, self).hosts, *AGENTS)
+
+
+POOL = ContentPool(THREE.servers, THREE.cpus)
+
+
+def group_address(name: str) -> IPv4Address:
+    """The internal address of a group."""
+    return IPv4Address("10.0.9.1") + list(GROUPS).index(name)
+
+
+def content_config(
+    balance: Balance,
+    *,
+    control_socket: str,
+    trace_file: str,
+    controls: Mapping[str, str],
+    thrift: bool,
+) -> Mapping[str, object]:
+    """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller."""
+    shop = {
+        "name": SHOP,
+        "address": str(SHOP_ADDRESS),
+        "port": WEB_PORT,
+        "content": {
+            "protocol": "http",
+            "agents": [
+                {"name": agent.name, "address": str(agent.address), "control": controls[agent.name]} for agent in AGENTS
+            ],
+            "default": {"to": "all", "sticky": "none"},
+            "rules": list(RULES),
+        },
+    }
+    groups = [
+        {
+            "name": name,
+            "address": str(group_address(name)),
+            "port": WEB_PORT,
+            "balance": balance.as_config(),
+            "servers": [{"name": one.name, "address": str(one.address), "port": WEB_PORT} for one in servers],
+        }
+        for name, servers in GROUPS.items()
+    ]
+    return {
+        **switch_config(POOL.hosts, thrift=thrift),
+        "services": [shop, *groups],
+        "neighbours": {"refresh_s": 3600},
+        "control": control_socket,
+        "trace_file": trace_file,
+    }
