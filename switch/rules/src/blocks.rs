@@ -1,10 +1,11 @@
 //! Cuts rules into blocks, and enters each alternative into the indexes of its block.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::field::FieldId;
 use crate::index::{Alt, Builder};
-use crate::literals;
+use crate::literals::{self, Texts};
 use crate::number::Compare;
 use crate::ruleset::{Action, Alternative, Block};
 use crate::test::{Cond, Matcher, Test};
@@ -51,7 +52,7 @@ fn key(matcher: &Matcher) -> Key {
         Matcher::Prefix(text) => (1, text.clone()),
         Matcher::Suffix(text) => (2, text.clone()),
         Matcher::Contains(text) => (3, text.clone()),
-        Matcher::Regex(regex) => (4, regex.as_str().as_bytes().into()),
+        Matcher::Regex(regex) => text_key(regex.as_str().as_bytes()),
         Matcher::Number(Compare::Equal, bound) => (5, bound.to_bits().to_be_bytes().into()),
         // All bounds together: one value may satisfy each of them.
         Matcher::Number(compare, _) => (6 + *compare as u8, Box::default()),
@@ -61,6 +62,8 @@ fn key(matcher: &Matcher) -> Key {
 
 struct Entries {
     counts: Counts,
+    /// The texts that expressions need.
+    texts: HashMap<String, Vec<Texts>>,
     builders: HashMap<FieldId, Builder>,
 }
 
@@ -69,13 +72,11 @@ type Cover<'t> = (u64, Vec<Option<&'t Matcher>>);
 
 impl Entries {
     fn new(alternatives: &[Alternative]) -> Entries {
-        let mut counts = Counts::new();
+        let mut entries = Entries { counts: Counts::new(), texts: HashMap::new(), builders: HashMap::new() };
         for cond in alternatives.iter().flat_map(|alt| &alt.conds) {
-            for branch in &cond.branches {
-                count(&mut counts, cond.field, &branch.test);
-            }
+            cond.branches.iter().for_each(|branch| entries.count(cond.field, &branch.test));
         }
-        Entries { counts, builders: HashMap::new() }
+        entries
     }
 
     fn fill(mut self, block: &mut Block, alternatives: &mut [Alternative], actions: &[Action]) {
@@ -107,9 +108,13 @@ impl Entries {
     fn enter(&mut self, alt: Alt, conds: &[Cond]) -> Option<FieldId> {
         let covers = conds.iter().filter_map(|cond| Some((cond.field, self.cover_of(cond)?)));
         let (field, (_, matchers)) = covers.min_by_key(|(_, (weight, _))| *weight)?;
-        let builder = self.builders.entry(field).or_default();
         for matcher in matchers {
-            builder.enter(alt, matcher);
+            let texts = matcher.and_then(|matcher| self.best_texts(field, matcher)).map(|(_, texts)| texts.clone());
+            let builder = self.builders.entry(field).or_default();
+            match texts {
+                Some(texts) => builder.enter_texts(alt, &texts),
+                None => builder.enter(alt, matcher),
+            }
         }
         Some(field)
     }
@@ -139,11 +144,43 @@ impl Entries {
             Matcher::Prefix(_) | Matcher::Suffix(_) | Matcher::Net(_) => 2,
             Matcher::Contains(_) => 4,
             Matcher::Number(Compare::Unequal, _) => LINEAR,
-            Matcher::Regex(regex) if literals::required(regex.as_str()).is_none() => LINEAR,
-            Matcher::Number(..) | Matcher::Regex(_) => 8,
+            Matcher::Regex(_) => return self.best_texts(field, matcher).map_or(LINEAR, |(weight, _)| 8 * weight),
+            Matcher::Number(..) => 8,
         };
         factor * self.counts.get(&(field, key(matcher))).copied().unwrap_or(1)
     }
+
+    /// Of the texts that an expression needs, those that fewest expressions share; and how many do.
+    fn best_texts(&self, field: FieldId, matcher: &Matcher) -> Option<(u64, &Texts)> {
+        let Matcher::Regex(regex) = matcher else { return None };
+        let shared = |texts: &Texts| -> u64 {
+            let count = |text: &Vec<u8>| self.counts.get(&(field, text_key(text))).copied().unwrap_or(1);
+            texts.iter().map(count).sum()
+        };
+        let choices = self.texts.get(regex.as_str())?.iter();
+        choices
+            .map(|texts| (shared(texts), texts))
+            .min_by_key(|(shared, texts)| (*shared, Reverse(literals::shortest(texts))))
+    }
+
+    fn count(&mut self, field: FieldId, test: &Test) {
+        match test {
+            Test::Is(Matcher::Regex(regex)) => {
+                let text = regex.as_str().to_owned();
+                let choices = self.texts.entry(text).or_insert_with_key(|text| literals::required(text));
+                for text in choices.iter().flatten() {
+                    *self.counts.entry((field, text_key(text))).or_default() += 1;
+                }
+            }
+            Test::Is(matcher) => *self.counts.entry((field, key(matcher))).or_default() += 1,
+            Test::Any(tests) | Test::All(tests) => tests.iter().for_each(|test| self.count(field, test)),
+            Test::Not(test) => self.count(field, test),
+        }
+    }
+}
+
+fn text_key(text: &[u8]) -> Key {
+    (4, text.into())
 }
 
 /// The factor of what is tried for every value.
@@ -157,12 +194,4 @@ fn union<'t>(covers: impl Iterator<Item = Option<Cover<'t>>>) -> Option<Cover<'t
         all.1.extend(matchers);
     }
     Some(all)
-}
-
-fn count(counts: &mut Counts, field: FieldId, test: &Test) {
-    match test {
-        Test::Is(matcher) => *counts.entry((field, key(matcher))).or_default() += 1,
-        Test::Any(tests) | Test::All(tests) => tests.iter().for_each(|test| count(counts, field, test)),
-        Test::Not(test) => count(counts, field, test),
-    }
 }

@@ -8,7 +8,6 @@ use std::collections::{BinaryHeap, HashMap};
 
 use aho_corasick::AhoCorasick;
 
-use crate::literals;
 use crate::number::{Compare, number};
 use crate::test::{Matcher, Net, address_of};
 
@@ -58,15 +57,14 @@ impl Builder {
             Some(Matcher::Contains(text)) => self.literals.entry(text.clone()).or_default().push(alt),
             Some(Matcher::Net(net)) => self.nets.entry(*net).or_default().push(alt),
             Some(Matcher::Number(compare, bound)) => self.enter_number(alt, *compare, *bound),
-            Some(Matcher::Regex(regex)) => match literals::required(regex.as_str()) {
-                Some(literals) => {
-                    for literal in literals {
-                        self.literals.entry(literal.into()).or_default().push(alt);
-                    }
-                }
-                None => self.others.push(alt),
-            },
-            None => self.others.push(alt),
+            Some(Matcher::Regex(_)) | None => self.others.push(alt),
+        }
+    }
+
+    /// Enters an alternative under texts of which its expression needs one.
+    pub(crate) fn enter_texts(&mut self, alt: Alt, texts: &[Vec<u8>]) {
+        for text in texts {
+            self.literals.entry(text.as_slice().into()).or_default().push(alt);
         }
     }
 

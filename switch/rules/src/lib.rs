@@ -70,6 +70,9 @@ mod naive;
 mod number;
 mod paths;
 mod problem;
+#[cfg(test)]
+mod random;
+mod reach;
 mod refusal;
 mod request;
 mod response;
@@ -85,5 +88,6 @@ pub use decision::{ConnectionFacts, Decision, GroupId, HandOn, Refusal, Route};
 pub use framing::{Body, Broken, Method, Reach, Request, RequestFramer};
 pub use mail::{Replay, Replayed};
 pub use problem::Problem;
+pub use reach::Unreachable;
 pub use response::{Response, ResponseFramer};
 pub use ruleset::RuleSet;

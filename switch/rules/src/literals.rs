@@ -6,38 +6,47 @@ use regex_syntax::hir::{Hir, HirKind};
 /// More texts than these, and the expression is tried by itself.
 const MOST: usize = 64;
 
-/// The texts; none when the expression may match without any.
-pub(crate) fn required(expression: &str) -> Option<Vec<Vec<u8>>> {
-    let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression).ok()?;
-    best(&hir)
+/// Texts of which one occurs in every match.
+pub(crate) type Texts = Vec<Vec<u8>>;
+
+/// All choices of texts that the expression offers; none when it may match without any.
+pub(crate) fn required(expression: &str) -> Vec<Texts> {
+    let parsed = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression);
+    let mut choices = parsed.map(|hir| of(&hir)).unwrap_or_default();
+    choices.sort();
+    choices.dedup();
+    choices
 }
 
-/// The longest texts of the parts that every match has.
-fn best(hir: &Hir) -> Option<Vec<Vec<u8>>> {
-    let parts: Vec<Option<Vec<Vec<u8>>>> = match hir.kind() {
-        HirKind::Capture(capture) => vec![best(&capture.sub)],
-        HirKind::Repetition(repetition) if repetition.min > 0 => vec![best(&repetition.sub)],
+/// The choices that the parts offer which every match has.
+fn of(hir: &Hir) -> Vec<Texts> {
+    match hir.kind() {
+        HirKind::Capture(capture) => of(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => of(&repetition.sub),
         HirKind::Concat(parts) => {
-            (0..parts.len()).flat_map(|i| [heads(&Hir::concat(parts[i..].to_vec())), best(&parts[i])]).collect()
+            let heads = (0..parts.len()).filter_map(|i| heads(&Hir::concat(parts[i..].to_vec())));
+            heads.chain(parts.iter().flat_map(of)).collect()
         }
         HirKind::Alternation(parts) => {
-            let all: Option<Vec<_>> = parts.iter().map(best).collect();
-            vec![all.map(|all| all.concat()).filter(|texts| texts.len() <= MOST)]
+            // Of each part the choice with the longest texts.
+            let longest = |part| of(part).into_iter().max_by_key(|texts| shortest(texts));
+            let all: Option<Vec<Texts>> = parts.iter().map(longest).collect();
+            all.map(|all| all.concat()).filter(|texts| texts.len() <= MOST).into_iter().collect()
         }
-        HirKind::Literal(_) | HirKind::Class(_) => vec![heads(hir)],
-        _ => vec![],
-    };
-    parts.into_iter().flatten().max_by_key(|texts| (shortest(texts), std::cmp::Reverse(texts.len())))
+        HirKind::Literal(_) | HirKind::Class(_) => heads(hir).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
-fn shortest(texts: &[Vec<u8>]) -> usize {
+/// The length of the shortest text.
+pub(crate) fn shortest(texts: &[Vec<u8>]) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
 /// What a match of the part begins with.
-fn heads(hir: &Hir) -> Option<Vec<Vec<u8>>> {
+fn heads(hir: &Hir) -> Option<Texts> {
     let heads = Extractor::new().limit_total(MOST).extract(hir);
-    let texts: Vec<Vec<u8>> = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();
+    let texts: Texts = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();
     (!texts.is_empty() && texts.len() <= MOST && shortest(&texts) > 0).then_some(texts)
 }
 
@@ -45,29 +54,30 @@ fn heads(hir: &Hir) -> Option<Vec<Vec<u8>>> {
 mod tests {
     use super::required;
 
-    fn texts(expression: &str) -> Vec<String> {
-        let mut texts: Vec<_> = required(expression)
-            .unwrap_or_default()
-            .iter()
-            .map(|text| String::from_utf8_lossy(text).into_owned())
-            .collect();
-        texts.sort();
-        texts
+    /// Whether these texts are a choice.
+    fn offers(expression: &str, texts: &[&str]) -> bool {
+        let of = |choice: &Vec<Vec<u8>>| {
+            let mut choice: Vec<_> = choice.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+            choice.sort();
+            choice == texts
+        };
+        required(expression).iter().any(of)
     }
 
     #[test]
-    fn longest_required_text() {
-        assert_eq!(texts(r"xmlprocess\.pl$"), ["xmlprocess.pl"]);
-        assert_eq!(texts(r"^/\d+/invoice/.*\.pdf$"), ["/invoice/"]);
-        assert_eq!(texts(r".*(jpeg|png)x*"), ["jpeg", "png"]);
-        assert_eq!(texts(r"(?i)ab"), ["AB", "Ab", "aB", "ab"]);
-        assert_eq!(texts(r"(?:foo)+"), ["foo"]);
+    fn texts_that_every_match_has() {
+        assert!(offers(r"xmlprocess\.pl$", &["xmlprocess.pl"]));
+        assert!(offers(r"^/\d+/invoice/.*\.pdf$", &["/invoice/"]));
+        assert!(offers(r"^/\d+/invoice/.*\.pdf$", &[".pdf"]));
+        assert!(offers(r".*(jpeg|png)x*", &["jpeg", "png"]));
+        assert!(offers(r"(?i)ab", &["AB", "Ab", "aB", "ab"]));
+        assert!(offers(r"(?:foo)+", &["foo"]));
     }
 
     #[test]
     fn expressions_without_one() {
         for expression in [r"\w+", r"(?:foo)?", r"foo|\d*", r"[^a]", r"^$", ""] {
-            assert!(texts(expression).is_empty(), "{expression}: {:?}", texts(expression));
+            assert_eq!(required(expression), Vec::<Vec<Vec<u8>>>::new(), "{expression}");
         }
     }
 }

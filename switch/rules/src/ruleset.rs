@@ -29,10 +29,8 @@ pub struct RuleSet {
     /// What each rule does when it matches.
     pub(crate) actions: Vec<Action>,
     pub(crate) blocks: Vec<Block>,
-    #[cfg_attr(not(test), expect(dead_code))]
     /// What each rule does when it does not match, if that is not to go on with the next one.
     pub(crate) misses: Vec<Option<Action>>,
-    #[cfg_attr(not(test), expect(dead_code))]
     /// The block that each rule is in.
     pub(crate) block_of: Vec<u32>,
     pub(crate) default: Action,

@@ -4,4 +4,7 @@ mod bodies;
 mod common;
 mod heads;
 mod lcs;
+mod mail;
 mod problems;
+mod responses;
+mod tls;

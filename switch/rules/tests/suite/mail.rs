@@ -1,0 +1,222 @@
+//! Dialogues of SMTP, IMAP and POP3, and what the server hears again.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_rules::{Decider, Decision, HandOn, Replay, Replayed, Route, RuleSet};
+
+use crate::common::{facts, pieces, short, try_rules};
+
+fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
+    let content = json!({"protocol": protocol, "default": {"to": "all"}, "offer": offer, "rules": rules});
+    Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
+}
+
+/// A dialogue line by line: what the agent says to each, and the decision in the end.
+fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
+    let mut decider = Decider::new(rules, facts());
+    let (mut stream, mut said) = (Vec::new(), Vec::new());
+    for line in std::iter::once(&"").chain(lines) {
+        stream.extend_from_slice(line.as_bytes());
+        match decider.feed(&stream) {
+            Decision::NeedMore { say } => said.push(String::from_utf8(say).expect("text")),
+            decision => {
+                assert_eq!(stream, lines.concat().as_bytes(), "decided before the last line");
+                same_in_pieces(rules, &stream, &decision);
+                return (said, decision);
+            }
+        }
+    }
+    (said, Decision::NeedMore { say: Vec::new() })
+}
+
+/// The same is decided whole and byte by byte, but for when the answers are said.
+fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
+    let silent = |decision: Decision| match decision {
+        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, rule, group, sticky }) => {
+            (Some((rule, group, sticky, Some((replay, from)))), 0)
+        }
+        Decision::Route(Route { rule, group, sticky, .. }) => (Some((rule, group, sticky, None)), 0),
+        Decision::Refuse(refusal) => (None, refusal.status),
+        Decision::NeedMore { .. } => panic!("undecided"),
+    };
+    let expected = silent(decision.clone());
+    assert_eq!(silent(pieces(rules, stream, std::iter::empty())), expected, "whole");
+    assert_eq!(silent(pieces(rules, stream, 0..stream.len())), expected, "byte by byte");
+}
+
+fn mail(decision: Decision) -> (Replay, usize) {
+    match decision {
+        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, .. }) => (replay, from),
+        other => panic!("{other:?}"),
+    }
+}
+
+const GREETING: &str = "220 [10.0.0.100] ESMTP\r\n";
+
+#[test]
+fn smtp_up_to_the_recipient() {
+    let rules = rules(
+        "smtp",
+        &json!([{"name": "r", "match": {"rcpt_to": {"suffix": "@Example.org"}}, "to": "org"}]),
+        &["8BITMIME", "STARTTLS"],
+    );
+    let lines = ["EHLO Client\r\n", "NOOP\r\n", "MAIL FROM:<a@b> SIZE=5\r\n", "RCPT TO:<c@EXAMPLE.ORG>\r\n"];
+    let (said, decision) = dialogue(&rules, &lines);
+    assert_eq!(said, [GREETING, "250-OK\r\n250-8BITMIME\r\n250 STARTTLS\r\n", "250 2.0.0 OK\r\n", "250 2.1.0 OK\r\n"]);
+    assert_eq!(short(&rules, &decision), "org");
+    let (mut replay, from) = mail(decision);
+    assert_eq!(from, lines[..3].concat().len());
+
+    let mut server = String::new();
+    assert_eq!(replay.feed(b""), Replayed::Wait);
+    server += "220-hello\r\n220 there\r";
+    assert_eq!(replay.feed(server.as_bytes()), Replayed::Wait);
+    server += "\n";
+    assert_eq!(replay.feed(server.as_bytes()), Replayed::Say(lines[0].into()));
+    server += "250-a\r\n250 b\r\n";
+    assert_eq!(replay.feed(server.as_bytes()), Replayed::Say(lines[2].into()));
+    server += "250 ok\r\n";
+    assert_eq!(replay.feed(server.as_bytes()), Replayed::Ready { used: server.len() });
+}
+
+#[test]
+fn smtp_decides_as_early_as_it_can() {
+    let content = json!([
+        {"name": "h", "match": {"helo": "spam.example"}, "refuse": 550},
+        {"name": "m", "match": {"mail_from": "news@b"}, "to": "news"},
+        {"name": "n", "match": {"mail_from": "", "helo": {"not": "x"}}, "to": "bounces"},
+    ]);
+    let rules = rules("smtp", &content, &[]);
+    let (_, decision) = dialogue(&rules, &["HELO SPAM.example\r\n"]);
+    assert_eq!(short(&rules, &decision), "550");
+    for (from, group) in [("<news@B>", "news"), ("<>", "bounces"), ("<x@y>", "all")] {
+        let mail = format!("MAIL FROM:{from}\r\n");
+        let (said, decision) = dialogue(&rules, &["HELO a\r\n", &mail]);
+        assert_eq!(said[1], "250 OK\r\n");
+        assert_eq!(short(&rules, &decision), group);
+    }
+    let rules = try_rules("smtp", json!([{"name": "s", "match": {"source": "10.0.0.0/8"}, "to": "near"}]))
+        .expect("valid rules");
+    let Decision::Route(route) = Decider::new(&rules, facts()).feed(b"") else { panic!("no route") };
+    assert_eq!((rules.group(route.group), route.hand_on), ("near", HandOn::Opaque));
+}
+
+#[test]
+fn smtp_lines_in_one_segment() {
+    let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &[]);
+    let stream = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n";
+    let Decision::Route(route) = Decider::new(&rules, facts()).feed(stream) else { panic!("no route") };
+    let HandOn::Mail { from, say, .. } = route.hand_on else { panic!("opaque") };
+    assert_eq!(&stream[from..], b"RCPT TO:<c@d>\r\nDATA\r\n");
+    assert_eq!(String::from_utf8(say).unwrap(), format!("{GREETING}250 OK\r\n250 2.1.0 OK\r\n"));
+}
+
+#[test]
+fn starttls_is_opaque() {
+    let content = json!([{"name": "h", "match": {"helo": "a"}, "to": "a"}, {"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]);
+    let rules = rules("smtp", &content, &["STARTTLS"]);
+    let (_, decision) = dialogue(&rules, &["EHLO b\r\n", "STARTTLS\r\n"]);
+    assert_eq!(short(&rules, &decision), "all");
+    assert_eq!(mail(decision).1, "EHLO b\r\n".len());
+}
+
+#[test]
+fn smtp_out_of_order() {
+    let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &[]);
+    let lines = [
+        "RCPT TO:<c@d>\r\n",
+        "MAIL FROM:<a\r\n",
+        "MAIL FROM:<a@b>\r\n",
+        "MAIL FROM:<a@b>\r\n",
+        "RSET\r\n",
+        "DATA\r\n",
+        "WHAT\r\n",
+        "QUIT\r\n",
+    ];
+    let (said, decision) = dialogue(&rules, &lines);
+    let codes: Vec<&str> = said.iter().map(|text| &text[..3]).collect();
+    assert_eq!(codes, ["220", "503", "501", "250", "503", "250", "503", "500"]);
+    let Decision::Refuse(refusal) = decision else { panic!("no end") };
+    assert_eq!((refusal.why, &refusal.say[..]), ("the client leaves", &b"221 2.0.0 Bye\r\n"[..]));
+    for line in ["NOOP\n", "NOOP\0\r\n", "NO\rOP\r\n"] {
+        assert_eq!(short(&rules, &dialogue(&rules, &[line]).1), "500", "{line:?}");
+    }
+    let long = "x".repeat(17 << 10);
+    assert_eq!(short(&rules, &Decider::new(&rules, facts()).feed(long.as_bytes())), "500");
+}
+
+#[test]
+fn server_that_refuses_what_was_granted() {
+    let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &[]);
+    let (mut replay, _) = mail(dialogue(&rules, &["HELO a\r\n", "MAIL FROM:<a@b>\r\n", "RCPT TO:<c@d>\r\n"]).1);
+    assert_eq!(replay.feed(b"220 x\r\n"), Replayed::Say(b"HELO a\r\n".to_vec()));
+    let server = b"220 x\r\n554-go\r\n554 away\r\n";
+    assert_eq!(replay.feed(server), Replayed::Failed { say: b"554-go\r\n554 away\r\n".to_vec() });
+}
+
+#[test]
+fn imap_logins() {
+    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["AUTH=PLAIN"]);
+    let (said, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
+    assert_eq!(
+        said,
+        ["* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n", "* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\na1 OK done\r\n"]
+    );
+    assert_eq!(short(&rules, &decision), "tim");
+    assert_eq!(mail(decision).1, "a1 CAPABILITY\r\n".len());
+    for lines in [
+        &["a LOGIN tim pass\r\n"][..],
+        &["a LOGIN {3+}\r\n", "tim x\r\n"],
+        &["a AUTHENTICATE PLAIN AHRpbQB0YW4=\r\n"],
+        &["a AUTHENTICATE CRAM-MD5\r\n"],
+        &["a STARTTLS\r\n"],
+    ] {
+        assert_eq!(short(&rules, &whole(&rules, lines)), "all", "{lines:?}");
+    }
+    for lines in [&["a LOGIN {5}\r\n", "Tim B {4}\r\n"][..], &["a AUTHENTICATE plain\r\n", "AFRpbSBCAHg=\r\n"]] {
+        let (said, decision) = dialogue(&rules, lines);
+        assert!(said[1].starts_with("+ "), "{said:?}");
+        assert_eq!(short(&rules, &decision), "tim");
+        let (mut replay, from) = mail(decision);
+        assert_eq!(from, lines[0].len());
+        assert_eq!(replay.feed(b"* OK hi\r\n"), Replayed::Say(lines[0].into()));
+        assert_eq!(replay.feed(b"* OK hi\r\n* 1 EXISTS\r\n+ x\r\n"), Replayed::Ready { used: 26 });
+        let (mut replay, _) = mail(dialogue(&rules, lines).1);
+        replay.feed(b"* OK hi\r\n");
+        assert!(matches!(replay.feed(b"* OK hi\r\na NO\r\n"), Replayed::Failed { .. }));
+    }
+    let (said, decision) = dialogue(&rules, &["\r\n", "a SELECT x\r\n", "a LOGIN x\r\n", "a NOOP\r\n", "a LOGOUT\r\n"]);
+    assert_eq!(
+        said[1..],
+        [
+            "* BAD A tag is missing\r\n",
+            "a BAD log in first\r\n",
+            "a BAD LOGIN user password is expected\r\n",
+            "a OK done\r\n"
+        ]
+    );
+    assert!(matches!(decision, Decision::Refuse(_)));
+}
+
+fn whole(rules: &Arc<RuleSet>, lines: &[&str]) -> Decision {
+    Decider::new(rules, facts()).feed(lines.concat().as_bytes())
+}
+
+#[test]
+fn pop3_users() {
+    let rules = rules("pop3", &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]), &["STLS"]);
+    let (said, decision) = dialogue(&rules, &["CAPA\r\n", "STAT\r\n", "user tim\r\n"]);
+    assert_eq!(said, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\n.\r\n", "-ERR log in first\r\n"]);
+    assert_eq!(short(&rules, &decision), "t");
+    let (mut replay, from) = mail(decision);
+    assert_eq!((replay.feed(b"+OK hi\r\n"), from), (Replayed::Ready { used: 8 }, 12));
+    for (lines, group) in [
+        (&["USER ann\r\n"][..], "all"),
+        (&["STLS\r\n"], "all"),
+        (&["APOP tom 1234\r\n"], "t"),
+        (&["AUTH PLAIN\r\n", "AHRpbQB0YW4=\r\n"], "t"),
+    ] {
+        assert_eq!(short(&rules, &dialogue(&rules, lines).1), group, "{lines:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Where requests and responses end.
+
+use sluice_rules::{Body, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
+
+/// What comes of a response in pieces of every size: always the same.
+fn framed(method: Method, bytes: &[u8]) -> Response {
+    let in_pieces = |size: usize| {
+        let mut framer = ResponseFramer::new(method);
+        let mut before = 0;
+        for piece in bytes.chunks(size) {
+            match framer.feed(piece) {
+                Response::More => before += piece.len(),
+                Response::Done { used, persistent } => return Response::Done { used: before + used, persistent },
+                Response::Opaque => return Response::Opaque,
+            }
+        }
+        Response::More
+    };
+    let whole = in_pieces(bytes.len());
+    for size in 1..bytes.len() {
+        assert_eq!(in_pieces(size), whole, "in pieces of {size}");
+    }
+    whole
+}
+
+#[test]
+fn responses_with_an_end() {
+    let next = "HTTP/1.1 200 OK\r\n";
+    for (method, response, persistent) in [
+        (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", true),
+        (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", false),
+        (Method::Other, "HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: Keep-Alive\r\n\r\nx", true),
+        (Method::Other, "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false),
+        (Method::Other, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: x\r\n\r\n", true),
+        (Method::Other, "HTTP/1.1 204 No Content\r\n\r\n", true),
+        (Method::Other, "HTTP/1.1 304 Not Modified\r\nContent-Length: 50\r\n\r\n", true),
+        (Method::Head, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n", true),
+        (
+            Method::Other,
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+            true,
+        ),
+        (Method::Connect, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", true),
+    ] {
+        let done = Response::Done { used: response.len(), persistent };
+        assert_eq!(framed(method, response.as_bytes()), done, "{response}");
+        assert_eq!(framed(method, format!("{response}{next}").as_bytes()), done, "{response}");
+        assert_eq!(framed(method, &response.as_bytes()[..response.len() - 1]), Response::More, "{response}");
+    }
+}
+
+#[test]
+fn responses_that_last() {
+    for (method, response) in [
+        (Method::Other, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        (Method::Connect, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        (Method::Other, "HTTP/1.1 200 OK\r\n\r\nuntil the end"),
+        (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
+        (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (Method::Other, "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"),
+        (Method::Other, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
+        (Method::Other, "220 mail.example\r\n\r\n"),
+    ] {
+        assert_eq!(framed(method, response.as_bytes()), Response::Opaque, "{response}");
+    }
+    assert_eq!(ResponseFramer::new(Method::Other).feed(&vec![b'x'; 70_000]), Response::Opaque);
+}
+
+#[test]
+fn requests_end_where_the_next_begins() {
+    let request = |head, body| Request { head, body, method: Method::Other, persistent: true, expects_continue: false };
+    for (framing, stream, end) in [
+        (request(10, Body::Empty), &b"0123456789GET"[..], 10),
+        (request(10, Body::Length(3)), b"0123456789abcGET", 13),
+        (request(10, Body::Chunked), b"01234567891\r\nx\r\n0\r\n\r\nGET", 21),
+    ] {
+        for size in 1..=stream.len() {
+            let (mut framer, mut used) = (RequestFramer::new(&framing), 0);
+            for piece in stream.chunks(size) {
+                let reach = framer.feed(piece).expect("well-formed");
+                used += reach.used;
+                if reach.done {
+                    break;
+                }
+            }
+            assert_eq!(used, end, "in pieces of {size}");
+        }
+    }
+    let mut framer = RequestFramer::new(&request(1, Body::Chunked));
+    assert_eq!(framer.feed(b"h5"), Ok(Reach { used: 2, done: false }));
+    assert!(framer.feed(b"x").is_err());
+}
