@@ -1,9 +1,10 @@
 //! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
 //!
-//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret]`
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced]`
 //!
 //! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
 //! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
+//! `--spliced` makes it a content service, whose connections an agent behind the servers' port has spliced.
 //! `--packets` fixes the number of packets of each, rounded up, for profilers that count instructions.
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
 const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SERVICE: [u8; 4] = [10, 0, 0, 100];
+const GROUP: [u8; 4] = [10, 0, 0, 101];
+const AGENT: [u8; 4] = [10, 1, 255, 1];
+const AGENT_ID: [u8; 2] = 1000u16.to_be_bytes();
 
 /// Counts frames by port and keeps the last one.
 struct Count {
@@ -85,14 +89,28 @@ fn client_address(i: u32) -> [u8; 4] {
     [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
 }
 
-fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
+fn set_up(json: &[u8], servers: u32, interpret: bool, spliced: bool) -> Setup {
     let program = Arc::new(Program::load(json).unwrap_or_else(|e| panic!("{e}")));
     let mut s = Setup { engine: Engine::new(program.clone(), Options { interpret, ..Options::default() }), program };
     let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
     for port in [CLIENT_PORT, SERVER_PORT] {
         s.add("ports", vec![exact(&[port as u8])], "set_port", &[&ROUTER_MAC, &[u8::from(port == SERVER_PORT)]]);
     }
-    s.add("services", vec![exact(&SERVICE), exact(&[6]), exact(&80u16.to_be_bytes())], "to_service", &[&[1], &[0]]);
+    let http = 80u16.to_be_bytes();
+    let endpoint = |address: &[u8]| vec![exact(address), exact(&[6]), exact(&http)];
+    if spliced {
+        s.add("services", endpoint(&SERVICE), "to_content", &[&[2], &[1], &[0]]);
+        s.add("services", endpoint(&GROUP), "to_group", &[&[1], &[0], &SERVICE, &http]);
+        let behind = vec![exact(&[SERVER_PORT as u8]), exact(&SERVICE), exact(&http)];
+        s.add("agents", behind, "set_agent", &[&AGENT_ID, &AGENT]);
+        s.add("servers", vec![exact(&AGENT_ID)], "to_server", &[&AGENT, &http, &[0]]);
+        let id = s.table("choose_stable");
+        let call = s.call(id, "choose_stable_server", &[&AGENT_ID]);
+        let agent = OneShotMember { call, weight: 1, watch_port: None };
+        s.insert(id, vec![exact(&[2])], EntryAction::OneShot(vec![agent].into()));
+    } else {
+        s.add("services", endpoint(&SERVICE), "to_service", &[&[1], &[0]]);
+    }
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
     // Weight 1, and no group for a second look.
     let choices: [(&str, &str, &[&[u8]]); 2] =
@@ -113,7 +131,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool) -> Setup {
         s.add(
             "origins",
             vec![exact(&address), exact(&[6]), exact(&port)],
-            "from_server",
+            if spliced { "from_content" } else { "from_server" },
             &[&id, &[1], &SERVICE, &80u16.to_be_bytes()],
         );
         s.add("servers", vec![exact(&id)], "to_server", &[&address, &port, &[0]]);
@@ -159,6 +177,15 @@ fn checksum(data: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// An agent's order to splice the connection of a client.
+fn order(client: ([u8; 4], u16)) -> Vec<u8> {
+    let mut f = [&ROUTER_MAC[..], &SERVER_MAC, &[0x88, 0xb5, 1, 0]].concat();
+    f.extend([&client.0[..], &client.1.to_be_bytes(), &SERVICE, &80u16.to_be_bytes()].concat());
+    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // delta, shift, remember, generation, turn
+    f.resize(60, 0);
+    f
+}
+
 /// Runs the frames round and round.
 fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64, packets: u64) -> f64 {
     let mut count = Count::new(false);
@@ -182,12 +209,12 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let json = args
         .next()
-        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret]");
+        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced]");
     let (mut servers, mut connections, mut length, mut seconds, mut packets) = (3, 1000, 64, 2.0, 0);
-    let mut interpret = false;
+    let (mut interpret, mut spliced) = (false, false);
     while let Some(flag) = args.next() {
-        if flag == "--interpret" {
-            interpret = true;
+        if flag == "--interpret" || flag == "--spliced" {
+            *(if flag == "--spliced" { &mut spliced } else { &mut interpret }) = true;
             continue;
         }
         let value = args.next().expect("a value is expected");
@@ -203,7 +230,7 @@ fn main() {
     }
     let json = std::fs::read(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
     let start = Instant::now();
-    let mut s = set_up(&json, servers, interpret);
+    let mut s = set_up(&json, servers, interpret, spliced);
     println!(
         "loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames",
         start.elapsed().as_secs_f64() * 1e3
@@ -218,7 +245,8 @@ fn main() {
     let (mut data, mut answers) = (Vec::new(), Vec::new());
     for i in 0..connections {
         let mut out = Count::new(true);
-        s.engine.receive(now, CLIENT_PORT, &frame(client(i), (SERVICE, 80), 0x02, 60), &mut out);
+        let (port, address) = if spliced { (SERVER_PORT, GROUP) } else { (CLIENT_PORT, SERVICE) };
+        s.engine.receive(now, port, &frame(client(i), (address, 80), 0x02, 60), &mut out);
         assert_eq!(
             out.ports[SERVER_PORT as usize],
             1,
@@ -226,6 +254,10 @@ fn main() {
             s.engine.drops()
         );
         let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
+        if spliced {
+            s.engine.receive(now, SERVER_PORT, &order(client(i)), &mut out);
+            assert_eq!(out.last[15], 1, "the order for connection {i} was not applied");
+        }
         data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
         answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
     }
