@@ -21,7 +21,7 @@ from tools.target.client import Refused
 from tools.target.entities import Entities
 from tools.target.process import ROOT, SwitchError, bmv2_binary, embedded_binary
 
-from . import compare, selectors
+from . import compare, content, selectors
 from .frames import Frames
 from .side import Side
 from .world import CPU_PORT, LONGEST_STEP, PORTS, World
@@ -46,6 +46,7 @@ class Subject:
 
 
 SLUICE = Subject(ROOT / "p4src/build/sluice", PORTS, World, Frames)
+CONTENT = Subject(SLUICE.program, PORTS, content.World, content.Frames)
 TWIN = ROOT / "p4src/build/twin/sluice"
 SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.PORTS, selectors.World, selectors.Frames)
 
@@ -58,12 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
+    which.add_argument("--content", action="store_true", help="with a content service, which the twin has not")
     which.add_argument("--selectors", action="store_true", help="groups of all hash algorithms in place of sluice")
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
     options = parser.parse_args(arguments)
-    subject = SELECTORS if options.selectors else SLUICE
+    subject = SELECTORS if options.selectors else CONTENT if options.content else SLUICE
     try:
         embedded = embedded_binary(options.switch)
         binaries = (

@@ -121,11 +121,11 @@ class World:
                 if host & 0xFFFFFF00 == network:
                     args = {"port": port, "src": router_mac(port), "dst": host_mac(host)}
                     made.append(self._entry("neighbours", {"next_hop": host}, "set_neighbour", args))
-        for number, endpoint in SERVICES.items():
+        for number, at in SERVICES.items():
             args = {"service": number, "shares": self.rng.choice((0, 37, 256, 65535))}
-            made.append(self._entry("services", _endpoint(*endpoint), "to_service", args))
+            made.append(self._entry("services", endpoint(*at), "to_service", args))
         for number, (host, protocol, port, service) in SERVERS.items():
-            match = _endpoint(host, protocol, port)
+            match = endpoint(host, protocol, port)
             address, _, service_port = SERVICES[service]
             args = {"server": number, "service": service, "address": address, "port": service_port}
             made.append(self._entry("origins", match, "from_server", args))
@@ -141,7 +141,9 @@ class World:
 
     def _group(self, table: str, action: str, service: int) -> tuple[Key, p4r.Entity]:
         servers = [number for number, server in SERVERS.items() if server[3] == service]
-        chosen = self.rng.sample(servers, self.rng.randint(1, len(servers)))
+        return self._group_of(table, action, service, self.rng.sample(servers, self.rng.randint(1, len(servers))))
+
+    def _group_of(self, table: str, action: str, service: int, chosen: list[int]) -> tuple[Key, p4r.Entity]:
         members = [(self.rng.randint(1, 16), self._member(action, number, service)) for number in chosen]
         match = {"others": service} if table == "choose_other" else {"service": service}
         return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
@@ -250,5 +252,6 @@ class World:
         return p4r.Update(type=p4r.Update.MODIFY, entity=entity)
 
 
-def _endpoint(address: int, protocol: int, port: int) -> dict[str, Value]:
+def endpoint(address: int, protocol: int, port: int) -> dict[str, Value]:
+    """The key of services and servers."""
     return {"address": address, "protocol": protocol, "port": port}

@@ -140,8 +140,10 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
 
 @pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
 @pytest.mark.skipif(not shutil.which("simple_switch_grpc"), reason="simple_switch_grpc is not on PATH")
-def test_bmv2_does_the_same(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tools.differential", "--packets", "2000", "--results", str(tmp_path / "r.json")]
+@pytest.mark.parametrize("subject", [[], ["--content"]], ids=["services", "content"])
+def test_bmv2_does_the_same(subject: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.differential", *subject, "--packets", "2000"]
+    command += ["--results", str(tmp_path / "r.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
