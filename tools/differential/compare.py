@@ -97,7 +97,7 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 STAMP_TOLERANCE = 100_000
 """Two minutes in the finer of the two units. The clocks begin with the switches; times that matter are days apart."""
-STAMPED = (".pin_key_1", ".pin_key_2", ".candidate_key", ".admitted_clients", ".rate_flow")
+STAMPED = (".pin_key_1", ".pin_key_2", ".candidate_key", ".admitted_clients", ".remembered_clients", ".rate_flow")
 """Registers with a time in the low bits of their cells."""
 
 
