@@ -32,6 +32,7 @@ from sluice.config import (
     SwitchConfig,
     WatchedHost,
 )
+from sluice.configcontent import AgentConfig, ContentConfig, LimitsConfig, OutcomeConfig, RuleConfig, TargetConfig
 from sluice.loops.metrics import families
 from sluice.news.options import NewsProductionOptions
 
@@ -50,6 +51,12 @@ SECTIONS: dict[str, type] = {
     "services[].servers[]": ServerConfig,
     "services[].balance": BalanceOptions,
     "services[].balance.production": ProductionOptions,
+    "services[].content": ContentConfig,
+    "services[].content.agents[]": AgentConfig,
+    "services[].content.limits": LimitsConfig,
+    "services[].content.default": TargetConfig,
+    "services[].content.rules[]": RuleConfig,
+    "services[].content.rules[].else": OutcomeConfig,
     "services[].admission, news.hosts[].limit": AdmissionConfig,
     "connections": ConnectionsConfig,
     "punts": PuntsConfig,
@@ -132,7 +139,13 @@ def values(schema: Schema, definitions: Schema) -> str:
         for key, sign in (("exclusiveMinimum", ">"), ("minimum", "≥"), ("exclusiveMaximum", "<"), ("maximum", "≤"))
         if key in schema
     ]
-    kind = {"string": "text", "number": "number", "integer": "integer", "boolean": "`true`, `false`"}
+    kind = {
+        "string": "text",
+        "number": "number",
+        "integer": "integer",
+        "boolean": "`true`, `false`",
+        "object": "mapping or list",
+    }
     return " ".join([f"`{schema['const']}`" if "const" in schema else kind[schema["type"]], ", ".join(bounds)]).strip()
 
 
@@ -158,6 +171,7 @@ def section(title: str, model: type, definitions: Schema) -> Iterator[str]:
     yield f"\n## {title}\n\n{' '.join(schema['description'].split())}\n"
     yield "| key | takes | default | meaning |\n|---|---|---|---|"
     text = meanings(model)
+    text |= {field.alias: text[name] for name, field in getattr(model, "model_fields", {}).items() if field.alias}
     for name, key in schema["properties"].items():
         meaning = text.get(name) or first_sentence(key, definitions)
         yield f"| `{name}` | {values(key, definitions)} | {default(name, key, schema)} | {meaning} |"

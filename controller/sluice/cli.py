@@ -112,7 +112,7 @@ def _socket(options: argparse.Namespace) -> str:
 
 def _check(options: argparse.Namespace) -> int:
     config = load(options.config)
-    servers = sum(len(service.servers) for service in config.services)
+    servers = sum(len(service.members) for service in config.services)
     print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
     return 0
 

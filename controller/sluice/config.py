@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .balance import BalanceOptions
+from .configcontent import ContentConfig
 from .configtypes import (
     Address,
     FilePath,
@@ -18,6 +19,7 @@ from .configtypes import (
     Name,
     Network,
     Protocol,
+    Section,
     SocketPath,
     SwitchPort,
     TransportPort,
@@ -26,11 +28,7 @@ from .configtypes import (
 from .news import NewsOptions
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class SwitchConfig(_Model):
+class SwitchConfig(Section):
     """Where the switch is."""
 
     address: HostPort = "127.0.0.1:9559"
@@ -47,7 +45,7 @@ class SwitchConfig(_Model):
     """What kind of switch it is; left out: what it says of itself."""
 
 
-class InterfaceConfig(_Model):
+class InterfaceConfig(Section):
     """A port of the switch as a router interface."""
 
     port: SwitchPort
@@ -62,7 +60,7 @@ class InterfaceConfig(_Model):
     """Servers are behind this port; left out: when the way to a server or a watched host leads there."""
 
 
-class RouteConfig(_Model):
+class RouteConfig(Section):
     """A static route."""
 
     to: Network
@@ -71,7 +69,7 @@ class RouteConfig(_Model):
     """The next hop, in the subnet of an interface."""
 
 
-class AdmissionConfig(_Model):
+class AdmissionConfig(Section):
     """A limit on a service's new connections (SYNs)."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
@@ -80,7 +78,7 @@ class AdmissionConfig(_Model):
     """The bucket: so many at once."""
 
 
-class ServerConfig(_Model):
+class ServerConfig(Section):
     """A server of a service."""
 
     name: Name
@@ -94,7 +92,7 @@ class ServerConfig(_Model):
     """It gets no new connections; those that it has stay."""
 
 
-class ServiceConfig(_Model):
+class ServiceConfig(Section):
     """A virtual address and the servers behind it."""
 
     name: Name
@@ -109,11 +107,23 @@ class ServiceConfig(_Model):
     """Who decides the servers' shares, and how."""
     second_look: bool | None = None
     """New connections go to the one of two servers with less to do for its weight; left out: in production mode."""
-    servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)]
-    """At least one."""
+    servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()
+    """At least one, unless the service has ``content``."""
+    content: ContentConfig | None = None
+    """Requests go to groups by what they say; then its agents stand for servers."""
+
+    @property
+    def members(self) -> tuple[ServerConfig, ...]:
+        """Whom the switch chooses from: the servers, or the agents of a content service."""
+        if self.content is None:
+            return self.servers
+        return tuple(
+            ServerConfig(name=one.name, address=one.address, port=self.port, capacity=one.capacity, drain=one.drain)
+            for one in self.content.agents
+        )
 
 
-class ConnectionsConfig(_Model):
+class ConnectionsConfig(Section):
     """How long the connection table keeps a connection's server for it behind the last packet that counted, in seconds.
 
     RFC 5382, REQ-5: an established connection 2 hours 4 minutes, one that is half open or half closed 4 minutes.
@@ -133,7 +143,7 @@ class ConnectionsConfig(_Model):
     """A connection that both ends have closed, or that its server has reset."""
 
 
-class PuntsConfig(_Model):
+class PuntsConfig(Section):
     """How much the switch may send to the controller, per reason."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
@@ -144,7 +154,7 @@ class PuntsConfig(_Model):
     """ICMP time-exceeded answers."""
 
 
-class NeighboursConfig(_Model):
+class NeighboursConfig(Section):
     """ARP. Times in seconds."""
 
     refresh_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
@@ -155,7 +165,7 @@ class NeighboursConfig(_Model):
     """Unanswered refreshes after which a neighbour that no one configured is forgotten."""
 
 
-class WatchedHost(_Model):
+class WatchedHost(Section):
     """A host that is no service and whose requests are counted, so that a crowd there is limited without delay."""
 
     name: Name
@@ -180,14 +190,14 @@ class NewsConfig(NewsOptions):
     """A line of comma-separated values per decision is appended here."""
 
 
-class MetricsConfig(_Model):
+class MetricsConfig(Section):
     """The Prometheus endpoint."""
 
     address: HostPort = "127.0.0.1:9464"
     """Where Prometheus scrapes; unencrypted."""
 
 
-class Config(_Model):
+class Config(Section):
     """The whole file."""
 
     switch: SwitchConfig = SwitchConfig()
@@ -207,3 +217,8 @@ class Config(_Model):
     """Unix socket of ``sluice status`` and the other commands."""
     trace_file: FilePath | None = None
     """One JSON line per decision is appended here."""
+
+    @property
+    def contents(self) -> dict[str, ServiceConfig]:
+        """The content service of every group, by the group's name."""
+        return {name: item for item in reversed(self.services) if item.content for name in item.content.groups}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from . import contentcheck
 from .balance import weight_sum
 from .balance.options import LARGEST
 from .config import Config
 from .names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
 from .news import NewsMode
-from .yamlplace import Path
+from .yamlplace import Finding, Path
 
 INTERVAL_MIN_S = 0.01
 """The shortest interval between two decisions: a switch is not read faster."""
@@ -21,15 +21,6 @@ _FOR_HOT_SPOTS = 2
 """Numbers that are left for hot spots that nobody listed: the one that is limited, and the one that overtakes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem at a path of the document."""
-
-    path: Path
-    problem: str
-    remedy: str
-
-
 def findings(config: Config) -> list[Finding]:
     """Every semantic problem of a configuration whose single fields are right."""
     return [
@@ -37,6 +28,7 @@ def findings(config: Config) -> list[Finding]:
         *_routes(config),
         *_services(config),
         *_servers(config),
+        *contentcheck.findings(config),
         *_balance(config),
         *_news(config),
         *_news_times(config),
@@ -135,17 +127,29 @@ def _services(config: Config) -> Iterator[Finding]:
                 "give the service an address of its own",
             )
         yield from _hosts(config, (*path, "address"), service.address)
-        if all(server.drain for server in service.servers):
-            yield Finding((*path, "servers"), "every server is draining", "set drain: false on at least one server")
+        if not service.members:
+            yield Finding((*path, "servers"), "is required but not given", "add 'servers', or 'content'")
+        elif service.content is not None and service.servers:
+            yield Finding(
+                (*path, "servers"),
+                "a content service has agents, and no servers of its own",
+                "name services in `to` that have them",
+            )
+        elif all(server.drain for server in service.members):
+            whose = ("servers",) if service.content is None else ("content", "agents")
+            yield Finding((*path, *whose), "every server is draining", "set drain: false on at least one server")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
-    owner: dict[object, str] = {}
+    owner: dict[object, tuple[str, str | None]] = {}
+    contents = config.contents
     vips = {service.address: service.name for service in config.services}
     for number, service in enumerate(config.services):
         names: set[str] = set()
-        for index, server in enumerate(service.servers):
-            path: Path = ("services", number, "servers", index)
+        front = contents.get(service.name)
+        whose: Path = ("servers",) if service.content is None else ("content", "agents")
+        for index, server in enumerate(service.members):
+            path: Path = ("services", number, *whose, index)
             if server.name in names:
                 yield Finding(
                     (*path, "name"),
@@ -154,13 +158,15 @@ def _servers(config: Config) -> Iterator[Finding]:
                 )
             names.add(server.name)
             key = (server.address, service.protocol, server.port)
-            if key in owner:
+            shared_by = front.name if front else None
+            if key in owner and (shared_by is None or owner[key][1] != shared_by):
                 yield Finding(
-                    (*path, "port"),
-                    f"{server.address}:{server.port} already belongs to {owner[key]}",
-                    "a server's port belongs to one service; use another port for the second",
+                    (*path, "port") if service.content is None else path,
+                    f"{server.address}:{server.port} already belongs to {owner[key][0]}",
+                    "a server's port belongs to one service, or to groups of one content service; use another port "
+                    "for the second",
                 )
-            owner.setdefault(key, f"{service.name}/{server.name}")
+            owner.setdefault(key, (f"{service.name}/{server.name}", shared_by))
             if server.address in vips:
                 yield Finding(
                     (*path, "address"),
@@ -297,7 +303,7 @@ def _news_limits(config: Config) -> Iterator[Finding]:
 
 
 def _sizes(config: Config) -> Iterator[Finding]:
-    servers = sum(len(service.servers) for service in config.services)
+    servers = sum(len(service.members) for service in config.services)
     if servers >= SERVERS:
         yield Finding(
             ("services",),
@@ -326,7 +332,7 @@ def _sizes(config: Config) -> Iterator[Finding]:
                 f"{len(watched)} destinations with the services'; the program watches {room}, and hot spots besides",
                 "use fewer services or hosts: a crowd at a host that is not listed is found and limited all the same",
             )
-    weights = sum(weight_sum(len(service.servers)) for service in config.services)
+    weights = sum(weight_sum(len(service.members)) for service in config.services)
     if weights > SELECTOR_SIZE:
         yield Finding(
             ("services",),

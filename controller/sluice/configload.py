@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import json
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from . import yamlplace
 from .config import Config
-from .configcheck import Finding, findings
+from .configcheck import findings
 
 _SHOWN = 60
 """Characters that are shown of a value."""
@@ -78,7 +80,7 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
     return config
 
 
-def _from_finding(name: str, finding: Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
+def _from_finding(name: str, finding: yamlplace.Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
     path = finding.path
     return Complaint(name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy)
 
@@ -134,13 +136,18 @@ def _known_keys(path: yamlplace.Path) -> list[str]:
         if isinstance(part, int):
             kind = _item(kind)
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
-            kind = kind.model_fields[part].annotation
+            kind = next(field for key, field in _keys(kind) if key == part).annotation
         else:
             kind = get_type_hints(kind)[part]
         kind = _plain(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return sorted(kind.model_fields)
+        return sorted(key for key, _ in _keys(kind))
     return sorted(f.name for f in fields(kind)) if is_dataclass(kind) else []
+
+
+def _keys(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """The keys of a section, as they are written."""
+    return ((field.alias or name, field) for name, field in model.model_fields.items())
 
 
 def _item(kind: Any) -> Any:

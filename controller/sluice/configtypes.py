@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, IPv6Address
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 
@@ -27,6 +30,14 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 """A last label that resolvers take for a part of an IPv4 address."""
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
+_SIZE = re.compile(r"[1-9][0-9]{0,8} ?(KiB|MiB|kB|KB|MB)")
+_EXTENSION = re.compile(r"[A-Z0-9][A-Z0-9=+ -]*")
+
+
+class Section(BaseModel):
+    """A mapping of the file: unknown keys are refused, and nothing changes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _host_port(value: str) -> str:
@@ -93,6 +104,36 @@ def _socket_path(value: str) -> str:
     return value
 
 
+def _control(value: str) -> str:
+    if not value.startswith("unix:"):
+        return _host_port(value)
+    if not value.startswith("unix:///"):
+        raise ValueError("not the absolute path of a Unix socket; write unix:///run/agent.sock, or HOST:PORT")
+    _socket_path(_path(value.removeprefix("unix://")))
+    return value
+
+
+def _size(value: int | str) -> int | str:
+    if isinstance(value, str) and not _SIZE.fullmatch(value):
+        raise ValueError("no size")
+    return value
+
+
+def _extension(value: str) -> str:
+    if not _EXTENSION.fullmatch(value):
+        raise ValueError("no extension of a mail protocol; write capital letters and digits, such as 8BITMIME")
+    return value
+
+
+def _match(value: object) -> object:
+    alternatives = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not alternatives or not all(isinstance(one, dict) and one for one in alternatives):
+        raise ValueError(
+            "no match; write fields and what they must be, such as {path: {prefix: /a}}, or a list of such"
+        )
+    return value
+
+
 def _prefix_length(value: object) -> object:
     if isinstance(value, str) and re.search("/0[0-9]", value):
         raise ValueError("a prefix length begins with no 0; write it as in 10.0.1.0/24")
@@ -128,6 +169,20 @@ MacAddress = Annotated[str, AfterValidator(_mac)]
 Name = Annotated[str, AfterValidator(_name)]
 FilePath = Annotated[str, AfterValidator(_path)]
 SocketPath = Annotated[FilePath, AfterValidator(_socket_path)]
+Control = Annotated[str, AfterValidator(_control)]
+"""Where an agent listens for its controller."""
+Size = Annotated[
+    Annotated[int, Field(ge=1, le=1 << 30)] | str,
+    AfterValidator(_size),
+    _or("not a size; write digits 0 to 9 without quotes for bytes, or a size such as 16KiB"),
+]
+Extension = Annotated[str, AfterValidator(_extension)]
+Match = Annotated[Any, AfterValidator(_match), WithJsonSchema({"type": "object"})]
+"""What the fields mean the rule engine says."""
+Refusal = Annotated[
+    Literal[True] | Annotated[int, Field(ge=100, le=599)],
+    _or("not a refusal; write a status such as 403 without quotes, or true for the protocol's own"),
+]
 TransportPort = Annotated[int, Field(ge=1, le=65535)]
 SwitchPort = Annotated[int, Field(ge=1, le=509)]
 Vlan = Annotated[

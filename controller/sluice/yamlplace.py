@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
 
 Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem at a path of the document."""
+
+    path: Path
+    problem: str
+    remedy: str
+
 
 _MOST_VALUES = 1_000_000
 """More than any configuration has: aliases of aliases can stand for more than memory holds."""

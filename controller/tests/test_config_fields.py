@@ -31,7 +31,25 @@ DOCUMENT: dict[str, Any] = {
             "port": 80,
             "admission": {"rate_per_s": 500, "burst": 100},
             "servers": [{"name": "s1", "address": "10.0.1.2", "port": 80}],
-        }
+        },
+        {
+            "name": "shop",
+            "address": "10.0.0.101",
+            "port": 80,
+            "content": {
+                "protocol": "http",
+                "agents": [{"name": "a1", "address": "10.0.1.4", "control": "unix:///run/a1.sock"}],
+                "default": {"to": "pool"},
+                "rules": [{"name": "r", "to": "pool", "else": {"to": "pool"}}],
+                "offer": ["8BITMIME"],
+            },
+        },
+        {
+            "name": "pool",
+            "address": "10.9.0.1",
+            "port": 80,
+            "servers": [{"name": "x1", "address": "10.0.1.5", "port": 80}],
+        },
     ],
     "news": {"hosts": [{"name": "files", "address": "10.0.1.3", "limit": {"rate_per_s": 1, "burst": 1}}]},
     "metrics": {"address": "127.0.0.1:9464"},
@@ -52,13 +70,17 @@ class Leaf:
         return dotted(self.path)
 
 
-TEXT = {name: getattr(configtypes, name) for name in ("HostPort", "MacAddress", "Name", "FilePath", "SocketPath")}
+TEXT = {
+    name: getattr(configtypes, name)
+    for name in ("HostPort", "MacAddress", "Name", "FilePath", "SocketPath", "Control", "Extension")
+}
+NAMED = TEXT | {name: getattr(configtypes, name) for name in ("Size", "Refusal", "Match")}
 
 
 def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]:
     """Every field below a type."""
     arms = [hint]
-    while any(get_origin(arm) in (Annotated, Union, UnionType) and arm not in TEXT.values() for arm in arms):
+    while any(get_origin(arm) in (Annotated, Union, UnionType) and arm not in NAMED.values() for arm in arms):
         arms = [part for arm in arms for part in _parts(arm)]
     optional = optional or NoneType in arms
     arms = [arm for arm in arms if arm is not NoneType]
@@ -66,9 +88,11 @@ def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]
     if sections:
         (section,) = sections
         hints = get_type_hints(section, include_extras=True)
-        names = list(section.model_fields) if issubclass(section, BaseModel) else [f.name for f in fields(section)]
-        for name in names:
-            yield from leaves(hints[name], (*path, name))
+        for name in list(section.model_fields) if issubclass(section, BaseModel) else [f.name for f in fields(section)]:
+            key = section.model_fields[name].alias or name if issubclass(section, BaseModel) else name
+            # Only the second of the services has content.
+            at = ("services", 1) if (path, key) == (("services", 0), "content") else path
+            yield from leaves(hints[name], (*at, key))
     elif get_origin(arms[0]) is tuple:
         yield from leaves(get_args(arms[0])[0], (*path, 0))
     else:
@@ -76,7 +100,7 @@ def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]
 
 
 def _parts(hint: Any) -> list[Any]:
-    if hint in TEXT.values():
+    if hint in NAMED.values():
         return [hint]
     if get_origin(hint) is Annotated:
         return [get_args(hint)[0]]
@@ -84,7 +108,7 @@ def _parts(hint: Any) -> list[Any]:
 
 
 def _kind(hint: Any) -> object:
-    for name, kind in TEXT.items():
+    for name, kind in NAMED.items():
         if hint == kind:
             return name
     return Literal if get_origin(hint) is Literal else Enum if issubclass(hint, Enum) else hint
@@ -116,9 +140,11 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
         "news.hosts[0].limit.rate_per_s": int,
         "news.production.window_s": float,
         "control": "SocketPath",
+        "services[1].content.limits.head": "Size",
+        "services[1].content.rules[0].else.refuse": "Refusal",
     }.items():
         assert kind in found[name].kinds
-    told = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*TEXT)]
+    told = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
     assert {leaf for leaf in LEAVES if leaf not in told} == set(), "give it a kind, of configtypes if it is text"
 
 
@@ -302,10 +328,15 @@ def test_nothing_is_a_value_of_optional_fields_only() -> None:
         ),
         ("FilePath", '"a\\0b"'),
         ("SocketPath", '"a\\0b"'),
+        *(("Extension", bad) for bad in ("starttls", '"A/B"', "''", "22:30")),
+        *(("Control", bad) for bad in ("unix:a", "localhost", '"unix:///a\\0b"', "unix://run")),
+        *(("Size", bad) for bad in ("16K", "0", "1.5", "true", "[1]", '"80"', "9" * 20)),
+        *(("Refusal", bad) for bad in ("false", "99", "600", "no", '"403"', "[403]")),
+        *(("Match", bad) for bad in ("a", "1", "true", "[]", "{}", "[a]", "[{}]")),
     ],
 )
 def test_text_of_another_form(kind: str, bad: str) -> None:
-    refused(bad, of_kind(kind), r"\); (write|leave it out)")
+    refused(bad, of_kind(kind), r"(\)|no match|not a (size|refusal)); (write|leave it out)")
 
 
 def with_value(path: Path, written: str) -> Config:

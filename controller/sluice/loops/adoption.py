@@ -20,6 +20,8 @@ def adopt(world: World, found: Found, now_s: float) -> None:
     if found.services:
         before, world.plan = world.plan, _plan_found(world, found)
         world.drained = set(found.draining).intersection(s.id for s in world.plan.servers if not s.drain)
+        world.absent = set(found.absent).intersection(agent.id for agent in world.plan.agents)
+        world.rules = (found.rules or world.rules).then(world.config)
         world.leave_none_empty()
         if _ids(world.plan) != _ids(before):
             world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in world.plan.services}

@@ -14,7 +14,7 @@ from sluice.balance import Balancer, Decision
 from sluice.balance.slowness import MEETINGS
 from sluice.log import logger
 from sluice.names import Table
-from sluice.switch.ledger import read_ledger
+from sluice.switch.ledger import read_counts
 from sluice.switch.plan import Service
 from sluice.switch.secondlook import read_loads
 
@@ -26,7 +26,7 @@ from .world import World
 _log = logger("balance")
 
 WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER})
-TABLES = WEIGHTS | {Table.SERVERS}
+TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 """What a decision may change: the weights, and which servers are ejected."""
 
 
@@ -48,7 +48,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     while True:
         await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())
-        readings = await read_ledger(link.registers, servers)
+        readings = await read_counts(link.registers, [service])
         if service.second_look(view.balancer.options.mode):
             view.balancer.meet(await read_loads(link.registers, servers))
         before, ejected = view.balancer.weights(), view.balancer.ejected

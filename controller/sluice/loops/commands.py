@@ -20,9 +20,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a command changed of a service. The switch does not have it yet."""
+    """What a command changed of services. The switch does not have it yet."""
 
-    service: Service
+    services: tuple[Service, ...]
     undo: Callable[[], None]
     """Make it as it was before: for a switch that does not take the change."""
 
@@ -34,7 +34,8 @@ def planned(world: World, config: Config) -> Plan:
     while it still gets or has connections.
     """
     services, servers = world.present()
-    live = {m.server_id for s in world.plan.services for m in world.members(s) if not m.draining}
+    pinned = [service for service in world.plan.services if not service.is_content]
+    live = {m.server_id for s in pinned for m in world.members(s) if not m.draining}
     try:
         return make_plan(config, services, servers, world.held | live)
     except Moved as error:
@@ -50,9 +51,11 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
     """
     world.plan = planned(world, config)
     world.config = config
+    world.rules = world.rules.then(config)
     world.idle_s = config.connections.idle_s
     world.modes.clear()
     world.drained &= {server.id for server in world.plan.servers}
+    world.absent &= {agent.id for agent in world.plan.agents}
     world.leave_none_empty()
     views: dict[int, ServiceView] = {}
     for service in world.plan.services:
@@ -93,26 +96,31 @@ def set_drain(world: World, name: str, drain: bool, now_s: float) -> Change:
     server = next(s for s in service.servers if s.id == number)
     if server.drain and not drain:
         raise Refused(f"{name} drains by configuration; set `drain: false` in the file and run `sluice reload`")
-    others = [m for m in world.members(service) if m.server_id != number and not m.draining]
-    if drain and not others:
-        raise Refused(
-            f"{name} is the last server of {service.name} that takes connections; undrain or add another one first"
-        )
-    change = _change(world, service)
+    having = [one for one in world.plan.services if number in world.names(one)]
+    for one in having:
+        others = [m for m in world.members(one) if m.server_id != number and not m.draining]
+        if drain and not others:
+            raise Refused(
+                f"{name} is the last server of {one.name} that takes connections; undrain or add another one first"
+            )
+    change = _change(world, *having)
     (world.drained.add if drain else world.drained.discard)(number)
-    world.views[service.id].balancer.configure(world.members(service), world.options(service), now_s)
+    for one in having:
+        world.views[one.id].balancer.configure(world.members(one), world.options(one), now_s)
     return change
 
 
-def _change(world: World, service: Service) -> Change:
+def _change(world: World, *services: Service) -> Change:
     """A change that begins now."""
-    view, drained, modes = world.views[service.id], set(world.drained), dict(world.modes)
-    balancer = deepcopy(view.balancer)
+    views, drained, modes = [world.views[service.id] for service in services], set(world.drained), dict(world.modes)
+    balancers = [deepcopy(view.balancer) for view in views]
 
     def undo() -> None:
-        world.drained, world.modes, view.balancer = drained, modes, balancer
+        world.drained, world.modes = drained, modes
+        for view, balancer in zip(views, balancers, strict=True):
+            view.balancer = balancer
 
-    return Change(service, undo)
+    return Change(services, undo)
 
 
 def find_server(world: World, name: str) -> tuple[Service, int]:
@@ -127,7 +135,7 @@ def find_server(world: World, name: str) -> tuple[Service, int]:
     if not matches:
         known = ", ".join(f"{s.name}/{m.name}" for s in world.plan.services for m in s.servers)
         raise Refused(f"no server {name!r}; there is: {known}")
-    if len(matches) > 1:
+    if len({number for _, number in matches}) > 1:
         choice = " or ".join(f"{service.name}/{wanted}" for service, _ in matches)
         raise Refused(f"{name!r} is in several services; say {choice}")
     return matches[0]

@@ -263,7 +263,8 @@ class Controller:
                     await link.apply(self.world.state())  # it may have taken a part
                 raise
             if wrote:
-                self.world.views[change.service.id].weight_changes += 1
+                for service in change.services:
+                    self.world.views[service.id].weight_changes += 1
 
 
 async def _until_first(tasks: Mapping[str, Coroutine[Any, Any, None]], event: asyncio.Event) -> None:

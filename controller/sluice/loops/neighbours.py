@@ -23,7 +23,7 @@ from .world import World
 
 _log = logger("neighbours")
 
-TABLES = frozenset({Table.NEIGHBOURS})
+TABLES = frozenset({Table.NEIGHBOURS, Table.AGENTS})
 
 
 class Neighbours:

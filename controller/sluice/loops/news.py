@@ -8,7 +8,7 @@ import logging
 from sluice.log import logger
 from sluice.names import Meter, Table
 from sluice.news import Decision
-from sluice.switch.ledger import read_ledger
+from sluice.switch.ledger import read_counts
 
 from .grid import next_turn
 from .link import Link
@@ -30,7 +30,6 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
     ledger at its end.
     """
     loop = asyncio.get_running_loop()
-    servers = [server.id for server in world.plan.servers]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
     reading = observation = loop.time()
     view.rebase()
@@ -38,7 +37,7 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
         samples = await view.poll(link.registers)
         if loop.time() >= observation:
             await view.count(link.registers)
-            decision = view.observe(loop.time(), await read_ledger(link.registers, servers), samples)
+            decision = view.observe(loop.time(), await read_counts(link.registers, world.plan.services), samples)
             observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)

@@ -72,8 +72,10 @@ async def kept_slots(
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
     """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
     looking = world.second_look(world.plan.services)
-    servers = [server.id for service in world.plan.services if service.id in looking for server in service.servers]
-    if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
+    servers = {
+        server.id: None for service in world.plan.services if service.id in looking for server in service.servers
+    }
+    if servers and (changed := await correct(registers, list(servers), count_expired(slots, kept))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 

@@ -14,6 +14,7 @@ from sluice.config import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
 from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan
+from sluice.switch.rules import Rules
 from sluice.switch.state import Crowd, Neighbour, State
 
 from .neighbourtable import NeighbourTable
@@ -50,6 +51,10 @@ class World:
     """Flash-crowd control, where it is configured."""
     drained: set[int] = field(default_factory=set[int])
     """Server numbers drained at run time."""
+    absent: set[int] = field(default_factory=set[int])
+    """Numbers of agents that do not answer."""
+    rules: Rules = field(default_factory=Rules)
+    """Of content services."""
     modes: dict[str, Mode] = field(default_factory=dict[str, Mode])
     """Modes set at run time, by service name."""
     idle_s: float = 0.0
@@ -71,6 +76,7 @@ class World:
         world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
         world.neighbours.want(plan.wanted_neighbours)
         world.news = NewsView(config.news, plan) if config.news else None
+        world.rules = world.rules.then(config)
         world.idle_s = config.connections.idle_s
         return world
 
@@ -93,8 +99,10 @@ class World:
             plan=self.plan,
             weights={number: view.balancer.weights() for number, view in self.views.items()},
             second_look=self.second_look(self.plan.services),
-            ejected=frozenset[int]().union(*(view.balancer.ejected for view in self.views.values())),
+            ejected=self.ejected,
             draining=frozenset(self.drained),
+            absent=frozenset(self.absent),
+            rules=self.rules,
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
             crowd=self.news.wanted() if self.news else Crowd(),
@@ -107,10 +115,16 @@ class World:
             plan=replace(self.plan, services=(service,), retired=()),
             weights={service.id: view.balancer.weights()},
             second_look=self.second_look((service,)),
-            ejected=view.balancer.ejected,
+            ejected=self.ejected,
             draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
+            absent=frozenset(self.absent),
             whole=False,
         )
+
+    @property
+    def ejected(self) -> frozenset[int]:
+        """Servers that a balancer has ejected; of a server in several groups one is enough."""
+        return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
 
     def second_look(self, services: Iterable[Service]) -> frozenset[int]:
         """Those among the services, by number, whose new connections take a second look."""
@@ -132,7 +146,7 @@ class World:
     def present(self) -> tuple[dict[Endpoint, int], list[Retired]]:
         """The services and servers that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
-            server.endpoint: server.retired(service.id) for service in self.plan.services for server in service.servers
+            server.endpoint: server for service in self.plan.services for server in service.present
         }
         return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
 

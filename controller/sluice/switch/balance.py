@@ -14,7 +14,8 @@ from finsy.p4schema import P4Table
 from finsy.proto import p4r
 
 from sluice.balance import largest_remainder, weight_sum
-from sluice.names import SERVERS, Action, Table
+from sluice.balance.ratios import normalised
+from sluice.names import SERVERS, SERVICES, Action, Table
 
 from .errors import SwitchError
 from .plan import Service
@@ -44,6 +45,16 @@ def capacities(service: Service) -> dict[int, int]:
     return largest_remainder(shares, present=shares)
 
 
+def available(state: State, service: Service) -> dict[int, int]:
+    """Weights of a content service's agents: of those that are there and take connections or, when there are none, of
+    those that are there. An ejected one is probed."""
+    there = [agent for agent in service.servers if agent.id not in state.absent]
+    taking = [agent for agent in there if not agent.drain and agent.id not in state.draining]
+    floor = service.config.balance.production.probe_floor
+    shares = {one.id: one.capacity * (floor if one.id in state.ejected else 1.0) for one in taking or there}
+    return largest_remainder(normalised(shares), present=shares) if shares else {}
+
+
 def shares(state: State, service: Service) -> int:
     """What the weights of the whole pool sum to: places in its group are counted in these when it draws evenly; 0: it
     draws by hashes.
@@ -55,8 +66,11 @@ def shares(state: State, service: Service) -> int:
 
 
 def choose(state: State) -> Iterator[P4TableEntry]:
-    """One group a service: the weights that R decides. Each server names the group to draw the other one from."""
+    """One group a service: the weights that R decides. Each server names the group to draw the other one from. Content
+    services choose by capacity alone: their clients' SYNs take no slot."""
     for service in state.plan.services:
+        if service.is_content:
+            continue
         weights = state.weights[service.id]
         groups = {server: number for number, (_, servers) in others(state, service).items() for server in servers}
         members = [
@@ -73,7 +87,21 @@ def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], li
         return {}
     if len(weights) > SMALL_POOL:
         return {SERVERS + service.id: (dict(weights), list(weights))}
-    return {server: ({one: weight for one, weight in weights.items() if one != server}, [server]) for server in weights}
+    return {
+        number: ({one: weight for one, weight in weights.items() if one != server}, [server])
+        for server, number in _pairs(service).items()
+        if server in weights
+    }
+
+
+def _pairs(service: Service) -> dict[int, int]:
+    """The number of each server's group of the others. Of a server in several groups of a content service each has one
+    of its own."""
+    servers = [server.id for server in service.servers[:SMALL_POOL]]
+    if service.of is None:
+        return {server: server for server in servers}
+    first = SERVERS + SERVICES + service.id * SMALL_POOL
+    return dict(zip(servers, range(first, first + SMALL_POOL), strict=False))
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:
@@ -88,12 +116,14 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
-    """One group a service; only a change of the configured pool changes it."""
+    """One group a service; only a change of the configured pool changes it, or of the agents that there are."""
     for service in state.plan.services:
+        weights = available(state, service) if service.is_content else capacities(service)
         members = [
-            (weight, Member(Action.CHOOSE_STABLE_SERVER, id=server))
-            for server, weight in sorted(capacities(service).items())
+            (weight, Member(Action.CHOOSE_STABLE_SERVER, id=server)) for server, weight in sorted(weights.items())
         ]
+        if not members and service.is_content:
+            continue
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
 
 
@@ -103,7 +133,8 @@ def decided(service: Service) -> dict[Table, list[int]]:
     servers = [server.id for server in service.servers]
     return {
         Table.CHOOSE: [service.id],
-        Table.CHOOSE_OTHER: [*servers, SERVERS + service.id],
+        Table.CHOOSE_STABLE: [service.id],
+        Table.CHOOSE_OTHER: [*_pairs(service).values(), SERVERS + service.id],
         Table.SERVERS: servers,
     }
 

@@ -9,7 +9,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from sluice.names import Action, Table
 
 from . import balance
-from .plan import Endpoint
+from .plan import Endpoint, Service
 from .state import State
 
 
@@ -20,12 +20,15 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 def services(state: State) -> Iterator[P4TableEntry]:
     """Every service, and a denial of every server's own endpoint, but for one that a service has since the server left.
-    A service that takes a second look draws evenly."""
+
+    A service that takes a second look draws evenly. Agents alone may address a content service's groups.
+    """
     for service in state.plan.services:
         yield P4TableEntry(
             Table.SERVICES,
             match=_match(service.endpoint),
-            action=P4TableAction(Action.TO_SERVICE, service=service.id, shares=balance.shares(state, service)),
+            action=_addressed(state, service),
+            metadata=state.rules.noted() if service.is_content else b"",
         )
     taken = {service.endpoint for service in state.plan.services}
     own = (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired))
@@ -33,17 +36,30 @@ def services(state: State) -> Iterator[P4TableEntry]:
         yield P4TableEntry(Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT))
 
 
+def _addressed(state: State, service: Service) -> P4TableAction:
+    if (content := service.config.content) is not None:
+        return P4TableAction(
+            Action.TO_CONTENT,
+            service=service.id,
+            generation=state.rules.generation,
+            remember_time=state.units.ticks(content.remember_s),
+        )
+    shares = balance.shares(state, service)
+    if service.of is None:
+        return P4TableAction(Action.TO_SERVICE, service=service.id, shares=shares)
+    address, _, port = service.of.endpoint
+    return P4TableAction(Action.TO_GROUP, service=service.id, shares=shares, address=int(address), port=port)
+
+
 def origins(state: State) -> Iterator[P4TableEntry]:
-    """The static reverse lookup: (server, port) to its service's endpoint."""
+    """The static reverse lookup: (server, port) to the endpoint of its service, or of its group's content service."""
     endpoints = {service.id: service.endpoint for service in state.plan.services}
-    numbered = [
-        *((server.id, server.endpoint, service.id) for service in state.plan.services for server in service.servers),
-        *((retired.id, retired.endpoint, retired.service_id) for retired in state.plan.retired),
-    ]
-    for server, endpoint, service in numbered:
-        address, _, port = endpoints[service]
+    configured = {server.id: server for service in state.plan.services for server in service.present}
+    for server in (*configured.values(), *state.plan.retired):
+        address, _, port = endpoints[server.service_id]
+        action = Action.FROM_CONTENT if server.in_group else Action.FROM_SERVER
         yield P4TableEntry(
             Table.ORIGINS,
-            match=_match(endpoint),
-            action=P4TableAction(Action.FROM_SERVER, server=server, service=service, address=int(address), port=port),
+            match=_match(server.endpoint),
+            action=P4TableAction(action, server=server.id, service=server.service_id, address=int(address), port=port),
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
 from itertools import count
 
 from sluice.balance import Mode
-from sluice.config import Config, InterfaceConfig, ServiceConfig
+from sluice.config import Config, InterfaceConfig, ServerConfig, ServiceConfig
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
 Endpoint = tuple[IPv4Address, int, int]
@@ -36,18 +36,40 @@ class Server:
         """What its answers come from."""
         return (self.address, self.protocol, self.port)
 
-    def retired(self, service_id: int) -> Retired:
-        """This server, once it is no longer configured."""
-        return Retired(self.id, self.endpoint, service_id)
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The service whose connections a server's are: its own or, of a group's server, the content service."""
+
+    id: int
+    endpoint: Endpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service, its number and its servers."""
+    """A service, its number and its servers. Those of a content service are its agents."""
 
     id: int
     config: ServiceConfig
     servers: tuple[Server, ...]
+    of: Home | None = None
+    """The content service that it is a group of."""
+
+    @property
+    def is_content(self) -> bool:
+        """Its requests go to groups by what they say."""
+        return self.config.content is not None
+
+    @property
+    def home(self) -> Home:
+        """Whose connections those of its servers are."""
+        return self.of or Home(self.id, self.endpoint)
+
+    @property
+    def present(self) -> Iterator[Retired]:
+        """Its servers as a switch has them."""
+        home = self.home.id
+        return (Retired(server.id, server.endpoint, home, self.of is not None) for server in self.servers)
 
     @property
     def name(self) -> str:
@@ -57,6 +79,8 @@ class Service:
     def second_look(self, mode: Mode) -> bool:
         """Whether new connections take a second look in a mode: as configured or, without that, in production mode."""
         configured = self.config.second_look
+        if self.is_content:
+            return False
         return mode is Mode.PRODUCTION if configured is None else configured
 
     @property
@@ -77,6 +101,9 @@ class Retired:
     id: int
     endpoint: Endpoint
     service_id: int
+    """Its home's."""
+    in_group: bool = False
+    """The home is a content service."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +116,13 @@ class Plan:
 
     @property
     def servers(self) -> Iterator[Server]:
-        """All configured servers."""
-        return (server for service in self.services for server in service.servers)
+        """All configured servers, each once."""
+        return iter({server.id: server for service in self.services for server in service.servers}.values())
+
+    @property
+    def agents(self) -> Iterator[Server]:
+        """Those of content services."""
+        return (agent for service in self.services if service.is_content for agent in service.servers)
 
     def service(self, name: str) -> Service | None:
         """The service of that name."""
@@ -98,9 +130,10 @@ class Plan:
 
     @cached_property
     def own_addresses(self) -> frozenset[IPv4Address]:
-        """The switch's own: the interfaces' and the services'."""
-        config = self.config
-        return frozenset({i.address.ip for i in config.interfaces} | {s.address for s in config.services})
+        """The switch's own: the interfaces' and the services'. Nobody asks for those of groups."""
+        config, groups = self.config, self.config.contents
+        addressed = {service.address for service in config.services if service.name not in groups}
+        return frozenset({i.address.ip for i in config.interfaces} | addressed)
 
     def interfaces_towards(self, address: IPv4Address) -> list[InterfaceConfig]:
         """Every interface that ``address`` may be a neighbour on: several ports may share a subnet.
@@ -150,12 +183,20 @@ class Moved(Exception):
     server, and what to do.
     """
 
-    def __init__(self, name: str, before: str, after: str) -> None:
-        super().__init__(
-            f"server {name} moves from service {before} to {after}, and connections through {before} may still be "
-            f"open: their answers would come from {after}. `sluice drain {before}/{name}`, wait until `sluice status "
-            "--pins` shows no live connection of it, and then move it"
-        )
+
+def _moved(name: str, before: str, after: str) -> Moved:
+    return Moved(
+        f"server {name} moves from service {before} to {after}, and connections through {before} may still be "
+        f"open: their answers would come from {after}. `sluice drain {before}/{name}`, wait until `sluice status "
+        "--pins` shows no live connection of it, and then move it"
+    )
+
+
+def _turned(name: str) -> Moved:
+    return Moved(
+        f"service {name} begins or ends to switch by content, and its connections may still be open: nobody would "
+        "translate them. Give it another address or port, or restart the switch"
+    )
 
 
 def has_strangers(config: Config, known: Mapping[Endpoint, int], servers: Collection[Retired]) -> bool:
@@ -164,12 +205,16 @@ def has_strangers(config: Config, known: Mapping[Endpoint, int], servers: Collec
     ``known`` and ``servers`` are what the switch has, as for make_plan.
     """
     old = {(server.service_id, server.endpoint) for server in servers}
+    contents = config.contents
     for item in config.services:
-        protocol = PROTOCOLS[item.protocol]
-        service = known.get((item.address, protocol, item.port))
-        if any((service, (server.address, protocol, server.port)) not in old for server in item.servers):
+        home = known.get(_endpoint(contents.get(item.name, item)))
+        if any((home, (server.address, PROTOCOLS[item.protocol], server.port)) not in old for server in item.members):
             return True
     return False
+
+
+def _endpoint(item: ServiceConfig) -> Endpoint:
+    return (item.address, PROTOCOLS[item.protocol], item.port)
 
 
 def make_plan(
@@ -180,47 +225,78 @@ def make_plan(
 ) -> Plan:
     """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
 
-    Number 0 stands for none. A server's number is its service's: in another service it gets another one. ``known`` are
-    the services that the switch has, and their numbers; ``retired`` its servers, of which those configured again, or
-    whose service is gone, are left out of the result's.
+    Number 0 stands for none. A server's number is its home's: in another it gets another one, and in several groups of
+    one content service it has one. ``known`` are the services that the switch has, and their numbers; ``retired`` its
+    servers, of which those configured again, or whose service is gone, are left out of the result's.
     ``held`` are the numbers that pins name: none of them is given to another server. Raises Moved, or OutOfNumbers for
     more than the switch's tables hold.
     """
     known = known or {}
     free_services = _free(known.values())
-    services = [(item, PROTOCOLS[item.protocol]) for item in config.services]
-    endpoints: list[Endpoint] = [(item.address, protocol, item.port) for item, protocol in services]
-    ids = [known[one] if one in known else next(free_services) for one in endpoints]
-    names = {number: item.name for number, (item, _) in zip(ids, services, strict=True)}
-
+    ids = {item.name: known.get(_endpoint(item)) or next(free_services) for item in config.services}
+    names = {number: name for name, number in ids.items()}
     taken = {*(server.id for server in retired), *held}
-    free_servers = _free(taken)
-    old = {server.endpoint: server for server in retired}
+    numbers = _Numbers({server.endpoint: server for server in retired}, names, frozenset(held), _free(taken))
     numbered: list[Service] = []
-    for number, (item, protocol) in zip(ids, services, strict=True):
-        members: list[Server] = []
-        for server in item.servers:
-            before = old.get((server.address, protocol, server.port))
-            stays = before is not None and before.service_id == number
-            if before is not None and not stays and before.service_id in names and before.id in held:
-                raise Moved(server.name, names[before.service_id], item.name)
-            members.append(
-                Server(
-                    id=before.id if before is not None and stays else next(free_servers),
-                    name=server.name,
-                    address=server.address,
-                    port=server.port,
-                    protocol=protocol,
-                    capacity=server.capacity,
-                    drain=server.drain,
-                )
-            )
-        numbered.append(Service(number, item, tuple(members)))
-    configured = {server.endpoint: server.id for service in numbered for server in service.servers}
+    contents = config.contents
+    for item in config.services:
+        front = contents.get(item.name)
+        service = Service(ids[item.name], item, (), Home(ids[front.name], _endpoint(front)) if front else None)
+        numbered.append(replace(service, servers=tuple(numbers.server(service, one) for one in item.members)))
+    switching = {service.id for service in numbered if service.is_content}
+    for server in retired:
+        if server.id in held and server.service_id in names and server.in_group != (server.service_id in switching):
+            raise _turned(names[server.service_id])
     _check("services", names, known.values(), SERVICES)
-    _check("servers", configured.values(), taken, SERVERS)
-    kept = tuple(r for r in retired if r.endpoint not in configured and r.service_id in names)
+    _check("servers", numbers.given.values(), taken, SERVERS)
+    # Agents have no pins: one that is not configured is gone at once, and another has its connections.
+    kept = tuple(
+        server
+        for server in retired
+        if server.endpoint not in numbers.given
+        and server.service_id in names
+        and server.in_group == (server.service_id in switching)
+    )
     return Plan(config, tuple(numbered), kept)
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """Numbers of servers: their own if the switch has them in their home, else the lowest free."""
+
+    old: Mapping[Endpoint, Retired]
+    names: Mapping[int, str]
+    """The configured services' by number."""
+    held: Collection[int]
+    free: Iterator[int]
+    given: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
+
+    def server(self, service: Service, config: ServerConfig) -> Server:
+        """A server of a service with its number. Raises Moved."""
+        endpoint = (config.address, service.protocol, config.port)
+        if endpoint not in self.given:
+            self.given[endpoint] = self._number(service, config.name, endpoint)
+        return Server(
+            id=self.given[endpoint],
+            name=config.name,
+            address=config.address,
+            port=config.port,
+            protocol=service.protocol,
+            capacity=config.capacity,
+            drain=config.drain,
+        )
+
+    def _number(self, service: Service, name: str, endpoint: Endpoint) -> int:
+        before = self.old.get(endpoint)
+        if before is None:
+            return next(self.free)
+        if (before.service_id, before.in_group) == (service.home.id, service.of is not None):
+            return before.id
+        if before.service_id in self.names and before.id in self.held:
+            if before.service_id == service.home.id:
+                raise _turned(self.names[before.service_id])
+            raise _moved(name, self.names[before.service_id], service.name)
+        return next(self.free)
 
 
 def _free(taken: Iterable[int]) -> Iterator[int]:

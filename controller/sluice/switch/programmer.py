@@ -30,6 +30,7 @@ from .ledger import read_ledger
 from .plan import Plan, Server, Service, make_plan
 from .reconcile import Found, read_back, reconcile
 from .registers import Registers, open_registers
+from .rules import Rules
 from .session import Session
 from .state import Neighbour, State
 from .verdict import Traffic, read_traffic
@@ -46,7 +47,8 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
         weights[service.id] = largest_remainder(fair_shares(members))
     looking = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
-    return State(plan=plan, weights=weights, second_look=looking, neighbours=_placed(neighbours or {}))
+    rules = Rules().then(config)
+    return State(plan=plan, weights=weights, second_look=looking, rules=rules, neighbours=_placed(neighbours or {}))
 
 
 def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[IPv4Address, Neighbour]:

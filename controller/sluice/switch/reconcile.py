@@ -10,10 +10,11 @@ from ipaddress import IPv4Address
 from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4MeterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
-from sluice.names import Meter, Profile, Table
+from sluice.names import Action, Meter, Profile, Table
 
 from . import (
     admission,
+    agents,
     balance,
     classify,
     connections,
@@ -22,6 +23,7 @@ from . import (
     local,
     ports,
     rates,
+    rules,
     sampling,
     translate,
     verdict,
@@ -31,6 +33,7 @@ from .errors import SwitchError
 from .groups import Groups
 from .keys import Key, exactly, key_of
 from .plan import Endpoint, Retired
+from .rules import Rules
 from .session import Session
 from .state import Neighbour, State
 from .targets import Profile as Target
@@ -44,6 +47,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.NEIGHBOURS, forward.neighbours),
     (Table.TIMERS, connections.timers),
     (Table.SERVERS, translate.entries),
+    (Table.AGENTS, agents.entries),
     (Table.ORIGINS, classify.origins),
     (Table.CHOOSE_STABLE, balance.choose_stable),
     (Table.CHOOSE_OTHER, balance.choose_other),
@@ -81,6 +85,10 @@ class Found:
     weights: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
     draining: frozenset[int] = frozenset()
     """Servers drained at run time."""
+    absent: frozenset[int] = frozenset()
+    """Servers without an address: agents that did not answer."""
+    rules: Rules | None = None
+    """Of content services; None without a note."""
     neighbours: dict[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
     destinations: dict[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
     limits: dict[IPv4Address, float] = field(default_factory=dict[IPv4Address, float])
@@ -163,7 +171,7 @@ async def reconcile(
 
 def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[Table]) -> dict[Key, p4r.TableEntry]:
     """What the switch has that may differ: all of the tables or, of some services, only what can be theirs."""
-    numbers = {table: schema.tables[table].id for table in tables}
+    numbers = {table: one.id for table in tables if (one := schema.tables.get(table))}
     if state.whole:
         looked_at = set(numbers.values())
         return {key: entry for key, entry in found.entries.items() if key[0] in looked_at}
@@ -240,19 +248,28 @@ def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> 
 
 
 def _interpret(session: Session, found: Found) -> None:
-    tables = {session.pipeline.schema.tables[table].id: table for table in Table}
+    schema = session.pipeline.schema
+    tables = {one.id: table for table in Table if (one := schema.tables.get(table))}
     draining: set[int] = set()
-    deny = session.pipeline.schema.actions["deny_direct"].id
+    deny, grouped, content = (
+        one.id if (one := schema.actions.get(name)) else None
+        for name in (Action.DENY_DIRECT, Action.FROM_CONTENT, Action.TO_CONTENT)
+    )
+    placed: set[int] = set()
     for entry in found.entries.values():
         match = {m.field_id: int.from_bytes(m.exact.value, "big") for m in entry.match}
         params = _params(entry.action.action.params)
         match tables.get(entry.table_id):
             case Table.SERVICES if entry.action.action.action_id != deny:
                 found.services[IPv4Address(match[1]), match[2], match[3]] = params[0]
+                if entry.action.action.action_id == content:
+                    found.rules = rules.read(params[1], entry.metadata)
             case Table.ORIGINS:
                 endpoint = (IPv4Address(match[1]), match[2], match[3])
-                found.origins[endpoint] = Retired(params[0], endpoint, params[1])
+                in_group = entry.action.action.action_id == grouped
+                found.origins[endpoint] = Retired(params[0], endpoint, params[1], in_group)
             case Table.SERVERS:
+                placed.add(match[1])
                 draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
@@ -270,6 +287,7 @@ def _interpret(session: Session, found: Found) -> None:
     if not session.target.metadata:
         draining = _left_out(found)
     found.draining = frozenset(draining)
+    found.absent = frozenset(origin.id for origin in found.origins.values()) - placed
 
 
 def _left_out(found: Found) -> set[int]:

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 
 from .bucket import Bucket
 from .plan import Plan
+from .rules import Rules
 from .targets.units import MICROSECONDS, Units
 
 
@@ -46,6 +47,10 @@ class State:
     ejected: frozenset[int] = frozenset()
     draining: frozenset[int] = frozenset()
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
+    absent: frozenset[int] = frozenset()
+    """Agents that do not answer their controller: their packets go to others."""
+    rules: Rules = field(default_factory=Rules)
+    """Of content services."""
     idle_s: float | None = None
     """How long an idle connection keeps its slot, in seconds; None: as configured."""
     neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])

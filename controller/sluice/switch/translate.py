@@ -16,12 +16,14 @@ DRAINING = b"drain"
 
 def entries(state: State) -> Iterator[P4TableEntry]:
     """Configured servers, and those retired. Of the ejected, the drained and the retired, packets of new connections
-    whose ports still have a pin go elsewhere."""
+    whose ports still have a pin go elsewhere. What an absent agent had goes to another one."""
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),
         *((retired.id, retired.endpoint, True) for retired in state.plan.retired),
     ]
     for server, (address, _, port), draining in numbered:
+        if server in state.absent:
+            continue
         taken = draining or server in state.ejected or server in state.draining
         yield P4TableEntry(
             Table.SERVERS,

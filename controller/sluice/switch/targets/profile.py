@@ -11,6 +11,7 @@ from finsy import P4Schema
 from finsy.proto import p4r
 
 from sluice.config import Config
+from sluice.names import Table
 from sluice.switch.bucket import Bucket
 
 from .units import Units
@@ -55,3 +56,14 @@ class Profile:
     """The nearest bucket that its meters can hold."""
     objection: Callable[[Config, P4Schema], str | None]
     """Why a configuration and a program cannot be had on it, and what to do; None when they can."""
+
+
+def lacks_content(config: Config, schema: P4Schema) -> str | None:
+    """Why a configuration with content services cannot be had with a program; None when it can."""
+    switching = [service.name for service in config.services if service.content]
+    if not switching or schema.tables.get(Table.AGENTS) is not None:
+        return None
+    return (
+        f"its program has no content switching, and {', '.join(switching)} asks for it; take `content` out, or use "
+        "the program for v1model that comes with sluice"
+    )

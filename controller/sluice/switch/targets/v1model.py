@@ -11,6 +11,8 @@ from finsy.proto import p4r
 from sluice.config import Config
 from sluice.switch.bucket import Bucket
 
+from .profile import lacks_content
+
 CODE = "sluice.json"
 
 
@@ -34,5 +36,6 @@ def bucket(wanted: Bucket) -> Bucket:
     return wanted
 
 
-def objection(_config: Config, _schema: P4Schema) -> None:
-    """None."""
+def objection(config: Config, schema: P4Schema) -> str | None:
+    """See Profile."""
+    return lacks_content(config, schema)

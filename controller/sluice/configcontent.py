@@ -1,0 +1,113 @@
+"""The ``content:`` block of a service: who reads its requests, and by which rules they go to groups of servers.
+
+What may stand in a ``match`` is known to the rule engine alone, which the agent has.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from .configtypes import Address, Control, Extension, Match, Name, Refusal, Section, Size
+
+Sticky = Literal["connection", "client", "none"]
+
+
+class AgentConfig(Section):
+    """An agent: it takes handshakes and reads requests."""
+
+    name: Name
+    address: Address
+    """In the subnet of an interface, on a port of its own; its TCP port is the service's."""
+    control: Control
+    """Where it listens for the controller: unix:///PATH or HOST:PORT."""
+    capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
+    """Relative to the other agents'."""
+    drain: bool = False
+    """It gets no new connections; those that it has stay."""
+
+
+class LimitsConfig(Section):
+    """How much of a connection an agent looks at."""
+
+    head: Size = "16KiB"
+    """Of an HTTP head, a ClientHello, or a mail dialogue."""
+    body: Size = "64KiB"
+    """Of a body that rules ask about; a rule that would need more does not match."""
+    wait_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
+    """A request is to be there within so many seconds."""
+    depth: Annotated[int, Field(ge=1, le=1000)] = 32
+    """Levels of XML and JSON."""
+    encoded_slash: Literal["refuse", "keep"] = "refuse"
+    """What becomes of %2f, %5c and a backslash in a path."""
+
+
+class TargetConfig(Section):
+    """Where a request goes."""
+
+    to: Name
+    """A group: the name of a service."""
+    sticky: Sticky = "connection"
+    """How long the decision holds: for the connection, for all of the client's connections, or for one request."""
+
+
+class OutcomeConfig(Section):
+    """What becomes of a request: one of to, goto and refuse."""
+
+    to: Name | None = None
+    """A group: the name of a service."""
+    sticky: Sticky | None = None
+    """As in ``default``; beside ``to``."""
+    goto: Name | None = None
+    """The name of a later rule to go on with."""
+    refuse: Refusal | None = None
+    """The status of a refusal, or true for the protocol's own."""
+
+
+class RuleConfig(OutcomeConfig):
+    """A rule: the first that matches decides."""
+
+    name: Name
+    """For ``goto``, counts and messages."""
+    match: Match | None = None
+    """A mapping of fields, all of which must hold, or a list of mappings, one of which must; left out: everything."""
+    otherwise: Annotated[OutcomeConfig | None, Field(alias="else")] = None
+    """When it does not match; left out: the next rule."""
+
+    @property
+    def outcomes(self) -> tuple[tuple[str | None, OutcomeConfig], ...]:
+        """What it does when it matches, and when it does not, each with the key that it is below."""
+        return ((None, self), *((("else", self.otherwise),) if self.otherwise else ()))
+
+
+class ContentConfig(Section):
+    """Content switching (Chow, Wang & Prakash)."""
+
+    protocol: Literal["http", "tls", "smtp", "imap", "pop3"]
+    """What clients speak."""
+    limits: LimitsConfig = LimitsConfig()
+    agents: Annotated[tuple[AgentConfig, ...], Field(min_length=1)]
+    """At least one."""
+    default: TargetConfig
+    """Where a request goes that no rule decides."""
+    rules: tuple[RuleConfig, ...] = ()
+    """In the order in which they are asked."""
+    guess: bool = True
+    """A client's next connection goes straight to its last server, and is moved when its request is another group's."""
+    remember_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0
+    """How long a client's last server is remembered, for ``guess`` and ``sticky: client``."""
+    offer: tuple[Extension, ...] = ()
+    """Extensions that the agent offers in the servers' name; mail protocols only."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the services that requests go to, the default's first."""
+        outcomes = [one for rule in self.rules for _, one in rule.outcomes]
+        return tuple(dict.fromkeys((self.default.to, *(one.to for one in outcomes if one.to is not None))))
+
+    def rule_set(self) -> dict[str, Any]:
+        """What the rule engine reads, as JSON has it."""
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s"}
+        )

@@ -1,0 +1,33 @@
+"""Stage agents: which agent of a content service is behind which port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from sluice.names import Action, Table
+
+from .plan import Server
+from .state import State
+
+
+def entries(state: State) -> Iterator[P4TableEntry]:
+    """Agents whose port is known: the only one of their subnet, or the one where they answer ARP."""
+    for service in (one for one in state.plan.services if one.is_content):
+        address, _, port = service.endpoint
+        for agent in service.servers:
+            if (behind := _port(state, agent)) is not None:
+                yield P4TableEntry(
+                    Table.AGENTS,
+                    match=P4TableMatch(port=behind, address=int(address), service_port=port),
+                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, address=int(agent.address)),
+                )
+
+
+def _port(state: State, agent: Server) -> int | None:
+    ports = [interface.port for interface in state.plan.interfaces_towards(agent.address)]
+    neighbour = state.neighbours.get(agent.address)
+    if neighbour is not None and neighbour.port in ports:
+        return neighbour.port
+    return ports[0] if len(ports) == 1 else None

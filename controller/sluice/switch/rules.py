@@ -1,0 +1,50 @@
+"""The generation of the rules of all content services: what a switch remembers under another one counts no more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from sluice.config import Config
+
+_NOTE = b"rules="
+_LARGEST = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A generation, and what it is the generation of."""
+
+    generation: int = 1
+    digest: bytes = b""
+
+    def noted(self) -> bytes:
+        """In an entry's metadata, for a controller that starts anew."""
+        return _NOTE + self.digest
+
+    def then(self, config: Config) -> Rules:
+        """What follows when a configuration takes over: the same as long as it sends requests to the same servers."""
+        digest = _digest(config)
+        if digest == self.digest or not self.digest:
+            return Rules(self.generation, digest)
+        return Rules(self.generation % _LARGEST + 1, digest)
+
+
+def read(generation: int, metadata: bytes) -> Rules | None:
+    """What an entry's parameter and metadata say; None when nothing was noted."""
+    return Rules(generation, metadata.removeprefix(_NOTE)) if metadata.startswith(_NOTE) else None
+
+
+def _digest(config: Config) -> bytes:
+    services = {service.name: service for service in config.services}
+    said = [
+        [
+            service.name,
+            service.content.rule_set(),
+            {name: sorted(f"{s.address}:{s.port}" for s in services[name].servers) for name in service.content.groups},
+        ]
+        for service in config.services
+        if service.content
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16].encode()
