@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from testbed.namespaces import listening
+from testbed.processes import run_in
 from topo.errors import LabError
 from topo.mn import Mininet, Node
-from topo.netns import listening
 from topo.network import Lab
-from topo.processes import await_true, run_in
 from topo.router import KernelRouter
 from topo.switches import ProcessSwitch
 from workload.plan import THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
@@ -99,12 +99,7 @@ class Router(KernelRouter):
         file = self.directory / f"{name}.conf"
         file.write_text(configuration)
         process = self.start_process(name, [program, *arguments, str(file)])
-
-        def ready() -> bool:
-            process.require_running()
-            return listening(self.pid, WEB_PORT)
-
-        await_true(f"{name} listens", ready, READY_TIMEOUT_S)
+        process.await_true("listens", lambda: listening(self.pid, WEB_PORT), READY_TIMEOUT_S)
 
 
 class Iptables(Router):

@@ -7,8 +7,8 @@ import json
 import re
 import statistics
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +34,8 @@ from sluice.switch.session import Session
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
-from topo.switches import SluiceSwitch
+from testbed.processes import Process
+from testbed.switches import EMBEDDED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,7 @@ R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
 """The published periods, and the default between two readings of the flows."""
 LATENCY_S = 0.1
 SHARE = 0.02
+SERVING = "serving P4Runtime on "
 BATCH = 4096
 
 
@@ -74,8 +76,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
     del group, say
 
     def measure(point: Point) -> Values:
-        with TemporaryDirectory() as directory:
-            return asyncio.run(_measure(Path(directory), **point.parameters))
+        with TemporaryDirectory() as directory, _switch(Path(directory)) as address:
+            return asyncio.run(_measure(Path(directory), address, **point.parameters))
 
     yield measure
 
@@ -101,21 +103,14 @@ def _resized(directory: Path, flows: int) -> Pipeline:
     return Pipeline(directory)
 
 
-@asynccontextmanager
-async def _switch() -> AsyncGenerator[str]:
-    process = await asyncio.create_subprocess_exec(
-        SluiceSwitch.executable(),
-        *("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+@contextmanager
+def _switch(directory: Path) -> Generator[str]:
+    words = ("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510")
+    process = Process("the switch", [str(EMBEDDED.find()), *words], log=directory / "switch.log")
     try:
-        assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
-        yield line.split("serving P4Runtime on ")[1].split(",")[0]
+        yield process.await_output(SERVING, 20).split(SERVING)[1].split(",")[0]
     finally:
-        process.terminate()
-        await process.wait()
+        process.stop()
 
 
 def _configuration(servers: int) -> dict[str, Any]:
@@ -194,10 +189,10 @@ class Cost:
         }
 
 
-async def _measure(directory: Path, servers: int, flows: int, rounds: int) -> Values:
+async def _measure(directory: Path, address: str, servers: int, flows: int, rounds: int) -> Values:
     pipeline = _resized(directory, flows)
     world = World.of(parse(yaml.safe_dump(_configuration(servers))))
-    async with _switch() as address, Session(address, 1, pipeline) as session:
+    async with Session(address, 1, pipeline) as session:
         await session.push_pipeline()
         link = Link(session, registers := await open_registers(session, None), await read_back(session))
         await link.apply(world.state())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from experiments.alternatives import AlternativeLab, Router
 from experiments.experiment import Say
+from testbed.processes import run_in
 from topo.mn import Mininet
-from topo.processes import run_in
 from workload.plan import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
 
 SERVER = SERVERS[0]

@@ -15,10 +15,10 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
+from testbed.processes import await_true
 from topo.apache import LONG
 from topo.downloads import Download, Downloads
 from topo.network import Lab
-from topo.processes import await_true
 from topo.switches import switch_kind
 from workload.load import Load
 from workload.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance

@@ -24,10 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "ptf-tests"
 sys.path[:0] = [str(ROOT), str(ROOT / "controller"), str(HERE)]
 
-from harness import netns, portmap, results, targets  # noqa: E402 (needs the path)
+from harness import portmap, results, targets  # noqa: E402 (needs the path)
 from sluice.switch.errors import SwitchError  # noqa: E402
 from sluice.switch.pipeline import load  # noqa: E402
 
+from testbed import namespaces  # noqa: E402
+from testbed.errors import SetupError  # noqa: E402
+from testbed.processes import WITH_PARENT  # noqa: E402
 from testbed.switches import KINDS  # noqa: E402
 
 PORTS = [1, 2, 3, 4, 5]
@@ -88,16 +91,16 @@ def run(options: argparse.Namespace, logs: Path) -> int:
     """Run the tests; number of failures, at least 1 when ptf itself failed."""
     if options.grpc is not None:
         switch = targets.Given(options.grpc, options.device_id, options.thrift)
-        return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)), alive=True)
-    netns.enter_new_namespace()
-    cables = netns.lay(PORTS)
+        return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)))
+    namespaces.enter_new()
+    cables = namespaces.lay(PORTS)
     with targets.running(options.switch, cables, logs / "switch.log") as switch:
         code = ptf(options, logs, switch, [(cable.port, cable.test_end) for cable in cables])
-        alive = switch.process.poll() is None
-    return summary(logs, code, alive)
+        last_words = switch.process.tail() if switch.process.exit_code() is not None else ""
+    return summary(logs, code, last_words)
 
 
-def ptf(options: argparse.Namespace, logs: Path, switch: targets.Target, ports: list[tuple[int, str]]) -> int:
+def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: list[tuple[int, str]]) -> int:
     """Run ptf against a switch that serves, its ports in the order of the plan; ptf's exit status."""
     command = ptf_command(options)
     for port, interface in ports:
@@ -112,27 +115,21 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Target, ports: 
     command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
     command += ["--socket-recv-size", "10240"]
     command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
-    done = subprocess.run(
-        command,
-        env=environment(logs / "results.jsonl"),
-        cwd=logs,
-        check=False,
-        preexec_fn=targets.end_with_parent,
-    )
-    return done.returncode
+    words = [*WITH_PARENT, *command]
+    return subprocess.run(words, env=environment(logs / "results.jsonl"), cwd=logs, check=False).returncode
 
 
-def summary(logs: Path, code: int, alive: bool) -> int:
-    """Print what came of it; number of failures."""
+def summary(logs: Path, code: int, last_words: str = "") -> int:
+    """Print what came of it, with the last words of a switch that died; number of failures."""
     outcome = logs / "results.jsonl"
     lines = [json.loads(line) for line in outcome.read_text().splitlines()] if outcome.exists() else []
     number = {kind: sum(line["outcome"] == kind for line in lines) for kind in ("passed", "failed", "skipped")}
     for line in lines:
         if line["outcome"] == "failed":
             print(f"FAILED {line['test']}")
-    if not alive:
-        print(f"the switch died; its last words:\n{targets.tail(logs / 'switch.log')}")
-    if (code or not alive) and not number["failed"]:
+    if last_words:
+        print(f"the switch died; its last words:\n{last_words}")
+    if (code or last_words) and not number["failed"]:
         number["failed"] = 1
     skipped = f", {number['skipped']} skipped" if number["skipped"] else ""
     print(f"{number['passed']} passed, {number['failed']} failed{skipped}")
@@ -158,7 +155,7 @@ def main() -> int:
     try:
         with kept("given" if options.grpc else options.switch) as logs:
             return 1 if run(options, logs) else 0
-    except (netns.NetworkError, targets.TargetError, portmap.PortMapError, FileNotFoundError) as error:
+    except (SetupError, portmap.PortMapError, FileNotFoundError) as error:
         print(f"ptf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

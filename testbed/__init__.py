@@ -1,1 +1,1 @@
-"""What lab, packet tests, tools and experiments start and watch: kinds of switches."""
+"""What lab, packet tests, tools and experiments start and watch: switches, processes, namespaces, captures."""

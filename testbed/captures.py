@@ -29,7 +29,7 @@ class Tail:
 
     def more(self) -> list[bytes]:
         """The frames since the last call. Raises CaptureError when the file is no capture."""
-        return [packet.data for packet in self._capture] if self._path.stat().st_size else []
+        return [frame for _, _, frame, _, _ in self._capture] if self._path.stat().st_size else []
 
 
 def read(path: Path) -> list[bytes]:

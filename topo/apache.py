@@ -7,9 +7,9 @@ import socket
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from testbed.namespaces import listening, socket_in
+from testbed.processes import Process
 from topo.errors import LabError
-from topo.netns import listening, socket_in
-from topo.processes import Process, await_true
 from workload.plan import WEB_PORT
 
 PAGE = "page"
@@ -126,13 +126,8 @@ def start_apache(
         cgroup_procs=cgroup_procs,
         cores=cores,
     )
-
-    def ready() -> bool:
-        process.require_running()
-        return listening(namespace_pid, WEB_PORT)
-
     try:
-        await_true(f"apache of {name} listens on {address}:{WEB_PORT}", ready, 20.0)
+        process.await_true(f"listens on {address}:{WEB_PORT}", lambda: listening(namespace_pid, WEB_PORT), 20.0)
     except BaseException:
         process.stop()
         raise

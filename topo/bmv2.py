@@ -7,8 +7,8 @@ import socket
 from sluice.switch import bmv2thrift
 from thriftpy2.thrift import TException
 
+from testbed.namespaces import socket_in
 from topo.errors import LabError
-from topo.netns import socket_in
 
 EGRESS_QUEUE_PACKETS = 4096
 """BMv2 starts with 64 per port and drops silently above that; one page of the lab is 70 packets."""

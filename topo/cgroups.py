@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.processes import await_true
 from topo.errors import LabError
-from topo.processes import await_true
 from topo.usage import processor_s
 
 PREFIX = "sluice-lab-"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from testbed.processes import Process, run_in
 from topo.network import Lab
-from topo.processes import Process, run_in
 from topo.switches import REPOSITORY
 from workload.content import AGENTS, POOL, SHOP_ADDRESS
 from workload.plan import Balance, HostPlan

@@ -14,9 +14,9 @@ import yaml
 from sluice.loops.commands import Refused
 from sluice.loops.control import ask
 
+from testbed.processes import Process
 from topo.errors import LabError
 from topo.observation import Counts, Observation
-from topo.processes import Process
 from workload.content import content_config
 from workload.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 

@@ -44,8 +44,3 @@ def together() -> Generator[Cores]:
     """Leave everything where the kernel puts it."""
     everyone = frozenset(os.sched_getaffinity(0))
     yield Cores(everyone, everyone)
-
-
-def kept_to(cores: Collection[int], argv: Collection[str]) -> list[str]:
-    """Return the command line that runs `argv`, and what it starts, on these processors."""
-    return ["taskset", "--cpu-list", ",".join(map(str, sorted(cores))), *argv]

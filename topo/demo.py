@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from testbed.processes import await_true
 from topo.apache import LONG, PAGE_BYTES
 from topo.bursts import Bursts
 from topo.calibrate import RATES_PER_S, calibrate
@@ -25,7 +26,6 @@ from topo.hosts import congestion_control, syn_retransmission
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
 from topo.phases import run_phase
-from topo.processes import await_true
 from topo.summary import Results, summary, table
 from topo.switches import REPOSITORY, switch_kind
 from workload.load import Load

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topo.netns import socket_in
+from testbed.namespaces import socket_in
 
 RECEIVE_BUFFER_BYTES = 32 << 10
 CHUNK_BYTES = 8 << 10

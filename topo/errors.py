@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testbed.errors import SetupError
 
-class LabError(Exception):
-    """A failure with a message for the person at the terminal: what, where, and the remedy."""
+LabError = SetupError
 
 
 def refusal(error: OSError, place: Path) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from testbed.processes import Process
 from topo import cgroups
 from topo.hosts import LabHost
 from topo.interrupts import undisturbed
 from topo.mn import Mininet, Node, setLogLevel
 from topo.prerequisites import require_prerequisites
-from topo.processes import Process
 from topo.switches import SWITCHES, ProcessSwitch
 from workload.plan import HostPlan
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testbed.processes import run_in
 from topo.mn import Node
-from topo.processes import run_in
 
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
 """With these on, a sender leaves checksums and segmentation to a device that the pipeline does not have."""

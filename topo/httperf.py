@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.processes import Process
 from topo.errors import LabError
-from topo.processes import Process
 from workload.load import Load
 
 NICENESS = 5

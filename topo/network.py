@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from testbed.namespaces import interface_packets
+from testbed.processes import POLL_S, Process, run_in
 from topo import cgroups, cores
 from topo.apache import BACKLOG, WORKERS, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts, counted
@@ -14,9 +16,7 @@ from topo.errors import LabError
 from topo.ground import SWITCH_NAME, Ground
 from topo.httperf import Httperf
 from topo.mn import Mininet
-from topo.netns import interface_packets
 from topo.observation import Observation
-from topo.processes import POLL_S, Process, run_in
 from topo.quiet import quiet_counts
 from topo.stress import start_stress
 from workload.load import Load

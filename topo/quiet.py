@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.processes import await_true
 from topo.conservation import PacketCounts
-from topo.processes import await_true
 
 QUIET_TIMEOUT_S = 10.0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed.processes import run_in
 from topo.hosts import turn_offloads_off
 from topo.mn import Node
-from topo.processes import run_in
 from topo.switches import ProcessSwitch
 from workload.plan import HostPlan
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from topo.processes import Process
+from testbed.processes import Process
 from workload.load import HOGS
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind, SwitchMissing
+from testbed.namespaces import listening
+from testbed.processes import Process, run_in
+from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind
 from topo.bmv2 import deepen_queues
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
-from topo.netns import listening
-from topo.processes import Process, await_true, run_in
 from topo.realtime import before_all_else
 from workload.plan import GRPC_PORT, THRIFT_PORT
 
@@ -61,7 +61,7 @@ class ProcessSwitch(Switch):
         for interface in ports.values():
             turn_offloads_off(self.pid, interface)
         process = self.start_process(self.program, self.command(self.executable(), ports))
-        await_true(f"{self.program} is ready", lambda: self.ready(process), READY_TIMEOUT_S)
+        process.await_true("serving", lambda: self.ready(process), READY_TIMEOUT_S)
 
     def start_process(self, name: str, argv: list[str]) -> Process:
         """Start the one process, in the switch's namespace; its log is named after it."""
@@ -75,8 +75,7 @@ class ProcessSwitch(Switch):
         return self.process
 
     def ready(self, process: Process) -> bool:
-        """Say whether P4Runtime is served; raise LabError if the process has ended."""
-        process.require_running()
+        """Say whether P4Runtime is served."""
         return listening(self.pid, GRPC_PORT)
 
     def stop_process(self) -> None:
@@ -98,10 +97,7 @@ class _OfKind(ProcessSwitch):
     @classmethod
     def executable(cls) -> str:
         """Return the path of the program; raise LabError with the remedy if it is not there."""
-        try:
-            return str(cls.kind.find())
-        except SwitchMissing as missing:
-            raise LabError(str(missing)) from missing
+        return str(cls.kind.find())
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
         """Return the command line of the kind."""
@@ -129,7 +125,7 @@ class Bmv2Switch(_OfKind):
         deepen_queues(self.pid, THRIFT_PORT)
 
     def ready(self, process: Process) -> bool:
-        """Say whether P4Runtime and Thrift are served; raise LabError if the process has ended."""
+        """Say whether P4Runtime and Thrift are served."""
         return super().ready(process) and listening(self.pid, THRIFT_PORT)
 
 

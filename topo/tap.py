@@ -9,8 +9,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from testbed.namespaces import socket_in
 from topo.errors import LabError
-from topo.netns import socket_in
 
 ETH_P_ALL = 3  # include/uapi/linux/if_ether.h
 SO_ATTACH_FILTER = 26  # include/uapi/asm-generic/socket.h

@@ -2,8 +2,8 @@
 
 from .bmv2 import BMV2
 from .embedded import EMBEDDED
-from .kind import Endpoints, Kind, SwitchMissing
+from .kind import Endpoints, Kind
 
-__all__ = ["BMV2", "EMBEDDED", "KINDS", "Endpoints", "Kind", "SwitchMissing"]
+__all__ = ["BMV2", "EMBEDDED", "KINDS", "Endpoints", "Kind"]
 
 KINDS = {kind.name: kind for kind in (EMBEDDED, BMV2)}

@@ -5,22 +5,24 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from testbed.errors import SetupError
+
 from . import embedded
-from .kind import Endpoints, Kind, SwitchMissing
+from .kind import Endpoints, Kind
 
 PROGRAM = "simple_switch_grpc"
 
 
 def find() -> Path:
-    """The program. Raises SwitchMissing where PATH has none, or the embedded switch under its name."""
+    """The program. Raises SetupError where PATH has none, or the embedded switch under its name."""
     found = shutil.which(PROGRAM)
     if found is None:
-        raise SwitchMissing(
+        raise SetupError(
             f"{PROGRAM} is not on PATH: install p4lang-bmv2 (https://github.com/p4lang/behavioral-model), or leave"
             " SWITCH=bmv2 out"
         )
     if Path(found).resolve().name == embedded.BINARY.name:
-        raise SwitchMissing(f"{found} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
+        raise SetupError(f"{found} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
     return Path(found)
 
 

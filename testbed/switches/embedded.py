@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .kind import REPOSITORY, Kind, SwitchMissing
+from testbed.errors import SetupError
+
+from .kind import REPOSITORY, Kind
 
 BINARY = REPOSITORY / "switch/target/release/sluice-switch"
 
 
 def find() -> Path:
-    """The release build; $SLUICE_SWITCH names another one. Raises SwitchMissing."""
+    """The release build; $SLUICE_SWITCH names another one. Raises SetupError."""
     path = Path(os.environ.get("SLUICE_SWITCH", BINARY))
     if not path.is_file():
-        raise SwitchMissing(f"{path} is not there: cargo build --release in switch/, or run by make")
+        raise SetupError(f"{path} is not there: cargo build --release in switch/, or run by make")
     return path.resolve()
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from sluice.names import CPU_PORT
 
+from testbed.namespaces import listening
+from testbed.processes import Process
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-class SwitchMissing(Exception):
-    """The program is not there; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Kind:
     """As in $SWITCH."""
     program: str
     find: Callable[[], Path]
-    """The program's path. Raises SwitchMissing."""
+    """The program's path. Raises SetupError."""
     options: Callable[[Endpoints], Sequence[str]] = lambda _: ()
     """Those that no other kind has."""
     verbose: Sequence[str] = ()
@@ -62,3 +61,8 @@ class Kind:
         for number, interface in sorted(ports.items()):
             words += ["-i", f"{number}@{interface}"]
         return [*words, "--", "--grpc-server-addr", endpoints.grpc, *target]
+
+    def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
+        """Return once its servers listen. Raises SetupError."""
+        wanted = [endpoints.grpc, *([f"127.0.0.1:{endpoints.thrift_port}"] if self.thrift else [])]
+        process.await_true("serving", lambda: all(listening(process.pid, one) for one in wanted), timeout_s)

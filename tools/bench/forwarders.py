@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from testbed.processes import Process, run_in
 from tools.bench.addresses import (
     CLIENT_MAC,
     CLIENTS,
@@ -20,7 +21,6 @@ from tools.bench.addresses import (
 from tools.bench.load import EXAMPLES
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
-from topo.processes import Process, run_in
 from topo.switches import SWITCHES, ProcessSwitch
 
 
@@ -40,7 +40,6 @@ class CopyForward(ProcessSwitch):
 
     def ready(self, process: Process) -> bool:
         """Say whether it forwards."""
-        process.require_running()
         return "copy_forward: forwarding" in process.output()
 
 

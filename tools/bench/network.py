@@ -9,6 +9,8 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from testbed.namespaces import interface_packets
+from testbed.processes import await_true, run_in
 from tools.bench.addresses import PORT, ROUTER_MACS, VIP
 from tools.bench.cases import PIPELINES, Case
 from tools.bench.forwarders import KernelDnat, kind_of
@@ -18,8 +20,6 @@ from tools.bench.search import LOSS, Trial
 from topo.errors import LabError
 from topo.hosts import LabHost
 from topo.mn import Mininet
-from topo.netns import interface_packets
-from topo.processes import await_true, run_in
 from topo.switches import ProcessSwitch
 
 ROOT = Path(__file__).resolve().parents[2]

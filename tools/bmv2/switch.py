@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socketserver
-import subprocess
 import sys
 import tempfile
 import threading
@@ -21,9 +20,12 @@ from typing import cast
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+from testbed.errors import SetupError
+from testbed.processes import Process
+from testbed.switches import EMBEDDED, Endpoints
 from tools.stf.control import Control
 from tools.target.client import Client, Refused
-from tools.target.process import WITH_PARENT, Switch, SwitchError, await_ready, embedded_binary
+from tools.target.process import Switch, embedded_binary
 
 from .p4info import p4info_of
 from .session import Session
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="simple-switch-") as folder:
             return _run(words, options.thrift_port, Path(folder))
-    except (SwitchError, Refused, OSError, ValueError) as error:
+    except (SetupError, Refused, OSError, ValueError) as error:
         print(f"simple_switch: {error}", file=sys.stderr)
         return 1
 
@@ -52,29 +54,30 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
     p4info = p4info_of(json.loads(program.read_text())) if program else p4i.P4Info()
     info.write_text(text_format.MessageToString(p4info))
     with_info = ["--p4info", str(info)] if program else []
-    process = subprocess.Popen([*WITH_PARENT, str(binary), *words, *with_info, "--grpc-server-addr", address])
-    switch = Switch(folder, process, address, None, Path(os.devnull))
+    process = Process("the switch", [str(binary), *words, *with_info, "--grpc-server-addr", address], log=None)
+    switch = Switch(EMBEDDED, process, Endpoints(address, folder))
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        process.terminate()
+        if process.exit_code() is None:
+            os.kill(process.pid, signal.SIGTERM)
 
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
         try:
-            await_ready(switch)
-        except SwitchError:
-            if process.poll() is None:
+            switch.await_ready()
+        except SetupError:
+            if (code := process.exit_code()) is None:
                 raise
-            return process.returncode  # it has said why
+            return code  # it has said why
         client = Client.primary(address)
         try:
             with _Sessions(port, Control(client, p4info), p4info) as sessions:
                 threading.Thread(target=sessions.serve_forever, daemon=True).start()
                 # not wait(): a signal that comes just before it would be heard at its end
-                while process.poll() is None:
+                while (code := process.exit_code()) is None:
                     time.sleep(_LOOK_S)
-                return process.returncode
+                return code
         finally:
             client.close()
     finally:

@@ -17,9 +17,11 @@ from finsy.proto import p4i
 from google.protobuf import text_format
 from sluice.names import RATE_TICK_US
 
+from testbed.errors import SetupError
+from testbed.switches import BMV2
 from tools.target.client import Refused
 from tools.target.entities import Entities
-from tools.target.process import ROOT, SwitchError, bmv2_binary, embedded_binary
+from tools.target.process import ROOT, embedded_binary
 
 from . import compare, content, selectors
 from .frames import Frames
@@ -69,9 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         embedded = embedded_binary(options.switch)
         binaries = (
-            {"embedded": embedded, "twin": embedded} if options.twin else {"embedded": embedded, "bmv2": bmv2_binary()}
+            {"embedded": embedded, "twin": embedded} if options.twin else {"embedded": embedded, "bmv2": BMV2.find()}
         )
-    except SwitchError as error:
+    except SetupError as error:
         print(error, file=sys.stderr)
         return 2
     with ExitStack() as stack:
@@ -84,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
             packets, seed = options.packets, options.seed
             result = run(subject, ours, theirs, packets, seed, round_packets=options.round, twin=options.twin)
-        except (SwitchError, Refused) as error:
+        except (SetupError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
     results = options.results or RESULTS / f"{subject.program.name}.json"

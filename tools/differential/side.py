@@ -12,9 +12,10 @@ from finsy.proto import p4i, p4r
 from sluice.switch import bmv2thrift
 
 from testbed import captures
+from testbed.errors import SetupError
 from tools.target.client import Client, Refused
 from tools.target.entities import Entities
-from tools.target.process import Pipes, SwitchError, await_ready, start
+from tools.target.process import Pipes, start
 from tools.target.quiet import await_quiet
 
 QUIET_S = 120.0
@@ -33,7 +34,7 @@ class State:
 
 
 class Side:
-    """A running switch that reads named pipes. Raises SwitchError or Refused."""
+    """A running switch that reads named pipes. Raises SetupError or Refused."""
 
     def __init__(self, name: str, binary: Path, folder: Path, ports: Sequence[int], cpu_port: int) -> None:
         self.name = name
@@ -59,7 +60,7 @@ class Side:
 
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
         """Wait until the switch serves, and load the program."""
-        await_ready(self.switch)
+        self.switch.await_ready()
         self.client = Client.primary(self.switch.address)
         self.client.push(p4info, program)
         told = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
@@ -104,9 +105,9 @@ class Side:
             feeder.join(QUIET_S)
         self._feeders.clear()
         if not await_quiet(self.switch.process.pid, self._pipes.descriptors(), QUIET_S):
-            self.switch.check()
-            raise SwitchError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.tail()}")
-        self.switch.check()
+            self.switch.process.require_running()
+            raise SetupError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.process.tail()}")
+        self.switch.process.require_running()
 
     def came(self) -> dict[int | str, list[bytes]]:
         """What came out since the last call: frames by port, packet-ins in wire form, and digests.

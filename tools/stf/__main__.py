@@ -9,7 +9,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.target.process import SwitchError, embedded_binary
+from testbed.errors import SetupError
+from tools.target.process import embedded_binary
 
 from .runner import Outcome, Result, run
 
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         binary = embedded_binary(options.switch)
-    except SwitchError as error:
+    except SetupError as error:
         print(error, file=sys.stderr)
         return 2
 

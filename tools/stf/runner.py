@@ -13,8 +13,9 @@ from pathlib import Path
 from sluice.replay.capturefile import CaptureError
 
 from testbed import captures
+from testbed.errors import SetupError
 from tools.target.client import Client, Refused
-from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
+from tools.target.process import Pipes, Switch, start
 
 from .control import Control
 from .expectations import differences
@@ -52,7 +53,7 @@ def run(test: Path, binary: Path) -> Result:
             found = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
         except NotForV1model as other:
             return Result(test.stem, Outcome.SKIPPED, f"for {other}, not v1model")
-        except (StfError, CompileError, SwitchError, Refused, CaptureError, OSError) as error:
+        except (StfError, CompileError, SetupError, Refused, CaptureError, OSError) as error:
             return Result(test.stem, Outcome.FAILED, str(error))
     return Result(test.stem, Outcome.FAILED if found else Outcome.PASSED, "\n".join(found))
 
@@ -66,7 +67,7 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     statistics = folder / "statistics"
     switch = start(folder, binary, ["--no-p4"], ports, ["--stats-file", str(statistics)])
     try:
-        await_ready(switch)
+        switch.await_ready()
         client = Client.primary(switch.address)
         try:
             client.push(program.p4info, program.json.read_bytes())
@@ -131,7 +132,7 @@ class _Script:
             return
         deadline = time.monotonic() + DONE_S
         while self._received() < self._sent:
-            self._switch.check()
+            self._switch.process.require_running()
             if time.monotonic() > deadline:
                 raise StfError(f"of {self._sent} packets {self._received()} are through after {DONE_S:g} s")
             time.sleep(0.05)
@@ -146,10 +147,5 @@ class _Script:
 
 
 def await_end(switch: Switch) -> None:
-    """Wait until every packet of the inputs is through. Raises SwitchError."""
-    deadline = time.monotonic() + DONE_S
-    while END_OF_INPUTS not in switch.log.read_text(errors="replace"):
-        switch.check()
-        if time.monotonic() > deadline:
-            raise SwitchError(f"the packets are not through after {DONE_S:g} s:\n{switch.tail()}")
-        time.sleep(0.01)
+    """Wait until every packet of the inputs is through. Raises SetupError."""
+    switch.process.await_output(END_OF_INPUTS, DONE_S)

@@ -13,7 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from tools.target.process import SwitchError, bmv2_binary, embedded_binary
+from testbed.errors import SetupError
+from testbed.switches import BMV2
+from tools.target.process import embedded_binary
 
 from . import guide, onos, tutorials
 from .errors import SuiteError
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not options.folder.is_dir():
             raise SuiteError(f"{options.folder} is no folder: name a clone of the suite's repository")
-        binary = bmv2_binary() if options.bmv2 else embedded_binary(options.switch)
+        binary = BMV2.find() if options.bmv2 else embedded_binary(options.switch)
         began = time.monotonic()
         for result in _run(options, binary):
             now = time.monotonic()
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             began = now
             if not options.json:
                 print(results[-1].line(), flush=True)
-    except (SuiteError, SwitchError) as error:
+    except (SuiteError, SetupError) as error:
         print(f"suites: {error}", file=sys.stderr)
         return 2
     except _Interrupted as interrupted:

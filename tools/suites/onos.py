@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sluice.replay.capturefile import CaptureError
 
+from testbed.errors import SetupError
 from tools.target.client import Refused
-from tools.target.process import SwitchError
 
 from .errors import SuiteError
 from .onos_basic import BASIC
@@ -60,6 +60,6 @@ def _run(pipeline: Pipeline, binary: Path, test: Callable[[Onos], None]) -> Resu
                 onos.client.close()
     except KeyError as missing:
         return Result(name, Outcome.FAILED, f"the pipeline has no {missing}")
-    except (SuiteError, SwitchError, Refused, CaptureError) as error:
+    except (SuiteError, SetupError, Refused, CaptureError) as error:
         return Result(name, Outcome.FAILED, str(error))
     return Result(name, Outcome.PASSED)

@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.target.process import ROOT, WITH_PARENT
+from testbed.processes import WITH_PARENT
+from tools.target.process import ROOT
 
 from .errors import SuiteError, TooLateError
 

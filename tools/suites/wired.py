@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import captures
-from tools.target.process import Pipes, Switch, SwitchError, await_ready, start
+from testbed.errors import SetupError
+from tools.target.process import Pipes, Switch, start
 from tools.target.quiet import await_quiet
 
 FED = 1
@@ -31,14 +32,14 @@ class Wired:
         self._tails: dict[int, captures.Tail] = {}
 
     def send(self, frames: Iterable[bytes]) -> dict[int, list[bytes]]:
-        """What leaves by each port once the switch has nothing left to do with these frames. Raises SwitchError."""
+        """What leaves by each port once the switch has nothing left to do with these frames. Raises SetupError."""
         self.left()
         for frame in frames:
             self._pipes.write(FED, captures.record(frame, *divmod(self._time_us, 1_000_000)))
             self._time_us += 1
         if not await_quiet(self._switch.process.pid, self._pipes.descriptors(), QUIET_S):
-            raise SwitchError(f"the switch is still busy after {QUIET_S:g} s:\n{self._switch.tail()}")
-        self._switch.check()
+            raise SetupError(f"the switch is still busy after {QUIET_S:g} s:\n{self._switch.process.tail()}")
+        self._switch.process.require_running()
         return self.left()
 
     def left(self) -> dict[int, list[bytes]]:
@@ -51,7 +52,7 @@ class Wired:
 
 @contextmanager
 def wired(binary: Path) -> Generator[Wired]:
-    """A switch that serves P4Runtime, ended afterwards. Raises SwitchError."""
+    """A switch that serves P4Runtime, ended afterwards. Raises SetupError."""
     with tempfile.TemporaryDirectory(prefix="wired-") as temporary:
         folder = Path(temporary)
         for port in PORTS:
@@ -61,7 +62,7 @@ def wired(binary: Path) -> Generator[Wired]:
         try:
             switch = start(folder, binary, ["--no-p4"], PORTS, ["--cpu-port", str(CPU_PORT)])
             try:
-                await_ready(switch)
+                switch.await_ready()
                 yield Wired(switch, pipes)
             finally:
                 switch.end()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from testbed.processes import run_in
 from topo.errors import LabError
-from topo.processes import run_in
 from workload.crowd.samples import LinkCounts
 from workload.crowd.settings import FRAME_BYTES, Settings
 

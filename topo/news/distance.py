@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from topo.processes import Process, command_in, run_in
+from testbed.processes import Process, command_in, run_in
 from topo.switches import REPOSITORY
 from workload.crowd.plan import CLIENTS
 from workload.crowd.settings import Settings

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from testbed.namespaces import interface_packets, listening
+from testbed.processes import Process, await_true, run_in
 from topo import cgroups
 from topo.conservation import PacketCounts, counted
 from topo.controller import SluiceRun
 from topo.ground import SWITCH_NAME, Ground
 from topo.hosts import LabHost
 from topo.mn import Mininet
-from topo.netns import interface_packets, listening
 from topo.news.bottleneck import read_bottleneck, set_bottleneck
 from topo.news.distance import set_distances
-from topo.processes import Process, await_true, run_in
 from topo.quiet import quiet_counts
 from topo.switches import REPOSITORY
 from workload.crowd.plan import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
+from testbed.processes import run_in
 from topo.mn import Node
 from topo.news.network import NewsLab
-from topo.processes import run_in
 from topo.router import KERNEL, KernelRouter
 from workload.crowd.plan import BYSTANDER, OTHER, ROUTES, SWITCH_HOSTS, TARGET
 from workload.crowd.settings import Settings

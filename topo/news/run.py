@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.processes import Process
 from topo.conservation import PacketCounts
 from topo.controller import CONFIGURATION
 from topo.errors import LabError
@@ -21,7 +22,6 @@ from topo.load.bulk import HEADER as BULK_HEADER
 from topo.news.network import NewsLab
 from topo.news.routed import RoutedNewsLab
 from topo.news.version import version
-from topo.processes import Process
 from topo.program import program
 from topo.record import Recorder
 from topo.router import KERNEL

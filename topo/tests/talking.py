@@ -17,10 +17,10 @@ from harness.slots import Tuple5, colliding
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
+from testbed.namespaces import socket_in
+from testbed.processes import Process
 from topo.controller import CONFIGURATION
-from topo.netns import socket_in
 from topo.network import Lab
-from topo.processes import Process
 from topo.switches import switch_kind
 from topo.tests.talker import READY
 from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance

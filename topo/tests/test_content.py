@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.processes import run_in
 from topo.apache import PAGE, PAGE_BYTES
 from topo.content import AGENT, ContentLab
-from topo.processes import run_in
 from topo.switches import switch_kind
 from workload.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
 from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, HostPlan

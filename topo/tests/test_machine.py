@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from testbed.namespaces import listening, socket_in
+from testbed.processes import Process, await_true
 from topo import cgroups, cores, hosts, prerequisites
 from topo.errors import LabError
 from topo.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
 from topo.lab import parse_load
-from topo.netns import listening, socket_in
-from topo.processes import Process, await_true
 from topo.switches import REPOSITORY, Bmv2Switch, SluiceSwitch, switch_kind
 
 V1 = """\

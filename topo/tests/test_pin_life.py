@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from testbed.processes import Process, await_true, run_in
 from topo.capture import Capture
 from topo.handshakes import Segment
-from topo.processes import Process, await_true, run_in
 from topo.tests.port_reuse import WAYS
 from topo.tests.talker import content, keep_alive
 from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice.names import PROTOCOL_TCP
 
-from .capturefile import CaptureError, CaptureFile
+from .capturefile import CaptureError, CaptureFile, Interface
 
 LONGEST_GAP_S = 3600.0
 """Between two packets in a row: a wrong time would lead to years of decisions."""
@@ -61,21 +61,19 @@ def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None)
     record that is incomplete (a capture that was interrupted) is left out, and ``warn`` told.
     """
     found, passed_over = False, Counter[PassedOver]()
-    capture, before_s = CaptureFile(path), math.nan
-    for packet in capture:
-        gap_s = packet.time_s - before_s
+    capture, before_s, before, offset = CaptureFile(path), math.nan, None, 0
+    for at, time_s, frame, original, interface in capture:
+        gap_s = time_s - before_s
         if abs(gap_s) > LONGEST_GAP_S:
             side = "after" if gap_s > 0 else "before"
             raise CaptureError(
-                f"{path}: byte {packet.at}: a packet {abs(gap_s):,.0f} s {side} the one in front of it, where"
+                f"{path}: byte {at}: a packet {abs(gap_s):,.0f} s {side} the one in front of it, where"
                 f" {LONGEST_GAP_S:,.0f} are the most: its time is wrong, or these are two captures; replay them apart"
             )
-        before_s = packet.time_s
-        offset = _IP_OFFSETS.get(packet.interface.link)
-        if offset is None:
-            link = f"link type {packet.interface.link} is not known; capture on an Ethernet interface"
-            raise CaptureError(f"{path}: byte {packet.interface.at}: {link}")
-        one = _segment(packet.data, packet.length, offset, packet.time_s)
+        before_s = time_s
+        if interface is not before:
+            offset, before = _ip_offset(interface, path), interface
+        one = _segment(frame, original, offset, time_s)
         if isinstance(one, Segment):
             found = True
             yield one
@@ -87,6 +85,13 @@ def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None)
         others = ", ".join(f"{count:,} {kind.value}" for kind, count in passed_over.most_common())
         packets = f"its packets: {others}" if others else "nor any other packet; record while clients connect"
         raise CaptureError(f"{path}: there is not one TCP segment over IPv4 in it; {packets}")
+
+
+def _ip_offset(interface: Interface, path: str | Path) -> int:
+    if interface.link not in _IP_OFFSETS:
+        link = f"link type {interface.link} is not known; capture on an Ethernet interface"
+        raise CaptureError(f"{path}: byte {interface.at}: {link}")
+    return _IP_OFFSETS[interface.link]
 
 
 def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment | PassedOver:

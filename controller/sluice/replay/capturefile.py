@@ -47,17 +47,10 @@ class Interface(NamedTuple):
     """Where times begin."""
 
 
-class Packet(NamedTuple):
-    """A packet, as far as it was captured."""
+Packet = tuple[int, float, bytes, int, Interface]
+"""Its byte in the file, its time since the epoch, what was captured of it, how long it was, and where.
 
-    at: int
-    """Byte of the file."""
-    time_s: float
-    """Since the epoch."""
-    data: bytes
-    length: int
-    """Bytes that it had."""
-    interface: Interface
+A class would slow replays."""
 
 
 class CaptureFile:
@@ -101,17 +94,20 @@ class CaptureFile:
     def _records(self, file: BinaryIO) -> Generator[Packet, None, int]:
         """Packets of a pcap file; returns the bytes of an incomplete last record."""
         record, (interface,) = struct.Struct(self._order + "IIII"), self._interfaces
-        unit_s = 1 / interface.units
-        while len(head := file.read(16)) == 16:
-            seconds, fraction, captured, length = record.unpack(head)
-            if captured > interface.largest or captured > length:
+        largest, unit_s, at, read = interface.largest, 1 / interface.units, self.at, file.read
+        while len(rest := read(16)) == 16:
+            seconds, fraction, captured, length = record.unpack(rest)
+            if captured > largest or captured > length:
+                self.at = at
                 raise self._too_many(captured, length, interface)
-            data = file.read(captured)
+            data = read(captured)
             if len(data) < captured:
-                return 16 + len(data)
-            yield Packet(self.at, seconds + fraction * unit_s, data, length, interface)
-            self.at += 16 + captured
-        return len(head)
+                rest += data
+                break
+            yield at, seconds + fraction * unit_s, data, length, interface
+            at += 16 + captured
+        self.at = at
+        return len(rest)
 
     def _too_many(self, captured: int, length: int, interface: Interface) -> CaptureError:
         most = f"{interface.largest:,} are the most there can be"
@@ -152,7 +148,7 @@ class CaptureFile:
             raise self._too_many(captured, length, interface)
         seconds, fraction = divmod(high << 32 | low, interface.units)
         time_s = interface.zero_s + seconds + fraction * (1 / interface.units)
-        return Packet(self.at, time_s, block[28 : 28 + captured], length, interface)
+        return self.at, time_s, block[28 : 28 + captured], length, interface
 
     def _interface(self, block: bytes) -> Interface:
         if len(block) < 20:

@@ -169,10 +169,10 @@ def test_an_interrupted_capture_is_read_to_its_last_whole_packet(tmp_path: Path,
 def test_a_capture_that_grows_is_read_on(tmp_path: Path) -> None:
     file = written(tmp_path / "c.pcapng", HEAD, WHOLE, WHOLE[:20])
     capture = CaptureFile(file)
-    assert [one.time_s for one in capture] == [1.0]
+    assert [time_s for _, time_s, *_ in capture] == [1.0]
     with file.open("ab") as more:
         more.write(WHOLE[20:] + packet(2_000_000))
-    assert [(one.time_s, one.interface.link) for one in capture] == [(1.0, 1), (2.0, 1)]
+    assert [(one[1], one[4].link) for one in capture] == [(1.0, 1), (2.0, 1)]
     assert list(capture) == []
 
 
@@ -182,6 +182,6 @@ def test_a_wrong_byte_is_no_other_failure(place: int, octet: int, tmp_path_facto
     content[place] = octet
     file = written(tmp_path_factory.mktemp("wrong") / "c.pcapng", bytes(content))
     try:
-        assert all(len(one.data) <= one.length for one in CaptureFile(file))
+        assert all(len(data) <= length for _, _, data, length, _ in CaptureFile(file))
     except CaptureError as error:
         assert str(file) in str(error)

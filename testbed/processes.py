@@ -1,7 +1,7 @@
-"""Processes of the lab: started in a namespace and a cgroup, awaited, stopped by pid.
+"""Processes: started in a namespace and a cgroup, awaited, stopped by pid.
 
-Every process is the leader of its own session, so a Ctrl-C at the terminal reaches only the lab, which then stops
-its processes in order.  Should the lab itself be killed, the kernel sends them SIGTERM (`setpriv --pdeathsig`).  Start
+Every process is the leader of its own session, so a Ctrl-C at the terminal reaches only its parent, which then stops
+its processes in order.  Should the parent be killed, the kernel sends them SIGTERM (`setpriv --pdeathsig`).  Start
 processes from the main thread only: that signal follows the thread which started them.
 """
 
@@ -12,22 +12,23 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from topo.cores import kept_to
-from topo.errors import LabError
+from testbed.errors import SetupError
 
 POLL_S = 0.02
 """Seconds between two looks at a condition that is awaited."""
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+"""The kernel kills the child when its parent is gone, however that went."""
 
 
 def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
-    """Return once `condition` holds; raise LabError naming `what` after `timeout_s` seconds."""
+    """Return once `condition` holds; raise SetupError naming `what` after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
-            raise LabError(f"{what}: not so after {timeout_s:g} s")
+            raise SetupError(f"{what}: not so after {timeout_s:g} s")
         time.sleep(POLL_S)
 
 
@@ -46,41 +47,41 @@ def command_in(
     command = ["setpriv", "--pdeathsig", "TERM"]
     if namespace_pid is not None:
         command += ["mnexec", "-a", str(namespace_pid)]
-    command += kept_to(cores, argv) if cores else argv
+    command += [*(["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))] if cores else []), *argv]
     for procs in cgroup_procs:
         command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(procs), *command]
     return command
 
 
 class Process:
-    """One running program; its standard output and error go to `log`."""
+    """One running program; its standard output and error go to `log`, or where ours go."""
 
     def __init__(
         self,
         name: str,
         argv: Sequence[str],
         *,
-        log: Path,
+        log: Path | None,
         namespace_pid: int | None = None,
         cgroup_procs: Sequence[Path] = (),
         cores: Collection[int] = (),
         directory: Path | None = None,
     ) -> None:
         self.name = name
-        self.log = log
+        self.log = log or Path(os.devnull)
         command = command_in(argv, namespace_pid=namespace_pid, cgroup_procs=cgroup_procs, cores=cores)
-        with log.open("wb") as output:
+        with log.open("wb") if log else nullcontext() as output:
             try:
                 self._popen = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
-                    stderr=subprocess.STDOUT,
+                    stderr=subprocess.STDOUT if log else None,
                     start_new_session=True,
                     cwd=directory,
                 )
             except FileNotFoundError as missing:
-                raise LabError(f"{name}: cannot be started: {missing}") from missing
+                raise SetupError(f"{name}: cannot be started: {missing}") from missing
 
     @property
     def pid(self) -> int:
@@ -96,37 +97,46 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def require_running(self) -> None:
-        """Raise LabError with the end of the log if the process has ended."""
+        """Raise SetupError with the end of the log if the process has ended."""
         code = self.exit_code()
         if code is not None:
-            raise LabError(f"{self.name} ended with exit code {code}; the end of its log {self.log}:\n{self._tail()}")
+            raise SetupError(f"{self.name} ended with exit code {code}; the end of its log {self.log}:\n{self.tail()}")
 
     def await_output(self, text: str, timeout_s: float) -> str:
-        """Return the first line that contains `text`; raise LabError if the process ends or time is up."""
+        """Return the first line that contains `text`; raise SetupError if the process ends or time is up."""
         found = ""
 
         def seen() -> bool:
             nonlocal found
             lines = self.output().splitlines()
             found = next((line for line in lines if text in line), "")
-            if not found:
-                self.require_running()
             return bool(found)
 
-        try:
-            await_true(f"{self.name}: waiting for {text!r} in its output", seen, timeout_s)
-        except LabError as error:
-            if self.exit_code() is None:
-                raise LabError(f"{error}; the end of its log:\n{self._tail()}") from error
-            raise
+        self.await_true(f"waiting for {text!r} in its output", seen, timeout_s)
         return found
 
+    def await_true(self, what: str, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Return once `condition` holds; raise SetupError if the process ends or time is up."""
+
+        def holds() -> bool:
+            if condition():
+                return True
+            self.require_running()
+            return False
+
+        try:
+            await_true(f"{self.name}: {what}", holds, timeout_s)
+        except SetupError as error:
+            if self.exit_code() is None:
+                raise SetupError(f"{error}; the end of its log:\n{self.tail()}") from error
+            raise
+
     def wait(self, timeout_s: float) -> int:
-        """Return the exit code once the process has ended; raise LabError after `timeout_s` seconds."""
+        """Return the exit code once the process has ended; raise SetupError after `timeout_s` seconds."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired as late:
-            raise LabError(f"{self.name} has not ended after {timeout_s:g} s") from late
+            raise SetupError(f"{self.name} has not ended after {timeout_s:g} s") from late
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End the process and what it started: SIGTERM, and SIGKILL for what is left after `timeout_s`."""
@@ -147,12 +157,13 @@ class Process:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
-    def _tail(self) -> str:
+    def tail(self) -> str:
+        """Return the end of its log."""
         return "\n".join(self.output().splitlines()[-15:]) or "(empty)"
 
 
-def run_in(namespace_pid: int, argv: Sequence[str], *, timeout_s: float = 20.0) -> str:
-    """Run a short command in a namespace and return its output; raise LabError if it fails."""
+def run_in(namespace_pid: int | None, argv: Sequence[str], *, timeout_s: float = 20.0) -> str:
+    """Run a short command in a namespace (None: ours) and return its output; raise SetupError if it fails."""
     try:
         done = subprocess.run(
             command_in(argv, namespace_pid=namespace_pid),
@@ -164,7 +175,7 @@ def run_in(namespace_pid: int, argv: Sequence[str], *, timeout_s: float = 20.0) 
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise LabError(f"{' '.join(argv)}: not done after {timeout_s:g} s") from late
+        raise SetupError(f"{' '.join(argv)}: not done after {timeout_s:g} s") from late
     if done.returncode:
-        raise LabError(f"{' '.join(argv)}: exit code {done.returncode}: {done.stdout.strip()}")
+        raise SetupError(f"{' '.join(argv)}: exit code {done.returncode}: {done.stdout.strip()}")
     return done.stdout
