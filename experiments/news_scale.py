@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 from experiments import simulated
@@ -89,12 +88,12 @@ def values(one: Dumbbell, run: CrowdRun) -> Values:
         "clients": clients(one),
         "requests": len(run.outcomes),
         "named": len(named),
-        "named_right": sum(hot_spot == int(TARGET_ADDRESS) for hot_spot in named),
+        "named_right": sum(hot_spot == TARGET_ADDRESS.packed for hot_spot in named),
         "named_after_s": next(
             (
                 decision.time_s - alarmed[0].time_s
                 for decision in alarmed
-                if decision.hot_spot is not None and IPv4Address(decision.hot_spot) == TARGET_ADDRESS
+                if decision.hot_spot is not None and decision.hot_spot == TARGET_ADDRESS.packed
             ),
             None,
         ),

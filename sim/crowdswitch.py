@@ -6,8 +6,8 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
+from sluice.addresses import Address
 from sluice.config import Config
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import RateCells, place
@@ -88,7 +88,7 @@ class CrowdSwitch:
         return found
 
     @property
-    def requests(self) -> Mapping[IPv4Address, Admission]:
+    def requests(self) -> Mapping[Address, Admission]:
         """What was counted, by destination."""
         return {address: self._admission[number] for address, number in self._crowd.numbers.items()}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import yaml
+from sluice.addresses import Address, from_text, number
 from sluice.config import Config
 from sluice.configload import parse
 from sluice.news import Decision
@@ -42,8 +43,8 @@ class Other:
     """A destination, and where its server is."""
 
     name: str
-    address: IPv4Address
-    server: IPv4Address
+    address: Address
+    server: Address
 
 
 def other(number: int) -> Other:
@@ -120,7 +121,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
         patience_s=settings.patience_s / k,
         bulk_bit_per_s=settings.bulk_bit_per_s * k,
         bulk_place=Place(WITNESS.round_trip_s / k),
-        bulk_from=int(IPv4Address(OTHER.address)),
+        bulk_from=int(from_text(OTHER.address)),
         sample_s=settings.period_s / k / 8,
         seed=settings.seed,
     )
@@ -163,7 +164,7 @@ def row(decision: Decision) -> Row:
         refused_per_s=decision.measurement.refused,
         alarm=decision.detection.alarm,
         limit_per_s=math.nan if decision.limit is None else decision.limit.rate,
-        hot_spot="" if decision.hot_spot is None else str(decision.hot_spot),
+        hot_spot="" if decision.hot_spot is None else str(number(decision.hot_spot)),
         cause=str(decision.verdict.cause),
     )
 

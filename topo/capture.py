@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
-from ipaddress import IPv4Address
+
+from sluice.addresses import Address, from_packed
 
 from topo.handshakes import Segment
 from topo.tap import Tap
@@ -35,7 +36,7 @@ FILTER = (
 )
 
 
-def parse_segment(frame: bytes, time: float, service: IPv4Address, port: int) -> Segment | None:
+def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Segment | None:
     """Read a captured frame (Ethernet, IPv4, TCP); None if it is not to or from the service."""
     if len(frame) < 34:
         return None
@@ -43,7 +44,7 @@ def parse_segment(frame: bytes, time: float, service: IPv4Address, port: int) ->
     tcp = 14 + header_bytes
     if len(frame) < tcp + 14:
         return None
-    source, destination = IPv4Address(frame[26:30]), IPv4Address(frame[30:34])
+    source, destination = from_packed(frame[26:30]), from_packed(frame[30:34])
     source_port, destination_port, sequence, acknowledgement = struct.unpack_from("!HHII", frame, tcp)
     flags = frame[tcp + 13]
     to_server = (destination, destination_port) == (service, port)
@@ -71,7 +72,7 @@ class Capture(Tap):
         *,
         namespace_pid: int,
         interface: str,
-        service: IPv4Address,
+        service: Address,
         port: int,
         deliver: Callable[[Segment], None],
     ) -> None:

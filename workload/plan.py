@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Interface
 
 from sluice import names
+from sluice.addresses import Address, from_text
 
 SERVICE = "web"
-VIP = IPv4Address("10.0.0.100")
+VIP = from_text("10.0.0.100")
 WEB_PORT = 80
 CPU_PORT = names.CPU_PORT
 GRPC_PORT = 9559
@@ -42,7 +43,7 @@ class HostPlan:
         return IPv4Interface(f"10.0.{self.subnet}.1/24")
 
     @property
-    def address(self) -> IPv4Address:
+    def address(self) -> Address:
         """The host's address without its subnet."""
         return self.interface.ip
 

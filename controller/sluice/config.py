@@ -10,11 +10,11 @@ from pydantic import Field
 from .balance import BalanceOptions
 from .configcontent import ContentConfig
 from .configtypes import (
-    Address,
     FilePath,
     Given,
     HostPort,
     Interface,
+    IpAddress,
     MacAddress,
     Name,
     Network,
@@ -65,7 +65,7 @@ class RouteConfig(Section):
 
     to: Network
     """The prefix."""
-    via: Address
+    via: IpAddress
     """The next hop, in the subnet of an interface."""
 
 
@@ -82,7 +82,7 @@ class ServerConfig(Section):
     """A server of a service."""
 
     name: Name
-    address: Address
+    address: IpAddress
     """A host in the subnet of an interface, or behind a route."""
     port: TransportPort
     """The TCP port that the server listens on."""
@@ -96,7 +96,7 @@ class ServiceConfig(Section):
     """A virtual address and the servers behind it."""
 
     name: Name
-    address: Address
+    address: IpAddress
     """What clients connect to; no host has it."""
     port: TransportPort
     """The TCP port that clients connect to."""
@@ -169,7 +169,7 @@ class WatchedHost(Section):
     """A host that is no service and whose requests are counted, so that a crowd there is limited without delay."""
 
     name: Name
-    address: Address
+    address: IpAddress
     limit: AdmissionConfig | None = None
     """A limit of its own, in force unless flash-crowd control sets a lower one."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address
+from dataclasses import dataclass
 
 from . import contentcheck
+from .addresses import BROADCAST, Address
 from .balance import weight_sum
 from .balance.options import LARGEST
 from .config import Config
@@ -230,23 +231,23 @@ def _news(config: Config) -> Iterator[Finding]:
         yield from _hosts(config, ("news", "hosts", index, "address"), host.address)
 
 
-def _hosts(config: Config, path: Path, address: IPv4Address) -> Iterator[Finding]:
+def _hosts(config: Config, path: Path, address: Address) -> Iterator[Finding]:
     if (kind := _no_host(address) or _of_a_subnet(config, address)) is not None:
         yield Finding(path, f"{address} is {kind}", "name a host by its own address")
 
 
-def _no_host(address: IPv4Address) -> str | None:
+def _no_host(address: Address) -> str | None:
     """What an address is that no host can have anywhere; None for others."""
     if address.is_multicast:
         return "a multicast address"
     if address.is_loopback:
         return "a loopback address"
     if address.is_unspecified or address.is_reserved:
-        return "the broadcast address" if address == IPv4Address("255.255.255.255") else "no host's address"
+        return "the broadcast address" if address == BROADCAST else "no host's address"
     return None
 
 
-def _of_a_subnet(config: Config, address: IPv4Address) -> str | None:
+def _of_a_subnet(config: Config, address: Address) -> str | None:
     for interface in config.interfaces:
         network = interface.address.network
         if network.prefixlen < 31 and address in (network.network_address, network.broadcast_address):

@@ -190,7 +190,8 @@ Vlan = Annotated[
     _or("not a VLAN; write keep, strip, or an id from 1 to 4094 without quotes"),
 ]
 Protocol = Annotated[Literal["tcp"], _or("no protocol of a service, which is TCP only; write tcp, or leave it out")]
-Address = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
+IpAddress = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
+"""Like the next two of version 4 only: here stands that limit, and only here."""
 Interface = Annotated[
     IPv4Interface,
     _or("not an IPv4 address and prefix length; write them as in 10.0.1.1/24"),

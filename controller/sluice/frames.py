@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
+from .addresses import BROADCAST, Address, from_packed
 from .names import (
     ARP_REQUEST,
     ETHERTYPE_ARP,
@@ -70,7 +70,7 @@ class Ethernet:
         return (head + self.payload).ljust(_MINIMUM, b"\0")
 
 
-def arp_request(mac: str, sender: IPv4Address, target: IPv4Address, vlan: int | None = None) -> bytes:
+def arp_request(mac: str, sender: Address, target: Address, vlan: int | None = None) -> bytes:
     """The broadcast question for ``target`` (RFC 826)."""
     ours, nobody = mac_bytes(mac), bytes(6)
     kind = struct.pack("!HHBBH", 1, ETHERTYPE_IPV4, 6, 4, ARP_REQUEST)
@@ -87,7 +87,7 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def time_exceeded(frame: bytes, mac: str, sender: IPv4Address) -> bytes | None:
+def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     """The answer to a packet whose TTL ran out: its header and the eight bytes behind it, sent back.
 
     None where RFC 1122 and 1812 forbid an error: to ICMP errors, later fragments, and sources or destinations
@@ -99,13 +99,13 @@ def time_exceeded(frame: bytes, mac: str, sender: IPv4Address) -> bytes | None:
     packet = ethernet.payload
     header = (packet[0] & 0x0F) * 4
     fragment = int.from_bytes(packet[6:8], "big") & 0x1FFF
-    source, destination = IPv4Address(packet[12:16]), IPv4Address(packet[16:20])
+    source, destination = from_packed(packet[12:16]), from_packed(packet[16:20])
     if packet[0] >> 4 != 4 or header < 20 or len(packet) < header + 8 or fragment or ethernet.dst[0] & 1:
         return None
     if packet[9] == PROTOCOL_ICMP and packet[header] not in _ICMP_QUESTIONS:
         return None
     not_one_host = source.is_multicast or source.is_unspecified or source.is_loopback
-    if not_one_host or destination.is_multicast or int(source) == 0xFFFFFFFF:
+    if not_one_host or destination.is_multicast or source == BROADCAST:
         return None
     quoted = packet[: header + 8]
     body = struct.pack("!BBHI", ICMP_TIME_EXCEEDED, 0, 0, 0) + quoted

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from sluice.addresses import Packed, order
 from sluice.balance import Balancer, Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
@@ -48,7 +49,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     if world.news is not None:
         head["news"] = news_status(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
-    head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing)]
+    head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing, key=order)]
     head["packets"] = {
         "forwarded": traffic.forwarded,
         "drops": dict(traffic.drops),
@@ -159,7 +160,7 @@ def news_status(view: NewsView) -> dict[str, Any]:
     return shown
 
 
-def _destination(view: NewsView, hot_spot: int | None) -> str | None:
+def _destination(view: NewsView, hot_spot: Packed | None) -> str | None:
     return None if hot_spot is None else view.name(hot_spot)
 
 

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import IPv4Address
 from typing import Any, Self
 
 import grpc.aio
@@ -21,6 +20,7 @@ from finsy import P4Schema
 from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
 from numpy.typing import NDArray
+from sluice.addresses import from_text
 from sluice.names import CONNECTION_SLOTS, REGISTER_SIZES, Register
 from sluice.switch.keys import Key, key_of
 from sluice.switch.targets.units import MICROSECONDS, Units
@@ -133,7 +133,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         digest = self.schema.digests["arp_sender_t"]
         if digest.id not in self.digests:
             return
-        said = (port, int(IPv4Address(address)), int(mac.replace(":", ""), 16))
+        said = (port, int(from_text(address)), int(mac.replace(":", ""), 16))
         members = [p4d.P4Data(bitstring=shortest(value)) for value in said]
         data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
         primary = self._primary()

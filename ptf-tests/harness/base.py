@@ -13,13 +13,13 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import IPv4Address
 from typing import Any, cast
 
 import ptf
 from finsy import P4PacketIn, P4TableEntry
 from ptf.base_tests import BaseTest
 from scapy.utils import checksum
+from sluice.addresses import from_text
 from sluice.dataplane.table import STAMP_BITS, STATE_BITS
 from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
 from sluice.switch.answers import Sender
@@ -301,7 +301,7 @@ class StageTest(BaseTest):
         self.assertEqual(packet.payload.hex(" ", 2), octets(expected).hex(" ", 2))
         self.assertEqual(packet["ingress_port"], self.switch.number(port))
         self.assertEqual(packet["reason"], reason)
-        self.assertEqual(packet["next_hop"], int(IPv4Address(next_hop)))
+        self.assertEqual(packet["next_hop"], int(from_text(next_hop)))
 
     def hears(
         self,
@@ -319,7 +319,7 @@ class StageTest(BaseTest):
         self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, ())
         sender: Any = frame[ARP]
         place = Neighbour(self.switch.number(port), sender.hwsrc)
-        self.assertEqual(self.switch.client.senders(AWAIT_S), [Sender(IPv4Address(sender.psrc), place)])
+        self.assertEqual(self.switch.client.senders(AWAIT_S), [Sender(from_text(sender.psrc), place)])
         self.assertEqual(self.switch.client.senders(0), [], "told twice")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-import socket
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
+
+from sluice.addresses import IPV4_BITS, from_number, from_text, text
 
 from .flow import Flow
 from .frames import IP, Ether, Packet, octets
@@ -24,7 +25,7 @@ def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
     found: dict[tuple[int, int], Tuple5] = {}
     while len(found) < number:
         client, port = 20 << 24 | source.getrandbits(24), source.randrange(1024, 65536)
-        address = socket.inet_ntoa(client.to_bytes(4, "big"))
+        address = str(from_number(client, IPV4_BITS))
         found[client, port] = Tuple5(address, port, service.address, service.port, service.protocol)
     return list(found.values())
 
@@ -35,7 +36,7 @@ def segments(service: Service, server: Server, flags: str, connections: Iterable
     data = bytearray(octets(template))
     ip_sum, tcp_sum = (~struct.unpack_from("!H", data, at)[0] & 0xFFFF for at in (IP_CHECKSUM, TCP_CHECKSUM))
     for key in connections:
-        source = socket.inet_aton(key.client)
+        source = from_text(key.client).packed
         high, low = struct.unpack("!HH", source)
         data[IP_SOURCE : IP_SOURCE + 4] = source
         struct.pack_into("!H", data, TCP_SOURCE, key.client_port)
@@ -51,13 +52,13 @@ def _complement(total: int) -> int:
 
 def destination(frame: bytes) -> str:
     """Destination address of an untagged IPv4 frame."""
-    return socket.inet_ntoa(frame[IP_DESTINATION : IP_DESTINATION + 4])
+    return text(frame[IP_DESTINATION : IP_DESTINATION + 4])
 
 
 def source_of(frame: bytes) -> tuple[str, int]:
     """Source address and port of an untagged TCP frame without IPv4 options."""
     return (
-        socket.inet_ntoa(frame[IP_SOURCE : IP_SOURCE + 4]),
+        text(frame[IP_SOURCE : IP_SOURCE + 4]),
         struct.unpack_from("!H", frame, TCP_SOURCE)[0],
     )
 

@@ -5,12 +5,11 @@ A target that hashes otherwise than the model fails the tests that look into cel
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from itertools import count
 
+from sluice.addresses import IPV4_BITS, from_number, from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.rates import place
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
@@ -31,7 +30,7 @@ class Tuple5:
     @property
     def connection(self) -> Connection:
         """The same for the model of the data plane."""
-        client, service = int(IPv4Address(self.client)), int(IPv4Address(self.service))
+        client, service = from_text(self.client).packed, from_text(self.service).packed
         return Connection(client, self.client_port, service, self.service_port, self.protocol)
 
     @property
@@ -74,7 +73,7 @@ def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterat
     """Connections to the same service with the given slots; none of them is ``like`` itself."""
 
     def at(free: int) -> Tuple5:
-        client = socket.inet_ntoa((_CLIENTS | free >> _PORT_BITS).to_bytes(4, "big"))
+        client = str(from_number(_CLIENTS | free >> _PORT_BITS, IPV4_BITS))
         return Tuple5(client, free & 0xFFFF, like.service, like.service_port, like.protocol)
 
     def image(connection: Tuple5) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +10,7 @@ from harness.base import StageTest
 from harness.frames import IP, TCP, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, S1_HOST
 from harness.probes import ether
+from sluice.addresses import from_text
 from sluice.names import Meter, Register
 from sluice.news import Decision, News, NewsMode, NewsOptions, Observation, Requests
 from sluice.switch.admission import entry
@@ -18,7 +18,7 @@ from sluice.switch.bucket import Bucket
 
 HOT = 1
 """The destination's number."""
-TARGET = int(IPv4Address(S1_HOST.address))
+TARGET = from_text(S1_HOST.address).packed
 COUNTS = [(cell, HOT) for cell in (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)]
 REFUSED = COUNTS[2]
 QUIET, CROWD = 64, 640

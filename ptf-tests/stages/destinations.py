@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import time
 import zlib
 from typing import Any, cast
@@ -40,6 +39,7 @@ from harness.plan import (
 )
 from harness.probes import ether, routed
 from scapy.layers.inet import IPOption_NOP
+from sluice.addresses import from_text
 from sluice.names import ADMITTED_CLIENTS, RESET_TTL, Counter, DropReason, Meter, PinState, Register
 
 OFFERED_WEB = (Counter.OFFERED, WEB.id)
@@ -331,7 +331,7 @@ class RefusedOfDraining(Crowd):
 
 def memory(client: str, destination: str) -> tuple[int, int]:
     """Cell and fingerprint of a client: AdmittedClients of p4src/v1model/externs/clients.p4."""
-    hashed = zlib.crc32(socket.inet_aton(client) + socket.inet_aton(destination))
+    hashed = zlib.crc32(from_text(client).packed + from_text(destination).packed)
     return hashed % ADMITTED_CLIENTS, hashed // ADMITTED_CLIENTS
 
 

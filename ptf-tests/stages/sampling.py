@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-
 from harness.base import StageTest, admitted, again, new, refused
 from harness.flow import Flow
 from harness.plan import CLIENT, CLIENT_HOST, D3, DNS, S1, S1_HOST, S2, S2_HOST, UPLINK_HOST, WEB, Host
 from harness.probes import between
+from sluice.addresses import IPV4_BITS, from_number
 from sluice.names import SAMPLES, Counter, DropReason, Meter, Register
 
 ALL = 65_536
@@ -29,7 +28,7 @@ class Sampled(StageTest):
         """Exactly these, in order."""
         self.assertEqual(self.count(), len(destinations))
         values = self.switch.registers.read([(Register.SAMPLE_RING, place) for place in range(len(destinations) + 1)])
-        found = [socket.inet_ntoa(value.to_bytes(4, "big")) for value in values]
+        found = [str(from_number(value, IPV4_BITS)) for value in values]
         self.assertEqual(found, [*destinations, "0.0.0.0"])
 
     def routes(self, source: Host, to: Host) -> None:
@@ -130,5 +129,5 @@ class RingWraps(Sampled):
         self.routes(CLIENT_HOST, S2_HOST)
         self.assertEqual(self.count(), 1)
         last, first = self.switch.registers.read([(Register.SAMPLE_RING, SAMPLES - 1), (Register.SAMPLE_RING, 0)])
-        self.assertEqual(socket.inet_ntoa(last.to_bytes(4, "big")), S1_HOST.address)
-        self.assertEqual(socket.inet_ntoa(first.to_bytes(4, "big")), S2_HOST.address)
+        self.assertEqual(str(from_number(last, IPV4_BITS)), S1_HOST.address)
+        self.assertEqual(str(from_number(first, IPV4_BITS)), S2_HOST.address)

@@ -90,7 +90,7 @@ def test_other_destinations_are_asked_counted_and_left_alone() -> None:
     expected = 35 * 0.25 * 70 / 4
     assert all(abs(asked[f"other-{number}"] - expected) < 5 * expected**0.5 for number in range(4))
     named = [decision.hot_spot for decision in run.decisions if decision.hot_spot is not None]
-    assert named and set(named) == {int(TARGET_ADDRESS)}
+    assert named and set(named) == {TARGET_ADDRESS.packed}
     assert run.refused[TARGET] > 0 and all(run.refused[f"other-{number}"] == 0 for number in range(4))
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.dataplane.pins import ACK, SYN
 from sluice.news import Decision
 from sluice.replay.againstnews import compare_news, first_news_reading, intervals
@@ -24,6 +25,8 @@ from workload.crowd.scenarios import NETWORK, NEWS
 from workload.crowd.settings import Settings
 
 CLIENT = 0x0A640001
+Place = tuple[Packed, int]
+"""Address and port."""
 
 
 class Tap:
@@ -37,25 +40,32 @@ class Tap:
         def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: bool) -> bool:
             passes = syn(switch, service, client, pinned=pinned)
             self._syns += 1
-            now, vip = switch.now, (int(service.config.address), service.config.port)
-            self._add(now, (CLIENT + client, self._syns % 60_000), vip, SYN, 0)
+            now, vip = switch.now, (service.config.address.packed, service.config.port)
+            source = packed(CLIENT + client, IPV4_BITS), self._syns % 60_000
+            self._add(now, source, vip, SYN, 0)
             if passes:
                 server = service.servers[0]
-                self._add(now, (CLIENT + client, self._syns % 60_000), (int(server.address), server.port), SYN, 0)
+                self._add(
+                    now,
+                    (packed(CLIENT + client, IPV4_BITS), self._syns % 60_000),
+                    (server.address.packed, server.port),
+                    SYN,
+                    0,
+                )
             return passes
 
         def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
             response(switch, flow, size)
             # Whose it is does not matter to the rates: a port for each slot and fingerprint of the simulation.
-            client = (CLIENT + flow.fingerprint, flow.slot)
+            client = (packed(CLIENT + flow.fingerprint, IPV4_BITS), flow.slot)
             server = switch.service("target").servers[0]
-            self._add(switch.now, (int(server.address), server.port), client, ACK, size - 40)
+            self._add(switch.now, (server.address.packed, server.port), client, ACK, size - 40)
 
         patch: Callable[[type, str, Any], None] = monkeypatch.setattr
         patch(CrowdSwitch, "syn", tapped_syn)
         patch(CrowdSwitch, "response", tapped_response)
 
-    def _add(self, now: float, source: tuple[int, int], destination: tuple[int, int], flags: int, payload: int) -> None:
+    def _add(self, now: float, source: Place, destination: Place, flags: int, payload: int) -> None:
         self.segments.append(Segment(now, *source, *destination, flags, self._syns, payload, payload + 40, 64))
 
 

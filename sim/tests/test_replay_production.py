@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import struct
-import zlib
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from sluice.addresses import IPV4_BITS, Packed, packed
+from sluice.dataplane.connection import Connection
 from sluice.dataplane.pins import ACK, SYN
-from sluice.dataplane.rates import SLOTS
-from sluice.names import PROTOCOL_TCP
+from sluice.dataplane.rates import place
 from sluice.news import Decision
 from sluice.replay.againstnews import compare_news
 from sluice.replay.capture import Segment
@@ -31,13 +30,13 @@ from workload.crowd.scenarios import HOT_SPOT, NETWORK, PRODUCTION, Variant
 from workload.crowd.settings import Settings
 
 CLIENT, PORTS = 0x0A640001, 50_000
-Place = tuple[int, int]
+Place = tuple[Packed, int]
 """Address and port."""
 
 
 def numbered(number: int) -> Place:
     """A client's address and port of their own for every number."""
-    return CLIENT + number // PORTS, 1024 + number % PORTS
+    return packed(CLIENT + number // PORTS, IPV4_BITS), 1024 + number % PORTS
 
 
 class Response(Flow):
@@ -48,8 +47,7 @@ class Response(Flow):
     def __init__(self, number: int) -> None:
         self.client = numbered(number)
         address, port = self.client
-        key = zlib.crc32(struct.pack("!IHHIB", int(TARGET_ADDRESS), PORT, port, address, PROTOCOL_TCP))
-        self.slot, self.fingerprint = key % SLOTS, key // SLOTS
+        self.slot, self.fingerprint = place(Connection(address, port, TARGET_ADDRESS.packed, PORT).rate_key)
 
 
 class Tap:
@@ -73,7 +71,7 @@ class Tap:
             passes = syn(switch, service, client, pinned=pinned)
             self._syns += 1
             place = numbered((1 << 20) + self._syns)
-            self._add(switch, place, (int(service.config.address), service.config.port), SYN)
+            self._add(switch, place, (service.config.address.packed, service.config.port), SYN)
             if passes:
                 self._add(switch, place, _server(service), SYN)
                 self._asked[service.id].append(place)
@@ -108,7 +106,7 @@ class Tap:
 
 
 def _server(service: Service) -> Place:
-    return int(service.servers[0].address), service.servers[0].port
+    return service.servers[0].address.packed, service.servers[0].port
 
 
 def as_trace(decisions: list[Decision]) -> str:
@@ -135,4 +133,4 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, 
     limits = {round(one.limit.rate) for one in lived if one.limit}
     assert limits and (variant is HOT_SPOT or len(limits) > 5), "there was something to decide"
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
-    assert {one.hot_spot for one in replayed} == {one.hot_spot for one in lived} == {None, int(TARGET_ADDRESS)}
+    assert {one.hot_spot for one in replayed} == {one.hot_spot for one in lived} == {None, TARGET_ADDRESS.packed}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
+
+from sluice.addresses import from_text
 
 VIP, PORT = "10.0.0.100", 80
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:01:01", "02:00:00:00:02:02"
@@ -12,8 +14,8 @@ INTERFACES = ("10.0.1.254/24", "10.2.255.254/16")
 CLIENTS, CLIENTS_HOP = "10.128.0.0/9", "10.0.1.1"
 """The addresses that packet_load gives its connections, and the router in front of them."""
 
-_FIRST_SERVER = IPv4Address("10.2.1.1")
-_FIRST_ROUTE = IPv4Address("20.0.0.0")
+_FIRST_SERVER = from_text("10.2.1.1")
+_FIRST_ROUTE = from_text("20.0.0.0")
 
 
 def server_addresses(count: int) -> list[str]:

@@ -1,7 +1,8 @@
 """The addresses of the bench do not get into each other's way."""
 
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network
 
+from sluice.addresses import from_text
 from sluice.config import Config
 
 from tools.bench.addresses import CLIENTS, INTERFACES, extra_routes, server_addresses
@@ -11,7 +12,7 @@ from tools.bench.program import order
 
 def test_a_thousand_servers_are_behind_their_interface() -> None:
     network = IPv4Interface(INTERFACES[1]).network
-    servers = [IPv4Address(address) for address in server_addresses(1000)]
+    servers = [from_text(address) for address in server_addresses(1000)]
     assert len(set(servers)) == 1000
     assert all(server in network for server in servers)
     assert IPv4Interface(INTERFACES[1]).ip not in servers

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Address
 from pathlib import Path
+
+from sluice.addresses import Address
 
 from testbed.namespaces import interface_packets, listening
 from testbed.processes import Process, await_true, run_in
@@ -82,7 +83,7 @@ class NewsLab(Ground):
         return process
 
     @property
-    def addresses(self) -> Mapping[str, IPv4Address]:
+    def addresses(self) -> Mapping[str, Address]:
         """Where the clients' requests go, by service."""
         return {TARGET: TARGET_ADDRESS, BYSTANDER: BYSTANDER_ADDRESS}
 

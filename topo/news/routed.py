@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Address
+
+from sluice.addresses import Address
 
 from testbed.processes import run_in
 from topo.mn import Node
@@ -42,6 +43,6 @@ class RoutedNewsLab(NewsLab):
         return NewsRouter
 
     @property
-    def addresses(self) -> Mapping[str, IPv4Address]:
+    def addresses(self) -> Mapping[str, Address]:
         """Where the clients' requests go, by service."""
         return {TARGET: self._target.address, BYSTANDER: OTHER.address}

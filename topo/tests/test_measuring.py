@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
+from sluice.addresses import from_text
 
 from topo.calibrate import Burst, calibrate
 from topo.capture import parse_segment
@@ -29,7 +29,7 @@ from topo.observation import Counts, pool_r
 from workload.load import Load
 from workload.plan import THREE, Balance, controller_config, pool_of
 
-VIP = IPv4Address("10.0.0.100")
+VIP = from_text("10.0.0.100")
 ISN = 0xFFFF_FFFF
 
 

@@ -12,7 +12,9 @@ Each client host has a /16 of addresses, one for each client of the log: NEWS's 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network
+
+from sluice.addresses import Address, from_text
 
 from workload.plan import HostPlan
 
@@ -22,7 +24,7 @@ SERVERS = (FAST, SLOW, OTHER)
 SWITCH_HOSTS = (ROUTER, *SERVERS)
 
 TARGET, BYSTANDER = "target", "bystander"
-TARGET_ADDRESS, BYSTANDER_ADDRESS = IPv4Address("10.0.0.100"), IPv4Address("10.0.0.101")
+TARGET_ADDRESS, BYSTANDER_ADDRESS = from_text("10.0.0.100"), from_text("10.0.0.101")
 """The services' addresses; the target's is what the crowd is after."""
 PORT = 80
 BULK_PORT = 8080
@@ -56,7 +58,7 @@ class ClientPlan:
         return IPv4Network(f"10.{100 + self.number}.0.0/16")
 
     @property
-    def own_address(self) -> IPv4Address:
+    def own_address(self) -> Address:
         """An address of the pool that no client of the log has."""
         return self.pool[1]
 

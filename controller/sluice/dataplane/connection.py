@@ -7,11 +7,27 @@ from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
+from sluice.addresses import Packed
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
 
 FINGERPRINT_BITS = 27
-_SLOT_1, _SLOT_2, _FINGERPRINT = Struct("!IIHHB"), Struct("!HHBII"), Struct("!BHIHI")
-_FIRST, _OTHER, _STABLE, _RATE = Struct("!HIHIB"), Struct("!BIIHH"), Struct("!IHIHB"), Struct("!IHHIB")
+
+
+class _Orders:
+    """The orders of a connection's fields that the switch hashes, with addresses of so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        address = f"{size}s"
+
+        def order(fields: str) -> Struct:
+            return Struct("!" + fields.replace("A", address))
+
+        self.slot_1, self.slot_2, self.fingerprint = order("AAHHB"), order("HHBAA"), order("BHAHA")
+        self.first, self.other, self.stable = order("HAHAB"), order("BAAHH"), order("AHAHB")
+        self.rate = order("AHHAB")
+
+
+_ORDERS = {size: _Orders(size) for size in (4, 16)}
 
 
 class Place(NamedTuple):
@@ -23,11 +39,11 @@ class Place(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """As both directions see it; addresses as numbers."""
+    """As both directions see it."""
 
-    client: int
+    client: Packed
     client_port: int
-    service: int
+    service: Packed
     service_port: int
     protocol: int = PROTOCOL_TCP
 
@@ -40,31 +56,32 @@ class Connection(NamedTuple):
     def draw(self) -> int:
         """What the selector `ratios` draws by."""
         client, client_port, service, service_port, protocol = self
-        return crc32(_FIRST.pack(client_port, client, service_port, service, protocol))
+        return crc32(_ORDERS[len(client)].first.pack(client_port, client, service_port, service, protocol))
 
     @property
     def other_draw(self) -> int:
         """What the selector `others_by_ratio` draws by."""
         client, client_port, service, service_port, protocol = self
-        return crc32(_OTHER.pack(protocol, service, client, service_port, client_port))
+        return crc32(_ORDERS[len(client)].other.pack(protocol, service, client, service_port, client_port))
 
     @property
     def stable_draw(self) -> int:
         """What the selector `capacities` draws by."""
         client, client_port, service, service_port, protocol = self
-        return crc32(_STABLE.pack(service, client_port, client, service_port, protocol))
+        return crc32(_ORDERS[len(client)].stable.pack(service, client_port, client, service_port, protocol))
 
     @property
     def rate_key(self) -> int:
         """Slot (low bits) and fingerprint of its response in the response rates."""
         client, client_port, service, service_port, protocol = self
-        return crc32(_RATE.pack(service, service_port, client_port, client, protocol))
+        return crc32(_ORDERS[len(client)].rate.pack(service, service_port, client_port, client, protocol))
 
 
 @lru_cache(maxsize=1 << 15)
-def _place(client: int, client_port: int, service: int, service_port: int, protocol: int) -> Place:
+def _place(client: Packed, client_port: int, service: Packed, service_port: int, protocol: int) -> Place:
+    orders = _ORDERS[len(client)]
     return Place(
-        crc32(_SLOT_1.pack(client, service, client_port, service_port, protocol)) % CONNECTION_SLOTS,
-        crc32(_SLOT_2.pack(service_port, client_port, protocol, service, client)) % CONNECTION_SLOTS,
-        crc32(_FINGERPRINT.pack(protocol, client_port, client, service_port, service)) % (1 << FINGERPRINT_BITS),
+        crc32(orders.slot_1.pack(client, service, client_port, service_port, protocol)) % CONNECTION_SLOTS,
+        crc32(orders.slot_2.pack(service_port, client_port, protocol, service, client)) % CONNECTION_SLOTS,
+        crc32(orders.fingerprint.pack(protocol, client_port, client, service_port, service)) % (1 << FINGERPRINT_BITS),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from ipaddress import IPv4Address
+
+from sluice.addresses import Address
 
 SHARED = 1
 """The number of the destinations that share one limit."""
@@ -14,20 +15,20 @@ class DestinationTable:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._numbers: dict[IPv4Address, int] = {}
+        self._numbers: dict[Address, int] = {}
 
     @property
-    def numbers(self) -> Mapping[IPv4Address, int]:
+    def numbers(self) -> Mapping[Address, int]:
         """The present numbers by address."""
         return self._numbers
 
-    def adopt(self, found: Mapping[IPv4Address, int]) -> None:
+    def adopt(self, found: Mapping[Address, int]) -> None:
         """Go on with the numbers that a switch already uses."""
         self._numbers = dict(found)
 
     def want(
-        self, addresses: Iterable[IPv4Address], *, shared: bool, apart: Collection[IPv4Address] = ()
-    ) -> Collection[IPv4Address]:
+        self, addresses: Iterable[Address], *, shared: bool, apart: Collection[Address] = ()
+    ) -> Collection[Address]:
         """Number these and forget the others; what there is no room for comes back, the last of them first to go.
 
         With ``shared`` all have one number, except those ``apart``.

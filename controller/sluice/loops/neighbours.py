@@ -8,10 +8,10 @@ where the last of them said, at once (RFC 826), if it can be there (World.believ
 from __future__ import annotations
 
 import asyncio
-from ipaddress import IPv4Address
 
 from finsy import P4PacketIn
 
+from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import arp_request, time_exceeded
 from sluice.log import logger
 from sluice.names import PuntReason, Table
@@ -61,7 +61,7 @@ class Neighbours:
                     case PuntReason.TTL:
                         await self._answer(packet)
                     case PuntReason.NEIGHBOUR:
-                        self._unresolved(IPv4Address(packet["next_hop"]))
+                        self._unresolved(from_number(packet["next_hop"], IPV4_BITS))
                     case other:
                         _log.warning("packet with an unknown reason", extra={"reason": other})
 
@@ -80,7 +80,7 @@ class Neighbours:
                     _log.info("neighbour learned", extra=fields)
                 self._wake.set()
 
-    async def _question(self, address: IPv4Address) -> None:
+    async def _question(self, address: Address) -> None:
         for interface in self._world.plan.interfaces_towards(address):
             vlan = interface.vlan if isinstance(interface.vlan, int) else None
             frame = arp_request(interface.mac, interface.address.ip, address, vlan)
@@ -94,7 +94,7 @@ class Neighbours:
             sender.address, sender.place, now
         )
 
-    def _unresolved(self, address: IPv4Address) -> None:
+    def _unresolved(self, address: Address) -> None:
         if self._world.plan.interfaces_towards(address):
             self._world.neighbours.unresolved(address, asyncio.get_running_loop().time())
             self._wake.set()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
+from sluice.addresses import Address
 from sluice.switch.state import Neighbour
 
 
@@ -25,13 +25,13 @@ class NeighbourTable:
         self._retry_s = retry_s
         self._forget_after = forget_after
         self._capacity = capacity
-        self._entries: dict[IPv4Address, _Entry] = {}
+        self._entries: dict[Address, _Entry] = {}
 
     def configure(self, refresh_s: float, retry_s: float, forget_after: int) -> None:
         """Change the times."""
         self._refresh_s, self._retry_s, self._forget_after = refresh_s, retry_s, forget_after
 
-    def want(self, addresses: Iterable[IPv4Address]) -> None:
+    def want(self, addresses: Iterable[Address]) -> None:
         """The next hops that the configuration needs; those it no longer needs become like any other."""
         wanted = set(addresses)
         for address, entry in self._entries.items():
@@ -39,18 +39,18 @@ class NeighbourTable:
         for address in wanted - set(self._entries):
             self._entries[address] = _Entry(wanted=True)
 
-    def keep(self, possible: Callable[[IPv4Address, Neighbour], bool]) -> None:
+    def keep(self, possible: Callable[[Address, Neighbour], bool]) -> None:
         """Forget where those are that cannot be there any more; they are asked for at once."""
         for address, entry in self._entries.items():
             if entry.neighbour is not None and not possible(address, entry.neighbour):
                 entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0
 
-    def adopt(self, address: IPv4Address, neighbour: Neighbour) -> None:
+    def adopt(self, address: Address, neighbour: Neighbour) -> None:
         """Go on from what a running switch holds; it is asked for again at once."""
         entry = self._entries.setdefault(address, _Entry(wanted=False))
         entry.neighbour = entry.neighbour or neighbour
 
-    def unresolved(self, address: IPv4Address, now: float) -> None:
+    def unresolved(self, address: Address, now: float) -> None:
         """The switch had a packet for a next hop it does not know."""
         entry = self._entries.get(address)
         if entry is not None:
@@ -60,7 +60,7 @@ class NeighbourTable:
         if len(self._entries) < self._capacity:
             self._entries[address] = _Entry(wanted=False, next_question=now)
 
-    def heard(self, address: IPv4Address, neighbour: Neighbour, now: float) -> bool:
+    def heard(self, address: Address, neighbour: Neighbour, now: float) -> bool:
         """An ARP said where an address is. True when that is new; False too for what nobody asked for."""
         entry = self._entries.get(address)
         if entry is None:
@@ -71,9 +71,9 @@ class NeighbourTable:
         entry.neighbour = neighbour
         return changed
 
-    def due(self, now: float) -> list[IPv4Address]:
+    def due(self, now: float) -> list[Address]:
         """The addresses to ask for now; the next question is scheduled, backing off while no answer comes."""
-        asked: list[IPv4Address] = []
+        asked: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:
                 continue
@@ -100,11 +100,11 @@ class NeighbourTable:
         return known
 
     @property
-    def known(self) -> dict[IPv4Address, Neighbour]:
+    def known(self) -> dict[Address, Neighbour]:
         """The resolved ones."""
         return {address: e.neighbour for address, e in self._entries.items() if e.neighbour}
 
     @property
-    def missing(self) -> Iterator[IPv4Address]:
+    def missing(self) -> Iterator[Address]:
         """Configured ones that have not answered yet."""
         return (address for address, e in self._entries.items() if e.wanted and not e.neighbour)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 
+from sluice.addresses import Address, Packed, from_packed, order
 from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
 from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target
-from sluice.news.sentence import dotted
 from sluice.switch.bucket import Bucket
-from sluice.switch.destinations import TOGETHER, UNLISTED, read_requests
+from sluice.switch.destinations import REST, TOGETHER, read_requests
 from sluice.switch.plan import Plan
 from sluice.switch.rates import FlowReader
 from sluice.switch.reconcile import Found
@@ -32,8 +31,8 @@ class NewsView:
         self.config = config
         self.decision: Decision | None = None
         """The newest."""
-        self.requests: Mapping[int, Requests] = {}
-        """As last read: cumulative, by address as a number."""
+        self.requests: Mapping[Packed, Requests] = {}
+        """As last read: cumulative, by address."""
         self.splits: dict[Target, Split] = {}
         """The limits in force, as the switch is to hold them."""
         self.said: tuple[object, ...] = ()
@@ -49,16 +48,16 @@ class NewsView:
 
     # -- names
 
-    def name(self, destination: int) -> str:
+    def name(self, destination: Packed) -> str:
         """What a person calls a destination."""
-        if destination == UNLISTED:
+        if destination == REST:
             return "unlisted destinations"
         if destination == TOGETHER:
             return "every destination"
-        address = IPv4Address(destination)
+        address = from_packed(destination)
         names = [service.name for service in self._plan.services if service.config.address == address]
         names += [host.name for host in self.config.hosts if host.address == address]
-        return f"{', '.join(names)} ({address})" if names else dotted(destination)
+        return f"{', '.join(names)} ({address})" if names else str(address)
 
     def server_name(self, number: int) -> str:
         """What a person calls a server."""
@@ -68,7 +67,7 @@ class NewsView:
         return {
             service.id: Pool(
                 service.name,
-                int(service.config.address),
+                service.config.address.packed,
                 frozenset(server.id for server in service.servers),
                 service.config.balance,
             )
@@ -121,17 +120,17 @@ class NewsView:
         self._table.adopt(found.destinations)
         if not self.splits and (limited := self._limit_in(found)) is not None:
             address, split = limited
-            target: Target = int(address) if self.config.identify else None
+            target: Target = address.packed if self.config.identify else None
             self._news.adopt(target, split.limit)
             self._splitter.adopt(split)
             self._split()
         self._number()
 
-    def _limit_in(self, found: Found) -> tuple[IPv4Address, Split] | None:
+    def _limit_in(self, found: Found) -> tuple[Address, Split] | None:
         """The limit that an earlier control left, if any: as noted or, without a note, what anybody may have of it."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
         own = self._own()
-        for address, number in sorted(found.destinations.items()):
+        for address, number in sorted(found.destinations.items(), key=lambda item: order(item[0])):
             limit = found.limits.get(address)
             sharing = {other for other, theirs in found.destinations.items() if theirs == number}
             # A limit for all destinations is none for one, nor the other way round.
@@ -145,7 +144,7 @@ class NewsView:
 
     # -- the loop's steps
 
-    async def poll(self, registers: Registers) -> list[int]:
+    async def poll(self, registers: Registers) -> list[Packed]:
         """Read the flows, and the samples, which come back. Raises SwitchError."""
         self._collector.add(*await self._flows.read(registers, self.config))
         if not (self.sampling or self._drain):
@@ -177,16 +176,16 @@ class NewsView:
         """The weights of this service, by its number, are to stay as they are."""
         return self.decision is not None and service in self.decision.frozen
 
-    def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[int]) -> Decision | None:
+    def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""
         keys, rates = self._collector.take()
-        apart = () if self.config.identify else {UNLISTED, *map(int, self._own())}
+        apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
         decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, apart))
         if decision is not None:
             self._splitter.count(decision.target, decision.target_s)
         return self._take(decision)
 
-    def sampled(self, now_s: float, samples: list[int]) -> Decision | None:
+    def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
         """Between two intervals: samples may be what it takes to start a limit."""
         return self._take(self._news.sampled(now_s, samples, self.requests))
 
@@ -206,12 +205,12 @@ class NewsView:
     def _number(self) -> None:
         """Services, watched hosts, and the hot spot as long as it is one."""
         hot = [] if self.decision is None else [self.decision.hot_spot]
-        extra = {IPv4Address(a) for a in (*hot, *self.splits) if a is not None}
+        extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         left = self._table.want(
             [
                 *(service.config.address for service in self._plan.services),
                 *(host.address for host in self.config.hosts),
-                *sorted(extra),
+                *sorted(extra, key=order),
             ],
             shared=not self.config.identify,
             apart=self._own(),
@@ -219,14 +218,14 @@ class NewsView:
         if left:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
 
-    def _own(self) -> set[IPv4Address]:
+    def _own(self) -> set[Address]:
         """Hosts with a limit of their own: one limit for every destination leaves them out."""
         return {host.address for host in self.config.hosts if host.limit}
 
     # -- what the switch is to hold
 
     @property
-    def numbers(self) -> Mapping[IPv4Address, int]:
+    def numbers(self) -> Mapping[Address, int]:
         """The destinations that are counted apart."""
         return self._table.numbers
 
@@ -246,7 +245,7 @@ class NewsView:
         limits: dict[int, float] = {}
         returning: dict[int, Bucket] = {}
         for target, split in self.splits.items():
-            number = SHARED if target is None else numbers.get(IPv4Address(target))
+            number = SHARED if target is None else numbers.get(from_packed(target))
             if number is None:
                 continue
             own = anybody.get(number)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address
 
+from sluice.addresses import Address
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode
 from sluice.config import Config
 from sluice.frames import is_station
@@ -150,7 +150,7 @@ class World:
         }
         return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
 
-    def believable(self, address: IPv4Address, neighbour: Neighbour) -> bool:
+    def believable(self, address: Address, neighbour: Neighbour) -> bool:
         """Whether a neighbour can be there, whoever says so.
 
         It must be on a port of its subnet: otherwise a client could take a server's place. Its MAC address must be one

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sluice.addresses import Packed, number
 from sluice.balance.counts import Counts
 
 from .detector import Detection
@@ -16,8 +17,8 @@ from .requests import Requests
 from .verdict import Verdict
 from .window import Measurement
 
-Target = int | None
-"""Who a limit is for: an IPv4 address as a number, or None for every destination together."""
+Target = Packed | None
+"""Who a limit is for: an address, or None for every destination together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,16 @@ class Observation:
     """Of the switch or of the reader; increasing."""
     flow_rates: FlowRates
     """Response rates of the flows with packets since the last observation, bit/s."""
-    requests: Mapping[int, Requests]
+    requests: Mapping[Packed, Requests]
     """Cumulative, by destination."""
     ledger: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
     """Cumulative, by server."""
-    samples: Iterable[int] = ()
+    samples: Iterable[Packed] = ()
     """Destinations of the packets sampled since they were last handed over, before translation."""
     flow_keys: FlowKeys | None = None
     """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
     each time."""
-    apart: Collection[int] = ()
+    apart: Collection[Packed] = ()
     """Destinations that the one limit for every destination does not hold back."""
 
 
@@ -54,7 +55,7 @@ class Decision:
     """``limits`` differs from the last decision's: only then is anything to be written."""
     sample_share: float
     """Part of the packets towards servers to be sampled; 0 is off."""
-    hot_spot: int | None
+    hot_spot: Packed | None
     """The destination the crowd is after, once it is known; may be known before it can be limited."""
     measurement: Measurement
     detection: Detection
@@ -105,7 +106,7 @@ class Decision:
             "slower": int(detection.slower),
             "busier": int(detection.busier),
             "recovered": int(detection.recovered),
-            "hot_spot": "" if self.hot_spot is None else self.hot_spot,
+            "hot_spot": "" if self.hot_spot is None else number(self.hot_spot),
             "limit_per_s": nan if self.limit is None else self.limit.rate,
             "burst": nan if self.limit is None else self.limit.burst,
             "up_score": self.up_score,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from sluice.addresses import Packed, number
+
 
 @dataclass(slots=True)
 class Entry:
     """One destination of the table."""
 
-    destination: int
+    destination: Packed
     hits: int
     last_s: float
     """When it was last hit."""
@@ -30,7 +32,7 @@ class HotSpotTable:
         if size < 1:
             raise ValueError(f"a hot-spot table has at least one entry, not {size}")
         self._slots: list[Entry | None] = [None] * size
-        self._where: dict[int, int] = {}
+        self._where: dict[Packed, int] = {}
         self.hits = 0
         """Samples taken in since the table was last cleared."""
 
@@ -46,10 +48,9 @@ class HotSpotTable:
         """The entries in use, with their slots."""
         return [(slot, entry) for slot, entry in enumerate(self._slots) if entry is not None]
 
-    def add(self, time_s: float, destinations: Iterable[int]) -> None:
-        """Count sampled packets by their destination (an IPv4 address as a number), in order of arrival."""
-        for sampled in destinations:
-            destination = int(sampled)  # numpy's integers are welcome too
+    def add(self, time_s: float, destinations: Iterable[Packed]) -> None:
+        """Count sampled packets by their destination, in order of arrival."""
+        for destination in destinations:
             self.hits += 1
             slot = self._where.get(destination)
             entry = None if slot is None else self._slots[slot]
@@ -75,7 +76,9 @@ class HotSpotTable:
         self._where.clear()
         self.hits = 0
 
-    def hottest(self, incumbent: int | None = None, eligible: Callable[[int], bool] = lambda _: True) -> int | None:
+    def hottest(
+        self, incumbent: Packed | None = None, eligible: Callable[[Packed], bool] = lambda _: True
+    ) -> Packed | None:
         """The destination with the most hits among the eligible ones; None when there is none."""
         ranked = [
             (-entry.hits, entry.destination != incumbent, entry.destination)
@@ -84,11 +87,12 @@ class HotSpotTable:
         ]
         return min(ranked)[2] if ranked else None
 
-    def _free(self, destination: int) -> int | None:
+    def _free(self, destination: Packed) -> int | None:
         size = len(self._slots)
         if len(self._where) == size:
             return None
-        return next(slot for i in range(size) if self._slots[slot := (destination + i) % size] is None)
+        first = number(destination)
+        return next(slot for i in range(size) if self._slots[slot := (first + i) % size] is None)
 
     def _least(self) -> int:
         return min(self.entries(), key=lambda e: (e[1].hits, e[1].last_s, e[0]))[0]

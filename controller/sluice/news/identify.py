@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import sqrt
 
+from sluice.addresses import Packed
+
 from .filters import Baseline
 from .hotspot import HotSpotTable
 from .options import NewsMode, NewsOptions
@@ -29,8 +31,8 @@ class Identification:
     def __init__(self, options: NewsOptions) -> None:
         self._options = options
         self.table = HotSpotTable(options.table_size)
-        self._usual: dict[int, Baseline] = {}
-        self._unasked: set[int] = set()
+        self._usual: dict[Packed, Baseline] = {}
+        self._unasked: set[Packed] = set()
         """Counted since the alarm was set, and found to have few requests."""
 
     def configure(self, options: NewsOptions) -> None:
@@ -46,7 +48,7 @@ class Identification:
         self.table.clear()
         self._unasked.clear()
 
-    def add(self, time_s: float, destinations: Iterable[int]) -> None:
+    def add(self, time_s: float, destinations: Iterable[Packed]) -> None:
         """Count samples and drop what has been idle too long."""
         self.table.add(time_s, destinations)
         self.table.expire(time_s, self._options.table_idle_intervals * self._options.interval_s)
@@ -58,17 +60,17 @@ class Identification:
             usual = self._usual.setdefault(destination, Baseline(self._options.production.gain))
             usual.fold(requests.offered / interval.seconds)
 
-    def usual(self, destination: int) -> float:
+    def usual(self, destination: Packed) -> float:
         """A destination's usual requests per second; 0 when nothing is known."""
         baseline = self._usual.get(destination)
         return (baseline.average or 0.0) if baseline else 0.0
 
-    def leader(self, window: MeasurementWindow, incumbent: int | None) -> int | None:
+    def leader(self, window: MeasurementWindow, incumbent: Packed | None) -> Packed | None:
         """The hot spot as far as is known; of equals the incumbent."""
         if self._options.mode is not NewsMode.PRODUCTION:
             return self.table.hottest(incumbent)
 
-        def eligible(destination: int) -> bool:
+        def eligible(destination: Packed) -> bool:
             if destination in self._unasked:
                 return False
             offered, seconds = window.counted(destination)
@@ -82,18 +84,18 @@ class Identification:
 
         return self.table.hottest(incumbent, eligible)
 
-    def known(self, destination: int) -> bool:
+    def known(self, destination: Packed) -> bool:
         """Its usual requests are."""
         return destination in self._usual
 
-    def up(self, destination: int, rate: float) -> bool:
+    def up(self, destination: Packed, rate: float) -> bool:
         """So many requests per second are more than usual for a destination; for a new one, they are a crowd's."""
         tolerance = self._options.tolerance
         if self.known(destination):
             return rate > self.usual(destination) * (1 + tolerance)
         return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
 
-    def _risen(self, destination: int, offered: int, seconds: float) -> bool:
+    def _risen(self, destination: Packed, offered: int, seconds: float) -> bool:
         """The requests counted for a destination are up, and not by chance."""
         usual = self.usual(destination) * seconds
         return seconds > 0 and self.up(destination, offered / seconds) and offered - usual > _CHANCE * sqrt(usual)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from sluice.addresses import Packed, text
 from sluice.balance.counts import CounterReset
 
 from .decision import Decision, Observation, Target
@@ -20,7 +21,7 @@ from .options import NewsOptions
 from .pools import Pool, judge_each, together
 from .rates import checked, measured_share
 from .requests import Interval, RequestMeter, Requests
-from .sentence import dotted, sentence
+from .sentence import sentence
 from .verdict import Cause, Verdict
 from .window import Measurement, MeasurementWindow
 
@@ -37,7 +38,7 @@ class News:
         options: NewsOptions,
         pools: Mapping[int, Pool] | None = None,
         *,
-        name: Callable[[int], str] = dotted,
+        name: Callable[[Packed], str] = text,
         server_name: Callable[[int], str] = "server {}".format,
     ) -> None:
         """``pools`` are the services' servers, by service number; left out: one of all. The names are for the
@@ -51,7 +52,7 @@ class News:
         self._spot = Identification(options)
         self._time: float | None = None
         self._interval: Interval | None = None
-        self._hot_spot: int | None = None
+        self._hot_spot: Packed | None = None
         self._limited: Target = None
         self._aimed = False
         self._verdict = Verdict(Cause.NORMAL)
@@ -150,7 +151,7 @@ class News:
         return self._decide(now, interval, measured, detection)
 
     def sampled(
-        self, time_s: float, destinations: Iterable[int], requests: Mapping[int, Requests] | None = None
+        self, time_s: float, destinations: Iterable[Packed], requests: Mapping[Packed, Requests] | None = None
     ) -> Decision | None:
         """Take in samples between two observations; a decision when they are what it takes to start the limit.
 
@@ -186,7 +187,7 @@ class News:
                 target, (seconds, counted) = spot, fresh
         return self._publish(replace(last, time_s=time_s, target=counted, target_s=seconds, target_is=target))
 
-    def _peek(self, time_s: float, destination: int, cumulative: Requests) -> tuple[float, Requests] | None:
+    def _peek(self, time_s: float, destination: Packed, cumulative: Requests) -> tuple[float, Requests] | None:
         """What a destination was counted since its last reading, between two observations."""
         try:
             return self._meter.peek(time_s, destination, cumulative)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from sluice.addresses import Packed
 from sluice.balance.counts import Counts
 from sluice.balance.options import BalanceOptions
 
@@ -17,8 +18,8 @@ class Pool:
 
     name: str = ""
     """The service's, for the sentence."""
-    address: int | None = None
-    """The service's, as a number; None: a crowd anywhere is at this pool."""
+    address: Packed | None = None
+    """The service's; None: a crowd anywhere is at this pool."""
     servers: frozenset[int] | None = None
     """None: all."""
     options: BalanceOptions = field(default_factory=BalanceOptions)
@@ -28,13 +29,13 @@ class Pool:
         """Its part of the ledger, in the order of the servers' numbers; a server that was not read is not in it."""
         return ledger if self.servers is None else {i: ledger[i] for i in sorted(self.servers & ledger.keys())}
 
-    def crowded(self, crowds: Collection[int | None]) -> bool:
+    def crowded(self, crowds: Collection[Packed | None]) -> bool:
         """Whether one of the crowds, by the addresses they are after, is at this pool; one of unknown aim may be."""
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
 def judge_each(
-    pools: Mapping[int, Pool], ledger: Mapping[int, Counts], *, crowds: Collection[int | None], slower: bool
+    pools: Mapping[int, Pool], ledger: Mapping[int, Counts], *, crowds: Collection[Packed | None], slower: bool
 ) -> dict[int, Verdict]:
     """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sluice.addresses import Packed
 from sluice.balance.counts import CounterReset, wrap_safe
 
 
@@ -54,11 +55,11 @@ class Interval:
     """What was counted between two readings."""
 
     seconds: float
-    requests: Mapping[int, Requests]
+    requests: Mapping[Packed, Requests]
     """By destination; one that was read for the first time is not there."""
-    spans: Mapping[int, float] = field(default_factory=dict[int, float])
+    spans: Mapping[Packed, float] = field(default_factory=dict[Packed, float])
     """Seconds that a destination was counted for, where it was not the whole interval."""
-    apart: Collection[int] = ()
+    apart: Collection[Packed] = ()
     """Destinations that the one limit for every destination does not hold back."""
 
     @property
@@ -71,7 +72,7 @@ class Interval:
         """Over the destinations that one limit for every destination holds back."""
         return total(requests for destination, requests in self.requests.items() if destination not in self.apart)
 
-    def admitted_rate(self, destination: int | None) -> float | None:
+    def admitted_rate(self, destination: Packed | None) -> float | None:
         """Admitted connections per second (of those that share one limit for None); None when it was not counted."""
         if destination is None:
             return self.together.admitted / self.seconds
@@ -83,7 +84,7 @@ class RequestMeter:
     """Turns cumulative readings into intervals. A destination's first reading is only a base."""
 
     def __init__(self) -> None:
-        self._readings: dict[int, tuple[float, Requests]] = {}
+        self._readings: dict[Packed, tuple[float, Requests]] = {}
         self._time: float | None = None
 
     def rebase(self) -> None:
@@ -91,13 +92,13 @@ class RequestMeter:
         self._readings.clear()
         self._time = None
 
-    def read(self, time_s: float, cumulative: Mapping[int, Requests]) -> Interval | None:
+    def read(self, time_s: float, cumulative: Mapping[Packed, Requests]) -> Interval | None:
         """What was counted since the last reading; None for the first, and when a counter had been reset.
 
         An interval in which the switch restarted is of unknown length: its rates would teach a wrong average.
         """
         earlier, self._time = self._time, time_s
-        counted: dict[int, tuple[float, Requests]] = {}
+        counted: dict[Packed, tuple[float, Requests]] = {}
         reset = False
         for destination, now in cumulative.items():
             try:
@@ -114,7 +115,7 @@ class RequestMeter:
         whole = time_s - earlier
         return Interval(whole, requests, {i: span for i, (span, _) in counted.items() if span != whole})
 
-    def peek(self, time_s: float, destination: int, now: Requests) -> tuple[float, Requests] | None:
+    def peek(self, time_s: float, destination: Packed, now: Requests) -> tuple[float, Requests] | None:
         """Seconds and requests since the last reading, which stays the base; the first reading becomes one.
 
         Raises CounterReset when a counter went backwards.

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Address
+
+from sluice.addresses import Packed
 
 from .limit import Limit
 from .verdict import Cause, Verdict
 from .window import Measurement
 
 
-def dotted(address: int) -> str:
-    """An IPv4 address as it is usually written; the number itself when it is none."""
-    return str(IPv4Address(address)) if 0 <= address < 1 << 32 else str(address)
-
-
 def sentence(
     verdict: Verdict,
     measured: Measurement,
     limit: Limit | None,
-    hot_spot: int | None,
+    hot_spot: Packed | None,
     rates: tuple[float, float],
     *,
     everyone: bool,
     overall: bool = False,
     static: bool = False,
     frozen: Sequence[str] = (),
-    name: Callable[[int], str],
+    name: Callable[[Packed], str],
     server_name: Callable[[int], str],
 ) -> str:
     """One sentence. ``rates`` are the target's admitted and refused requests per second; ``overall``: of all

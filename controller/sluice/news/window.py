@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sluice.addresses import Packed
+
 from .flows import FlowKeys, newest
 from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
@@ -81,7 +83,7 @@ class MeasurementWindow:
         """The length of what is in the window."""
         return sum(interval.seconds for _, _, interval, _ in self._ring)
 
-    def counted(self, destination: int) -> tuple[int, float]:
+    def counted(self, destination: Packed) -> tuple[int, float]:
         """Requests offered to a destination, and the seconds in which they were counted; 0 s: nobody counts it."""
         of = [interval for _, _, interval, _ in self._ring if destination in interval.requests]
         return (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from sluice.addresses import Packed
 from sluice.names import PROTOCOL_TCP
 
 from .capturefile import CaptureError, CaptureFile, Interface
@@ -22,7 +23,7 @@ _IP_OFFSETS = {1: 14, 113: 16, 276: 20, 101: 0, 228: 0}
 _TYPED = (14, 16)
 """Those of them with the type right in front, and a VLAN tag, which libpcap puts back, between the two."""
 _TAGS = (b"\x81\x00", b"\x88\xa8")
-_IPV4, _TCP_BYTES = struct.Struct("!BxHxxHBBxxII"), 20
+_IPV4, _TCP_BYTES = struct.Struct("!BxHxxHBBxx4s4s"), 20
 _EMPTY_FRAGMENT = 0x1FFF
 
 
@@ -37,13 +38,13 @@ class PassedOver(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A TCP segment over IPv4. Addresses are numbers."""
+    """A TCP segment over IPv4."""
 
     time_s: float
     """Since the epoch."""
-    source: int
+    source: Packed
     source_port: int
-    destination: int
+    destination: Packed
     destination_port: int
     flags: int
     sequence: int

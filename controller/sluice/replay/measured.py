@@ -8,8 +8,8 @@ client's bucket let pass, which packets were sampled (here every n-th is).
 from __future__ import annotations
 
 from collections import OrderedDict
-from ipaddress import IPv4Address
 
+from sluice.addresses import Packed, from_packed
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, RST, SYN, Event, Pin, event
@@ -37,22 +37,22 @@ class MeasuredSwitch:
         self.memory = Memory()
         self._world = world
         plan = world.plan
-        self._servers: dict[tuple[int, int], tuple[Service, Server]] = {
-            (int(server.address), server.port): (service, server)
+        self._servers: dict[tuple[Packed, int], tuple[Service, Server]] = {
+            (server.address.packed, server.port): (service, server)
             for service in plan.services
             for server in service.servers
         }
         self._services = {_endpoint(service): service for service in plan.services}
         self._inside = [i.address.network for i in plan.config.interfaces if plan.is_inside(i)]
-        self._known: dict[int, bool] = {}
+        self._known: dict[Packed, bool] = {}
         times, ticks = plan.config.connections, self.memory.units.ticks
         self._table = ConnectionTable(
             self.memory, {state: ticks(lifetime_s(state, times, times.idle_s)) for state in PinState}
         )
         self._candidates: dict[Connection, bool] = {}
         """Connections with a SYN at another server than their pin's, and whether that one has answered."""
-        self._waiting: OrderedDict[tuple[int, int, int, int, int], float] = OrderedDict()
-        self._copies: OrderedDict[tuple[int, ...], float] = OrderedDict()
+        self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
+        self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
         self._sampling = 0.0
         options = plan.config.news
@@ -147,11 +147,11 @@ class MeasuredSwitch:
         if came is not None or not self._client_side:
             self._count_request(Register.REQUESTS_ADMITTED, address)
 
-    def _count_request(self, register: Register, destination: int) -> None:
+    def _count_request(self, register: Register, destination: Packed) -> None:
         news = self._world.news
         if news is None:
             return
-        self._count(register, news.numbers.get(IPv4Address(destination), 0))
+        self._count(register, news.numbers.get(from_packed(destination), 0))
 
     # -- from servers
 
@@ -190,12 +190,11 @@ class MeasuredSwitch:
         cells = self.memory.of(register)
         cells[index] = (cells[index] + 1) % (1 << 32)
 
-    def _is_inside(self, address: int) -> bool:
+    def _is_inside(self, address: Packed) -> bool:
         known = self._known.get(address)
         if known is None:
-            known = self._known[address] = any(
-                int(network.network_address) == address & int(network.netmask) for network in self._inside
-            )
+            whole = from_packed(address)
+            known = self._known[address] = any(whole in network for network in self._inside)
         return known
 
     def _is_copy(self, segment: Segment) -> bool:
@@ -222,6 +221,6 @@ def _ticks(time_s: float) -> int:
     return TICK_BASE + int(time_s * 1e6) // TICK_US
 
 
-def _endpoint(service: Service) -> tuple[int, int]:
+def _endpoint(service: Service) -> tuple[Packed, int]:
     """Its address and port."""
-    return int(service.config.address), service.config.port
+    return service.config.address.packed, service.config.port

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from typing import Any, cast
 
 from finsy import P4DigestEntry, P4DigestList
 
+from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import mac_text
 from sluice.names import Digest
 
@@ -23,7 +23,7 @@ from .targets import Profile
 class Sender:
     """What an ARP says of its sender: an address, and where it is."""
 
-    address: IPv4Address
+    address: Address
     place: Neighbour
 
 
@@ -45,4 +45,4 @@ def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:
         for data in digest:
             said = cast(dict[str, Any], data)
             mac = mac_text(int(said["mac"]).to_bytes(6, "big"))
-            yield Sender(IPv4Address(said["address"]), Neighbour(said["ingress_port"], mac))
+            yield Sender(from_number(said["address"], IPV4_BITS), Neighbour(said["ingress_port"], mac))

@@ -15,7 +15,7 @@ from .state import State
 
 def _match(endpoint: Endpoint) -> P4TableMatch:
     address, protocol, port = endpoint
-    return P4TableMatch(address=int(address), protocol=protocol, port=port)
+    return P4TableMatch(address=address, protocol=protocol, port=port)
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
@@ -61,5 +61,5 @@ def origins(state: State) -> Iterator[P4TableEntry]:
         yield P4TableEntry(
             Table.ORIGINS,
             match=_match(server.endpoint),
-            action=P4TableAction(action, server=server.id, service=server.service_id, address=int(address), port=port),
+            action=P4TableAction(action, server=server.id, service=server.service_id, address=address, port=port),
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Address
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
+from sluice.addresses import Address, Packed
 from sluice.names import Action, Register, Table
 from sluice.news import Requests
 
@@ -16,8 +16,8 @@ from .state import State
 
 UNLISTED = 0
 """The number that requests are counted under whose destination has none."""
-TOGETHER = 0xFFFFFFFF
-"""Stands for the addresses that share a number; no packet has it as its destination."""
+REST, TOGETHER = b"", b"\xff" * 17
+"""Stand for unlisted destinations and for those that share a number; an address has 4 or 16 bytes."""
 
 _CELLS = (
     Register.REQUESTS_OFFERED,
@@ -39,7 +39,7 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         limit = state.crowd.limits.get(number)
         yield P4TableEntry(
             Table.DESTINATIONS,
-            match=P4TableMatch(address=int(address)),
+            match=P4TableMatch(address=address),
             action=P4TableAction(
                 Action.LIMIT_DESTINATION,
                 id=number,
@@ -69,14 +69,14 @@ def for_returning(state: State) -> Mapping[int, Bucket]:
     return state.crowd.returning
 
 
-async def read_requests(registers: Registers, numbers: Mapping[IPv4Address, int]) -> dict[int, Requests]:
-    """Cumulative requests by address, as a number; those of unlisted destinations under UNLISTED. Raises SwitchError.
+async def read_requests(registers: Registers, numbers: Mapping[Address, int]) -> dict[Packed, Requests]:
+    """Cumulative requests by address; those of unlisted destinations under REST. Raises SwitchError.
 
     Addresses that share a number share their counts, which are given once, under TOGETHER.
     """
-    by_number = {UNLISTED: UNLISTED}
+    by_number = {UNLISTED: REST}
     for address, number in numbers.items():
-        by_number[number] = TOGETHER if number in by_number else int(address)
+        by_number[number] = TOGETHER if number in by_number else address.packed
     wanted = list(by_number)
     columns = await registers.columns(_CELLS, wanted)
     return {by_number[number]: Requests(*row) for number, row in zip(wanted, zip(*columns, strict=True), strict=True)}

@@ -15,12 +15,11 @@ def routes(state: State) -> Iterator[P4TableEntry]:
     """Connected subnets and static routes; a static route for a connected subnet does not replace it."""
     config = state.plan.config
     connected = {interface.address.network for interface in config.interfaces}
-    actions = {route.to: P4TableAction(Action.VIA, next_hop=int(route.via)) for route in config.routes}
+    actions = {route.to: P4TableAction(Action.VIA, next_hop=route.via) for route in config.routes}
     actions |= {network: P4TableAction(Action.CONNECTED) for network in connected}
-    for network, action in sorted(actions.items(), key=lambda item: item[0]):
+    for network, action in sorted(actions.items(), key=lambda item: (item[0].version, item[0])):
         # A prefix of no bits is left out of the match, as P4Runtime has it.
-        prefix = (int(network.network_address), network.prefixlen)
-        match = P4TableMatch(destination=prefix) if network.prefixlen else P4TableMatch()
+        match = P4TableMatch(destination=network) if network.prefixlen else P4TableMatch()
         yield P4TableEntry(Table.ROUTES, match=match, action=action)
 
 
@@ -31,7 +30,7 @@ def neighbours(state: State) -> Iterator[P4TableEntry]:
         if neighbour.port in macs:
             yield P4TableEntry(
                 Table.NEIGHBOURS,
-                match=P4TableMatch(next_hop=int(address)),
+                match=P4TableMatch(next_hop=address),
                 action=P4TableAction(
                     Action.SET_NEIGHBOUR,
                     port=neighbour.port,

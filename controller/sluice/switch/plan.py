@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from ipaddress import IPv4Address
 from itertools import count
 
+from sluice.addresses import Address
 from sluice.balance import Mode
 from sluice.config import Config, InterfaceConfig, ServerConfig, ServiceConfig
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
-Endpoint = tuple[IPv4Address, int, int]
+Endpoint = tuple[Address, int, int]
 """Address, protocol, port."""
 
 PROTOCOLS = {"tcp": PROTOCOL_TCP}
@@ -24,7 +24,7 @@ class Server:
 
     id: int
     name: str
-    address: IPv4Address
+    address: Address
     port: int
     protocol: int
     capacity: float
@@ -129,13 +129,13 @@ class Plan:
         return next((service for service in self.services if service.name == name), None)
 
     @cached_property
-    def own_addresses(self) -> frozenset[IPv4Address]:
+    def own_addresses(self) -> frozenset[Address]:
         """The switch's own: the interfaces' and the services'. Nobody asks for those of groups."""
         config, groups = self.config, self.config.contents
         addressed = {service.address for service in config.services if service.name not in groups}
         return frozenset({i.address.ip for i in config.interfaces} | addressed)
 
-    def interfaces_towards(self, address: IPv4Address) -> list[InterfaceConfig]:
+    def interfaces_towards(self, address: Address) -> list[InterfaceConfig]:
         """Every interface that ``address`` may be a neighbour on: several ports may share a subnet.
 
         None for an address of our own, and for those that RFC 1122, section 3.2.1.3, gives to no host.
@@ -144,7 +144,7 @@ class Plan:
             return []
         return [i for i in self.config.interfaces if address in i.address.network and not _for_all(i, address)]
 
-    def next_hop(self, address: IPv4Address) -> IPv4Address | None:
+    def next_hop(self, address: Address) -> Address | None:
         """The neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
         prefixes = [(i.address.network, address) for i in self.config.interfaces]
         prefixes += [(route.to, route.via) for route in self.config.routes]
@@ -160,13 +160,13 @@ class Plan:
         return any(hop in interface.address.network for a in addresses if (hop := self.next_hop(a)) is not None)
 
     @property
-    def wanted_neighbours(self) -> set[IPv4Address]:
+    def wanted_neighbours(self) -> set[Address]:
         """Next hops that the configuration needs: gateways, and the way to every server."""
         hops = {route.via for route in self.config.routes}
         return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
 
 
-def _for_all(interface: InterfaceConfig, address: IPv4Address) -> bool:
+def _for_all(interface: InterfaceConfig, address: Address) -> bool:
     """Whether an address of an interface's subnet is that of the subnet itself, or its broadcast address (RFC 3021)."""
     network = interface.address.network
     return network.prefixlen < 31 and address in (network.network_address, network.broadcast_address)

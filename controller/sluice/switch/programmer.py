@@ -12,12 +12,12 @@ import threading
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from finsy import P4CounterEntry, P4PacketIn
 
+from sluice.addresses import Address, from_text
 from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
 from sluice.config import Config
@@ -51,12 +51,12 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
     return State(plan=plan, weights=weights, second_look=looking, rules=rules, neighbours=_placed(neighbours or {}))
 
 
-def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[IPv4Address, Neighbour]:
+def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbour]:
     """Neighbours as given, address: (port, MAC). Raises SwitchError for a MAC address that no station has."""
     for address, (_, mac) in neighbours.items():
         if not is_station(mac):
             raise SwitchError(f"neighbour {address}: no station has the MAC address {mac}; give it its own")
-    return {IPv4Address(address): Neighbour(*place) for address, place in neighbours.items()}
+    return {from_text(address): Neighbour(*place) for address, place in neighbours.items()}
 
 
 class Programmer:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address
 
 from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4MeterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
+from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.names import Action, Meter, Profile, Table
 
 from . import (
@@ -89,9 +89,9 @@ class Found:
     """Servers without an address: agents that did not answer."""
     rules: Rules | None = None
     """Of content services; None without a note."""
-    neighbours: dict[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
-    destinations: dict[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
-    limits: dict[IPv4Address, float] = field(default_factory=dict[IPv4Address, float])
+    neighbours: dict[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
+    destinations: dict[Address, int] = field(default_factory=dict[Address, int])
+    limits: dict[Address, float] = field(default_factory=dict[Address, float])
     """Connections per second, where an earlier flash-crowd control had set a limit."""
 
 
@@ -261,11 +261,11 @@ def _interpret(session: Session, found: Found) -> None:
         params = _params(entry.action.action.params)
         match tables.get(entry.table_id):
             case Table.SERVICES if entry.action.action.action_id != deny:
-                found.services[IPv4Address(match[1]), match[2], match[3]] = params[0]
+                found.services[from_number(match[1], IPV4_BITS), match[2], match[3]] = params[0]
                 if entry.action.action.action_id == content:
                     found.rules = rules.read(params[1], entry.metadata)
             case Table.ORIGINS:
-                endpoint = (IPv4Address(match[1]), match[2], match[3])
+                endpoint = (from_number(match[1], IPV4_BITS), match[2], match[3])
                 in_group = entry.action.action.action_id == grouped
                 found.origins[endpoint] = Retired(params[0], endpoint, params[1], in_group)
             case Table.SERVERS:
@@ -273,9 +273,9 @@ def _interpret(session: Session, found: Found) -> None:
                 draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
-                found.neighbours[IPv4Address(match[1])] = Neighbour(params[0], mac)
+                found.neighbours[from_number(match[1], IPV4_BITS)] = Neighbour(params[0], mac)
             case Table.DESTINATIONS:
-                address = IPv4Address(match[1])
+                address = from_number(match[1], IPV4_BITS)
                 found.destinations[address] = params[0]
                 limit = destinations.limit_noted(entry.metadata)
                 if limit is not None:

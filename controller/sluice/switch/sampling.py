@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from finsy import P4TableAction, P4TableEntry
 
+from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.names import SAMPLES, Action, Register, Table
 
 from .registers import Registers
@@ -30,7 +31,7 @@ class SampleReader:
         """What is in the ring by the next reading is not looked at."""
         self._next = None
 
-    async def read(self, registers: Registers) -> Sequence[int]:
+    async def read(self, registers: Registers) -> Sequence[Packed]:
         """Destinations of sampled packets, oldest first, at most SAMPLES; none the first time. Raises SwitchError."""
         (end,) = await registers.read(Register.SAMPLE_NEXT, [0])
         start, self._next = self._next, end
@@ -38,4 +39,5 @@ class SampleReader:
         if new == 0:
             return ()
         many = min(new, SAMPLES)
-        return await registers.read(Register.SAMPLE_RING, [(end - many + i) % _WRAP % SAMPLES for i in range(many)])
+        cells = await registers.read(Register.SAMPLE_RING, [(end - many + i) % _WRAP % SAMPLES for i in range(many)])
+        return [packed(cell, IPV4_BITS) for cell in cells]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+
+from sluice.addresses import Address
 
 from .bucket import Bucket
 from .plan import Plan
@@ -24,7 +25,7 @@ class Neighbour:
 class Crowd:
     """What flash-crowd control wants of the switch; nothing without it."""
 
-    numbers: Mapping[IPv4Address, int] = field(default_factory=dict[IPv4Address, int])
+    numbers: Mapping[Address, int] = field(default_factory=dict[Address, int])
     """Destinations that are counted and can be limited. Several may share a number, and its buckets."""
     limits: Mapping[int, float] = field(default_factory=dict[int, float])
     """Connections per second by destination number, where flash-crowd control has set a limit."""
@@ -53,7 +54,7 @@ class State:
     """Of content services."""
     idle_s: float | None = None
     """How long an idle connection keeps its slot, in seconds; None: as configured."""
-    neighbours: Mapping[IPv4Address, Neighbour] = field(default_factory=dict[IPv4Address, Neighbour])
+    neighbours: Mapping[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
     whole: bool = True
     """Else the plan has some of the services only, and of them this is what a decision changes."""

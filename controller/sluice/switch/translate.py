@@ -28,6 +28,6 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         yield P4TableEntry(
             Table.SERVERS,
             match=P4TableMatch(server=server),
-            action=P4TableAction(Action.TO_SERVER, address=int(address), port=port, draining=int(taken)),
+            action=P4TableAction(Action.TO_SERVER, address=address, port=port, draining=int(taken)),
             metadata=DRAINING if server in state.draining else b"",
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import CLOSED, LIFETIMES, Event, Pin, is_open
 from sluice.dataplane.table import ConnectionTable
 from sluice.names import TICK_BASE, PinState, Register
 
-PLACE = Connection(1, 40000, 2, 80).place
+PLACE = Connection(from_text("10.0.1.7").packed, 40000, from_text("10.0.0.100").packed, 80).place
 SERVER, OTHER = 1, 2
 NOW = TICK_BASE + 100_000
 TIMES = {state: 100 * (1 + state) for state in PinState}

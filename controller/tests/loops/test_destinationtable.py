@@ -1,10 +1,9 @@
 """Numbers of destinations."""
 
-from ipaddress import IPv4Address
-
+from sluice.addresses import from_text
 from sluice.loops.destinationtable import SHARED, DestinationTable
 
-A, B, C, D = (IPv4Address(f"10.0.0.{i}") for i in range(1, 5))
+A, B, C, D = (from_text(f"10.0.0.{i}") for i in range(1, 5))
 
 
 def test_numbers_stay_and_free_ones_are_used_again() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ from finsy import P4DigestList
 from live import WriteConfig, running, until
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
+from sluice.addresses import IPV4_BITS, Address, from_number, from_text
 from sluice.configload import parse
 from sluice.loops.link import Link
 from sluice.loops.neighbours import Neighbours
@@ -36,7 +36,7 @@ async def _out(switch: FakeSwitch) -> tuple[int, Any]:
 def _mac(switch: FakeSwitch, address: str) -> str | None:
     """Where the switch sends what is for a neighbour; None while it knows none."""
     for entry in switch.entries("neighbours"):
-        if IPv4Address(entry.match[0].exact.value.rjust(4, b"\0")) == IPv4Address(address):
+        if from_number(int.from_bytes(entry.match[0].exact.value), IPV4_BITS) == from_text(address):
             return entry.action.action.params[2].value.rjust(6, b"\0").hex(":")
     return None
 
@@ -160,7 +160,7 @@ async def test_no_address_of_our_own_is_asked_for_nor_one_that_no_host_has(
     address = address.replace("10.0.0.100", "10.0.2.100")
     async with running(config):
         for hop in (address, "10.0.2.77"):
-            number = int(IPv4Address(hop))
+            number = int(from_text(hop))
             switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=number)
         asked: list[str] = []
         async with asyncio.timeout(60):
@@ -185,9 +185,7 @@ async def test_place_that_cannot_be_is_not_adopted_from_the_switch(
 
 async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()):
-        switch.packet_in(
-            b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(IPv4Address("10.0.2.77"))
-        )
+        switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(from_text("10.0.2.77")))
         async with asyncio.timeout(60):
             while (await _out(switch))[1][ARP].pdst != "10.0.2.77":
                 pass
@@ -196,7 +194,7 @@ async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch,
 
 
 async def test_answers_that_come_together_are_written_together(switch: FakeSwitch, write_config: WriteConfig) -> None:
-    hosts = [IPv4Address("10.0.2.100") + number for number in range(100)]
+    hosts = [from_text("10.0.2.100") + number for number in range(100)]
     async with running(write_config()):
         for host in hosts:
             switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(host))
@@ -244,7 +242,7 @@ def test_no_error_about_errors_fragments_or_groups(packet: Any) -> None:
     from sluice.frames import time_exceeded
 
     frame = bytes(Ether(bytes(packet)))
-    assert time_exceeded(frame, "02:00:00:00:00:01", IPv4Address("10.0.1.1")) is None
+    assert time_exceeded(frame, "02:00:00:00:00:01", from_text("10.0.1.1")) is None
 
 
 class Wire:
@@ -254,12 +252,12 @@ class Wire:
     def __init__(self) -> None:
         self.session = self
         self.asked: list[tuple[float, str]] = []
-        self.written: list[tuple[float, dict[IPv4Address, Neighbour]]] = []
+        self.written: list[tuple[float, dict[Address, Neighbour]]] = []
         self._told: asyncio.Queue[P4DigestList] = asyncio.Queue()
 
     def arp(self, port: int, address: str, mac: str) -> None:
         """Tell the sender of an ARP."""
-        said: Any = {"ingress_port": port, "address": int(IPv4Address(address)), "mac": int(mac.replace(":", ""), 16)}
+        said: Any = {"ingress_port": port, "address": int(from_text(address)), "mac": int(mac.replace(":", ""), 16)}
         self._told.put_nowait(P4DigestList("arp_sender_t", list_id=1, timestamp=0, data=[said]))
 
     async def next_digests(self) -> list[P4DigestList]:
@@ -275,7 +273,7 @@ class Wire:
 
 def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
     wire, world = Wire(), World.of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
-    server = IPv4Address("10.0.2.2")
+    server = from_text("10.0.2.2")
 
     async def scene() -> None:
         neighbours = Neighbours(world, cast(Link, wire))
@@ -291,7 +289,7 @@ def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> Non
     assert next(at_s for at_s, address in wire.asked if address == str(server) and at_s > 1) == 12 + 30
 
 
-A, B = IPv4Address("10.0.2.2"), IPv4Address("10.0.2.77")
+A, B = from_text("10.0.2.2"), from_text("10.0.2.77")
 
 
 def test_questions_back_off_and_go_on_for_configured_hops() -> None:
@@ -323,5 +321,5 @@ def test_flood_of_unknown_hops_is_bounded() -> None:
     table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=4)
     table.want([A])
     for number in range(100):
-        table.unresolved(IPv4Address(number), 0)
+        table.unresolved(from_text(number), 0)
     assert len(table.due(0)) == 4

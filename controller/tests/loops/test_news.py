@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from ipaddress import IPv4Address
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from fakeswitch import Memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
@@ -46,7 +46,7 @@ def crowd(target: str, seconds: float = 60.0):
 @pytest.mark.parametrize("target", [WEB, HOST, STRANGER])
 def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
     run = Run(PRODUCTION, crowd(target)).until(ONSET + 30)
-    number = run.switch.crowd.numbers[IPv4Address(target)]
+    number = run.switch.crowd.numbers[from_text(target)]
     alarms = [d.time_s for d in run.decisions if d.detection.alarm]
     assert ONSET < alarms[0] <= ONSET + 5
     limited = [d.time_s for d in run.decisions if d.limits]
@@ -56,8 +56,8 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
     assert run.view.frozen == (["web"] if target == WEB else []), "elsewhere it says nothing about the servers"
     last = run.decisions[-1]
     assert last.verdict.cause is Cause.CROWD
-    assert last.hot_spot == int(IPv4Address(target))
-    assert last.sentence.startswith(f"Flash crowd at {run.view.name(int(IPv4Address(target)))}: limit ")
+    assert last.hot_spot == from_text(target).packed
+    assert last.sentence.startswith(f"Flash crowd at {run.view.name(from_text(target).packed)}: limit ")
 
 
 @pytest.mark.parametrize(("mode", "frozen"), [("production", True), ("paper, period_s: 4", False)])
@@ -190,7 +190,7 @@ def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     assert any(crowd.limits for crowd in run.switch.writes)
     assert not run.switch.crowd.limits
     assert not run.switch.crowd.anybody
-    assert set(run.switch.crowd.numbers) == {IPv4Address(WEB), IPv4Address(HOST)}
+    assert set(run.switch.crowd.numbers) == {from_text(WEB), from_text(HOST)}
     assert run.switch.crowd.sample_share == 0
     assert run.decisions[-1].verdict.cause is Cause.NORMAL
 
@@ -198,7 +198,7 @@ def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
 def test_paper_mode_keeps_the_limit_and_remembers_nobody() -> None:
     options = "{mode: paper, period_s: 10, poll_s: 2, hosts: [{name: files, address: 10.0.2.77}]}"
     run = Run(options, crowd(HOST)).until(ONSET + 150)
-    assert run.switch.crowd.limits.keys() == {run.switch.crowd.numbers[IPv4Address(HOST)]}
+    assert run.switch.crowd.limits.keys() == {run.switch.crowd.numbers[from_text(HOST)]}
     assert not run.switch.crowd.returning
     assert not run.view.freeze
     first = next(d for d in run.decisions if d.limits)
@@ -225,7 +225,7 @@ OWN = "{name: files, address: 10.0.2.77, limit: {rate_per_s: 20, burst: 5}}"
 def test_without_identification_a_hosts_own_limit_is_for_that_host_alone(mode: str) -> None:
     options = f"{{mode: {mode}, identify: false, hosts: [{OWN}]}}"
     run = Run(options, crowd(WEB)).until(ONSET)
-    assert run.switch.crowd.numbers == {IPv4Address(WEB): 1, IPv4Address(HOST): 2}
+    assert run.switch.crowd.numbers == {from_text(WEB): 1, from_text(HOST): 2}
     assert run.switch.crowd.anybody == {2: Bucket(20, 5)}
     run = Run(options, crowd(WEB)).until(ONSET + 40)
     assert run.switch.crowd.limits.keys() == {1}
@@ -239,7 +239,7 @@ def test_hosts_own_limit_is_never_exceeded() -> None:
         " hosts: [{name: files, address: 10.0.2.77, limit: {rate_per_s: 20, burst: 5}}]}"
     )
     run = Run(options, crowd(HOST)).until(ONSET + 30)
-    number = run.switch.crowd.numbers[IPv4Address(HOST)]
+    number = run.switch.crowd.numbers[from_text(HOST)]
     assert all(crowd.anybody[number].rate <= 20 and not crowd.returning for crowd in run.switch.writes)
 
 
@@ -339,4 +339,4 @@ def test_samples_are_read_while_sampling_only() -> None:
     alarm = next(d.time_s for d in run.decisions if d.detection.alarm)
     assert [moment for moment in read_at if moment < alarm] == [0], "the base"
     assert len(read_at) > 2
-    assert run.decisions[-1].hot_spot == int(IPv4Address(WEB))
+    assert run.decisions[-1].hot_spot == from_text(WEB).packed

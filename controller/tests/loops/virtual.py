@@ -8,13 +8,13 @@ import selectors
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from ipaddress import IPv4Address
 from typing import Any, cast
 
 import numpy as np
 from configs import web
 from fakeswitch import Memory
 from finsy.proto import p4r
+from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.loops import news
 from sluice.loops.balancing import balance
@@ -164,7 +164,7 @@ class Switch:
 
     def requests(self, destination: str, many: int) -> int:
         """SYNs arrive; the number that passes."""
-        number = self.crowd.numbers.get(IPv4Address(destination), 0)
+        number = self.crowd.numbers.get(from_text(destination), 0)
         admitted = self.anybody[number].admit(many) if number in self.anybody else many
         self.registers.count(Register.REQUESTS_OFFERED, number, many)
         self.registers.count(Register.REQUESTS_ADMITTED, number, admitted)
@@ -172,7 +172,7 @@ class Switch:
         for _ in range(self.random.binomial(many + 5 * admitted, self.crowd.sample_share)):
             cells = self.registers.cells
             end = cells[Register.SAMPLE_NEXT].get(0, 0)
-            cells[Register.SAMPLE_RING][end % SAMPLES] = int(IPv4Address(destination))
+            cells[Register.SAMPLE_RING][end % SAMPLES] = int(from_text(destination))
             cells[Register.SAMPLE_NEXT][0] = (end + 1) % (1 << 32)
         return admitted
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from sluice.addresses import Packed, from_text
 from sluice.news import Decision, Limit, News, Observation, Requests
 from sluice.news.rates import measured_share
 
@@ -22,7 +23,7 @@ STEP_S = 0.5
 QUEUE_S = 0.3
 PATIENCE_S = 120.0
 RETRY_S = 4
-TARGET, BYSTANDER = 0x0A000064, 0x0A000065
+TARGET, BYSTANDER = from_text("10.0.0.100").packed, from_text("10.0.0.101").packed
 Floats = NDArray[np.float64]
 
 
@@ -68,14 +69,14 @@ class Bottleneck:
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
-        self.buckets: dict[int | None, Bucket] = defaultdict(Bucket)
+        self.buckets: dict[Packed | None, Bucket] = defaultdict(Bucket)
         self.counts = {TARGET: Requests(), BYSTANDER: Requests()}
         self.retries: dict[int, int] = defaultdict(int)
         self.refused_for_good = 0
         self.fresh = 0
         self.flows: Floats = np.zeros((4, 0))  # size, remaining, age, speed
         self.finished: list[Floats] = []
-        self.samples: list[int] = []
+        self.samples: list[Packed] = []
         self.full = False
         self.news.observe(Observation(0.0, np.zeros(0), self.counts))
 
@@ -91,7 +92,7 @@ class Bottleneck:
     def utilisation(self, start_s: float) -> float:
         return float(np.mean([part for time, part in self.carried if time >= start_s]))
 
-    def _arrive(self, destination: int, fresh: int, again: dict[int, int]) -> int:
+    def _arrive(self, destination: Packed, fresh: int, again: dict[int, int]) -> int:
         """New and returning requests meet admission; the number that passes."""
         wanting = fresh + sum(again.values())
         limited = None if None in self.news_limits else destination
@@ -116,7 +117,7 @@ class Bottleneck:
         self.news.observe(Observation(self.now, np.zeros(0), dict(self.counts)))
 
     @property
-    def news_limits(self) -> set[int | None]:
+    def news_limits(self) -> set[Packed | None]:
         return {target for target, bucket in self.buckets.items() if bucket.limit is not None}
 
     @property

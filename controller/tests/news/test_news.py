@@ -7,24 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.balance import Counts
 from sluice.news import Cause, Decision, News, NewsMode, NewsOptions, Observation, ObservationError, Requests
 
-HOT, OTHER, HOST = 0x0A000001, 0x0A000002, 0x0A000003
+HOT, OTHER, HOST = (packed(0x0A000000 + number, IPV4_BITS) for number in (1, 2, 3))
 PAPER = NewsOptions(mode=NewsMode.PAPER, step=0.1, sample_min=10, limit_max=1000)
 
 
 class Driver:
     """Feeds a News with interval after interval of rates and request differences."""
 
-    def __init__(self, options: NewsOptions, destinations: tuple[int, ...] = (HOT, OTHER)) -> None:
+    def __init__(self, options: NewsOptions, destinations: tuple[Packed, ...] = (HOT, OTHER)) -> None:
         self.news = News(options)
         self.time = 0.0
         self.counts = {destination: Requests() for destination in destinations}
         assert self.news.observe(Observation(0.0, np.zeros(0), dict(self.counts))) is None
 
     def interval(
-        self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[int, ...] = ()
+        self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[Packed, ...] = ()
     ) -> Decision:
         """One interval; request rates per second."""
         seconds = self.news.options.interval_s
@@ -340,9 +341,10 @@ def test_the_trace_row_is_flat_and_complete() -> None:
     assert all(isinstance(value, int | float | str) for value in row.values())
 
 
+SIX = [packed(number, IPV4_BITS) for number in range(6)]
 RATES = st.lists(st.floats(0, 1e10), max_size=12)
 STEPS = st.lists(
-    st.tuples(RATES, st.integers(0, 10**5), st.integers(0, 10**5), st.lists(st.integers(0, 5), max_size=80)),
+    st.tuples(RATES, st.integers(0, 10**5), st.integers(0, 10**5), st.lists(st.sampled_from(SIX), max_size=80)),
     max_size=40,
 )
 
@@ -350,21 +352,23 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from(list(NewsMode)), st.booleans())
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
-    steps: list[tuple[list[float], int, int, list[int]]], mode: NewsMode, identify: bool
+    steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
     """A decision's only means are token buckets on new connections, one at most, on a sampled destination or on all."""
     options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
     news, counts, written = News(options), Requests(), {}
-    news.observe(Observation(0, np.zeros(0), {1: counts, 2: counts}))
+    news.observe(Observation(0, np.zeros(0), {SIX[1]: counts, SIX[2]: counts}))
     for time, (rates, admitted, refused, samples) in enumerate(steps, 1):
         counts += Requests(admitted + refused, admitted, refused)
-        decision = news.observe(Observation(time, np.array(rates, dtype=float), {1: counts, 2: counts}, {}, samples))
+        decision = news.observe(
+            Observation(time, np.array(rates, dtype=float), {SIX[1]: counts, SIX[2]: counts}, {}, samples)
+        )
         assert decision is not None
         assert len(decision.limits) <= 1
         for target, limit in decision.limits.items():
             assert 3 <= limit.rate <= 500
             assert limit.burst >= 1
-            assert target in (range(6) if identify else (None,))
+            assert target in (SIX if identify else (None,))
         assert decision.changed == (decision.limits != written)
         assert decision.sentence.endswith(".")
         written = decision.limits
@@ -373,14 +377,14 @@ def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
 def test_static_mode_watches_and_limits_nothing() -> None:
     options = NewsOptions(mode=NewsMode.STATIC, period_s=10, sample_min=1)
     news = News(options)
-    news.adopt(1, 5.0)
+    news.adopt(HOT, 5.0)
     count, decisions = Requests(), list[Decision]()
     for i in range(12):
         rate, ar = (40, 1000.0) if i < 8 else (200, 100.0)
         count += Requests(rate, rate, 0)
-        decision = news.observe(Observation(10.0 * i, np.full(10, ar), {1: count}, samples=[1] * 100))
+        decision = news.observe(Observation(10.0 * i, np.full(10, ar), {HOT: count}, samples=[HOT] * 100))
         decisions += [decision] if decision else []
     assert any(d.detection.alarm for d in decisions)
-    assert decisions[-1].hot_spot == 1
+    assert decisions[-1].hot_spot == HOT
     assert not any(d.limits for d in decisions)
-    assert decisions[-1].sentence == "Flash crowd at 0.0.0.1: limited as configured only, 20.0/s admitted."
+    assert decisions[-1].sentence == "Flash crowd at 10.0.0.1: limited as configured only, 20.0/s admitted."

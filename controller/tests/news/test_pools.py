@@ -1,6 +1,7 @@
 """Several services: each by its own servers, and what is said of all of them."""
 
 import numpy as np
+from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.balance import BalanceOptions, Counts
 from sluice.news import Cause, Decision, News, NewsOptions, Observation, Pool, Requests, Verdict
 from sluice.news.pools import judge_each, together
@@ -9,11 +10,11 @@ FINE = Counts(syn=100, synack=100, completed=99)
 LOSSY = Counts(syn=100, synack=60, completed=59)
 DROWNED = Counts(syn=300, synack=60, completed=58)
 SPOOFED = Counts(syn=500, synack=490, completed=100)
-A, B, HOST = 0x0A000001, 0x0A000002, 0x0A000003
+A, B, HOST = (packed(0x0A000000 + number, IPV4_BITS) for number in (1, 2, 3))
 POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
 
 
-def verdicts(b: Counts, *crowds: int | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
+def verdicts(b: Counts, *crowds: Packed | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
     """Of a, whose servers are fine, and of b."""
     ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
     return list(judge_each(POOLS, ledger, crowds=crowds, slower=slower).values())

@@ -1,21 +1,24 @@
 """Cumulative request counts into intervals."""
 
 import pytest
+from sluice.addresses import from_text
 from sluice.balance import CounterReset
 from sluice.news import Requests
 from sluice.news.requests import Interval, RequestMeter
 
+A, B = from_text("10.0.0.1").packed, from_text("10.0.0.2").packed
+
 
 def test_differences_and_rates() -> None:
     meter = RequestMeter()
-    assert meter.read(0, {1: Requests(10, 10, 0)}) is None
-    interval = meter.read(2, {1: Requests(30, 25, 5)})
+    assert meter.read(0, {A: Requests(10, 10, 0)}) is None
+    interval = meter.read(2, {A: Requests(30, 25, 5)})
     assert interval is not None
-    assert interval.requests == {1: Requests(20, 15, 5)}
-    assert interval.admitted_rate(1) == 7.5
+    assert interval.requests == {A: Requests(20, 15, 5)}
+    assert interval.admitted_rate(A) == 7.5
     assert interval.admitted_rate(None) == 7.5
-    assert interval.admitted_rate(2) is None
-    assert interval.requests[1].refused_share == 0.25
+    assert interval.admitted_rate(B) is None
+    assert interval.requests[A].refused_share == 0.25
 
 
 def test_right_across_a_wrap() -> None:
@@ -24,11 +27,11 @@ def test_right_across_a_wrap() -> None:
 
 def test_a_reset_is_a_new_beginning_not_a_spike() -> None:
     meter = RequestMeter()
-    meter.read(0, {1: Requests(1000, 1000)})
-    assert meter.read(1, {1: Requests(3, 3)}) is None
-    after = meter.read(2, {1: Requests(10, 10)})
+    meter.read(0, {A: Requests(1000, 1000)})
+    assert meter.read(1, {A: Requests(3, 3)}) is None
+    after = meter.read(2, {A: Requests(10, 10)})
     assert after is not None
-    assert after.requests[1].offered == 7
+    assert after.requests[A].offered == 7
     with pytest.raises(CounterReset):
         Requests(3, 3).since(Requests(1000, 1000))
 
@@ -36,7 +39,7 @@ def test_a_reset_is_a_new_beginning_not_a_spike() -> None:
 def test_a_new_destination_is_a_base_first() -> None:
     meter = RequestMeter()
     meter.read(0, {})
-    interval = meter.read(1, {7: Requests(500, 500)})
+    interval = meter.read(1, {B: Requests(500, 500)})
     assert interval is not None
     assert interval.requests == {}
 
@@ -44,16 +47,16 @@ def test_a_new_destination_is_a_base_first() -> None:
 def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() -> None:
     meter = RequestMeter()
     meter.read(0, {})
-    assert meter.peek(9, 7, Requests(100, 100)) is None
-    interval = meter.read(10, {7: Requests(140, 140)})
+    assert meter.peek(9, B, Requests(100, 100)) is None
+    interval = meter.read(10, {B: Requests(140, 140)})
     assert interval is not None
-    assert interval.admitted_rate(7) == 40
+    assert interval.admitted_rate(B) == 40
 
 
 def test_what_one_limit_does_not_hold_back_is_no_part_of_it() -> None:
     """A bucket of its own lets these pass: they are counted in all, and not in what the others are to share."""
-    interval = Interval(2.0, {1: Requests(60, 40, 20), 2: Requests(10, 10)}, apart={2})
+    interval = Interval(2.0, {A: Requests(60, 40, 20), B: Requests(10, 10)}, apart={B})
     assert interval.total == Requests(70, 50, 20)
     assert interval.together == Requests(60, 40, 20)
     assert interval.admitted_rate(None) == 20
-    assert interval.admitted_rate(2) == 5
+    assert interval.admitted_rate(B) == 5

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from sluice.addresses import Packed, from_text
 from sluice.balance import Counts
 from sluice.news import Cause, Limit, News, NewsMode, NewsOptions, Observation, Requests, Verdict
 from sluice.news.sentence import sentence
 from sluice.news.window import Measurement
+
+WEB = from_text("10.0.0.100").packed
 
 CROWDED = "Flash crowd at web: limit 40.0/s, 39.0/s admitted, 60.0/s refused"
 UNANSWERED = "connection requests unanswered; there is no crowd"
@@ -49,10 +52,10 @@ def test_every_cause_is_one_sentence(verdict: Verdict, limited: bool, says: str)
         verdict,
         measured,
         limit,
-        1,
+        WEB,
         (39.0, 60.0),
         everyone=False,
-        name=["", "web"].__getitem__,
+        name={WEB: "web"}.__getitem__,
         server_name="s{}".format,
     )
     assert said == says
@@ -61,7 +64,7 @@ def test_every_cause_is_one_sentence(verdict: Verdict, limited: bool, says: str)
 def test_static_mode_never_promises_a_limit_and_figures_of_all_are_said_to_be() -> None:
     measured = Measurement(ar=100_000.0, flows=20, fastest=2, offered=110.0, admitted=50.0, refused=60.0)
 
-    def said(hot_spot: int | None, *, overall: bool, static: bool) -> str:
+    def said(hot_spot: Packed | None, *, overall: bool, static: bool) -> str:
         return sentence(
             Verdict(Cause.CROWD),
             measured,
@@ -71,11 +74,11 @@ def test_static_mode_never_promises_a_limit_and_figures_of_all_are_said_to_be() 
             everyone=False,
             overall=overall,
             static=static,
-            name=["", "web"].__getitem__,
+            name={WEB: "web"}.__getitem__,
             server_name="s{}".format,
         )
 
-    assert said(1, overall=False, static=True) == "Flash crowd at web: limited as configured only, 39.0/s admitted."
+    assert said(WEB, overall=False, static=True) == "Flash crowd at web: limited as configured only, 39.0/s admitted."
     unknown = "Flash crowd at an unknown destination"
     assert said(None, overall=True, static=False) == f"{unknown}: not limited yet, 39.0/s admitted in all."
     assert said(None, overall=True, static=True) == f"{unknown}: limited as configured only, 39.0/s admitted in all."
@@ -100,7 +103,7 @@ def test_weights_are_called_frozen_where_they_are(mode: NewsMode, counts: Counts
         requests += Requests(200, 200) if trouble and cause is Cause.CROWD else Requests(40, 40)
         ledger += counts if trouble else FINE
         rates = np.full(20, ar if trouble else 100_000.0)
-        decision = news.observe(Observation(float(time), rates, {1: requests}, {1: ledger, 2: ledger}))
+        decision = news.observe(Observation(float(time), rates, {WEB: requests}, {1: ledger, 2: ledger}))
     assert decision is not None
     assert decision.verdict.cause is cause
     assert decision.freeze == (mode is NewsMode.PRODUCTION)

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +24,7 @@ import pytest
 import sluice
 from configs import web
 from numpy.typing import NDArray
+from sluice.addresses import Address, from_text
 from sluice.balance import Balancer, Counts, Member
 from sluice.cli import main
 from sluice.configload import load as load_config
@@ -51,11 +51,11 @@ from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets.units import MICROSECONDS
 from virtual import in_virtual_time
 
-VIP = IPv4Address("10.0.0.100")
-S1, S2 = IPv4Address("10.0.2.2"), IPv4Address("10.0.3.2")
-CLIENT = IPv4Address("10.0.1.7")
+VIP = from_text("10.0.0.100")
+S1, S2 = from_text("10.0.2.2"), from_text("10.0.3.2")
+CLIENT = from_text("10.0.1.7")
 HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
-Packet = tuple[float, IPv4Address, int, IPv4Address, int, int, int]
+Packet = tuple[float, Address, int, Address, int, int, int]
 """Time, source and port, destination and port, flags, bytes of data."""
 
 
@@ -76,7 +76,7 @@ def write(path: Path, packets: Sequence[Packet]) -> Path:
     return path
 
 
-def connection(time: float, port: int, server: IPv4Address, *, answered: bool = True) -> list[Packet]:
+def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
     """On all of the switch's ports: each packet on its way in and on its way out."""
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address as ip_address
-
 import numpy as np
 import pytest
 from fakeswitch import Memory
 from pytest import approx
+from sluice.addresses import IPV4_BITS, from_text, packed
 from sluice.config import NewsConfig
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
-from sluice.switch.destinations import TOGETHER, limit_noted, read_requests
+from sluice.switch.destinations import REST, TOGETHER, limit_noted, read_requests
 from sluice.switch.rates import FlowReader, decode, flow_mask
 from sluice.switch.sampling import SampleReader
 from sluice.switch.targets.units import MICROSECONDS
@@ -54,7 +53,7 @@ async def test_samples_are_read_once_and_round_the_ring() -> None:
     assert list(await reader.read(memory)) == []
     ring |= {5: 50, 6: 60}
     end[0] = 7
-    assert list(await reader.read(memory)) == [50, 60]
+    assert list(await reader.read(memory)) == [packed(50, IPV4_BITS), packed(60, IPV4_BITS)]
     assert list(await reader.read(memory)) == []
     end[0] = 7 + 3 * SAMPLES
     assert len(await reader.read(memory)) == SAMPLES
@@ -69,10 +68,10 @@ async def test_requests_with_those_of_unlisted_destinations() -> None:
     memory.cells[Register.REQUESTS_ADMITTED] |= {0: 9, 3: 4}
     memory.cells[Register.REQUESTS_REFUSED] |= {3: 1}
     memory.cells[Register.REQUESTS_RETURNING] |= {3: 2}
-    requests = await read_requests(memory, {ip_address("10.0.0.9"): 3, ip_address("10.0.0.2"): 3})
-    assert requests == {0: Requests(9, 9, 0, 0), TOGETHER: Requests(5, 4, 1, 2)}
-    alone = await read_requests(memory, {ip_address("10.0.0.9"): 3})
-    assert alone == {0: Requests(9, 9, 0, 0), 0x0A000009: Requests(5, 4, 1, 2)}
+    requests = await read_requests(memory, {from_text("10.0.0.9"): 3, from_text("10.0.0.2"): 3})
+    assert requests == {REST: Requests(9, 9, 0, 0), TOGETHER: Requests(5, 4, 1, 2)}
+    alone = await read_requests(memory, {from_text("10.0.0.9"): 3})
+    assert alone == {REST: Requests(9, 9, 0, 0), from_text("10.0.0.9").packed: Requests(5, 4, 1, 2)}
 
 
 def test_noted_limit() -> None:
