@@ -17,8 +17,6 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sluice.addresses import from_text
-
 from workload.crowd.measures import Records
 from workload.crowd.plan import BYSTANDER, OTHER, TARGET
 from workload.crowd.scenarios import NETWORK, Variant
@@ -165,7 +163,7 @@ def plan(one: Dumbbell) -> CrowdPlan:
         patience_s=one.patience_s,
         bulk_bit_per_s=FTP_BIT_PER_S if one.ftp else 0.0,
         bulk_place=Place(0.1),
-        bulk_from=int(from_text(OTHER.address)),
+        bulk_from=int(OTHER.address),
         sample_s=one.period_s / 4,
         seed=one.seed,
     )

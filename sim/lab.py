@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 import yaml
-from sluice.addresses import Address, from_text, number
+from sluice.addresses import Address, number
 from sluice.config import Config
 from sluice.configload import parse
 from sluice.news import Decision
@@ -121,7 +121,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
         patience_s=settings.patience_s / k,
         bulk_bit_per_s=settings.bulk_bit_per_s * k,
         bulk_place=Place(WITNESS.round_trip_s / k),
-        bulk_from=int(from_text(OTHER.address)),
+        bulk_from=int(OTHER.address),
         sample_s=settings.period_s / k / 8,
         seed=settings.seed,
     )

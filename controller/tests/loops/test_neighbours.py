@@ -321,5 +321,5 @@ def test_flood_of_unknown_hops_is_bounded() -> None:
     table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=4)
     table.want([A])
     for number in range(100):
-        table.unresolved(from_text(number), 0)
+        table.unresolved(from_number(number, IPV4_BITS), 0)
     assert len(table.due(0)) == 4

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sluice import status
+from sluice.addresses import from_text
 from sluice.loops.controller import Controller
 from sluice.loops.metrics import StatusCollector
 from sluice.status import news_status
@@ -66,13 +67,13 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(OPTIONS, crowd).until(ONSET + 30)
     last, found = run.decisions[-1], scraped(run, monkeypatch)
     assert last.limit is not None
-    web = run.view.name(0x0A000064)
+    web = run.view.name(from_text(WEB).packed)
     assert found['sluice_news_cause{cause="crowd"}'] == 1
     assert found[f'sluice_news_limit{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
     assert found["sluice_news_ar"] == pytest.approx(last.measurement.ar)
     assert found["sluice_news_ar_average"] == pytest.approx(last.detection.ar_average)
     assert found["sluice_news_flows"] == last.measurement.flows
-    requests = run.view.requests[0x0A000064]
+    requests = run.view.requests[from_text(WEB).packed]
     for key in ("offered", "admitted", "refused", "returning"):
         assert found[f'sluice_destination_{key}_total{{destination="{web}"}}'] == getattr(requests, key)
     assert requests.refused > 0
