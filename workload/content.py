@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+
+from sluice.addresses import Address, from_text
 
 from workload.plan import SERVERS, THREE, WEB_PORT, Balance, HostPlan, PoolPlan, switch_config
 
 SHOP = "shop"
-SHOP_ADDRESS = IPv4Address("10.0.0.110")
+SHOP_ADDRESS = from_text("10.0.0.110")
 AGENTS = (HostPlan("a1", 7, 21), HostPlan("a2", 8, 22))
 S1, S2, S3 = SERVERS
 
@@ -60,9 +61,9 @@ class ContentPool(PoolPlan):
 POOL = ContentPool(THREE.servers, THREE.cpus)
 
 
-def group_address(name: str) -> IPv4Address:
+def group_address(name: str) -> Address:
     """The internal address of a group."""
-    return IPv4Address("10.0.9.1") + list(GROUPS).index(name)
+    return from_text("10.0.9.1") + list(GROUPS).index(name)
 
 
 def content_config(

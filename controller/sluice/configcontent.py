@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .configtypes import Address, Control, Extension, Match, Name, Refusal, Section, Size
+from .configtypes import Control, Extension, IpAddress, Match, Name, Refusal, Section, Size
 
 Sticky = Literal["connection", "client", "none"]
 
@@ -18,7 +18,7 @@ class AgentConfig(Section):
     """An agent: it takes handshakes and reads requests."""
 
     name: Name
-    address: Address
+    address: IpAddress
     """In the subnet of an interface, on a port of its own; its TCP port is the service's."""
     control: Control
     """Where it listens for the controller: unix:///PATH or HOST:PORT."""

@@ -553,7 +553,7 @@ class GuessedWrong(Guess):
 
 
 class GuessedSynWithData(Guess):
-    """Data in a SYN goes to the server, which takes none without a cookie (RFC 7413); no agent is to see a SYN of these."""
+    """Data in a SYN goes to the server, which takes none without a cookie (RFC 7413); no agent is to see such a SYN."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)

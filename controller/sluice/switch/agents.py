@@ -20,8 +20,8 @@ def entries(state: State) -> Iterator[P4TableEntry]:
             if (behind := _port(state, agent)) is not None:
                 yield P4TableEntry(
                     Table.AGENTS,
-                    match=P4TableMatch(port=behind, address=int(address), service_port=port),
-                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, address=int(agent.address)),
+                    match=P4TableMatch(port=behind, address=address, service_port=port),
+                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, address=agent.address),
                 )
 
 

@@ -48,7 +48,7 @@ def _addressed(state: State, service: Service) -> P4TableAction:
     if service.of is None:
         return P4TableAction(Action.TO_SERVICE, service=service.id, shares=shares)
     address, _, port = service.of.endpoint
-    return P4TableAction(Action.TO_GROUP, service=service.id, shares=shares, address=int(address), port=port)
+    return P4TableAction(Action.TO_GROUP, service=service.id, shares=shares, address=address, port=port)
 
 
 def origins(state: State) -> Iterator[P4TableEntry]:

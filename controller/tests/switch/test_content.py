@@ -11,6 +11,7 @@ from configs import web
 from content import content
 from fakeswitch import FakeSwitch
 from finsy import P4IndirectAction, P4TableAction, P4TableEntry
+from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.names import Action, Table
 from sluice.switch import pipeline
@@ -57,10 +58,6 @@ def _call(entry: P4TableEntry) -> Call:
     return tuple(match.values()), "", {member.args["id"]: weight for weight, member in action.action_set}
 
 
-def _number(address: str) -> int:
-    return int.from_bytes(bytes(map(int, address.split("."))), "big")
-
-
 SHOP, ALL, FAST, PLAIN = 1, 2, 3, 4
 A1, A2, X1, X2, X3, S1, S2 = 1, 2, 3, 4, 5, 6, 7
 
@@ -80,37 +77,39 @@ def test_numbers_are_one_a_server_however_many_groups_it_is_in() -> None:
 def test_entries() -> None:
     state = _state()
     services = {match: (action, args) for match, action, args in _calls(state, Table.SERVICES)}
-    shop = _number("10.0.0.100")
+    shop = from_text("10.0.0.100")
     assert services[shop, 6, 80] == (
         Action.TO_CONTENT,
         {"service": SHOP, "generation": 1, "remember_time": MICROSECONDS.ticks(300)},
     )
     to_group = {"shares": 256, "address": shop, "port": 80}
-    assert services[_number("10.9.0.1"), 6, 80] == (Action.TO_GROUP, {"service": ALL, **to_group})
-    assert services[_number("10.9.0.2"), 6, 8080] == (Action.TO_GROUP, {"service": FAST, **to_group})
-    assert services[_number("10.0.0.101"), 6, 80] == (Action.TO_SERVICE, {"service": PLAIN, "shares": 256})
-    assert services[_number("10.0.3.31"), 6, 80] == services[_number("10.0.2.12"), 6, 8000] == (Action.DENY_DIRECT, {})
+    assert services[from_text("10.9.0.1"), 6, 80] == (Action.TO_GROUP, {"service": ALL, **to_group})
+    assert services[from_text("10.9.0.2"), 6, 8080] == (Action.TO_GROUP, {"service": FAST, **to_group})
+    assert services[from_text("10.0.0.101"), 6, 80] == (Action.TO_SERVICE, {"service": PLAIN, "shares": 256})
+    assert (
+        services[from_text("10.0.3.31"), 6, 80] == services[from_text("10.0.2.12"), 6, 8000] == (Action.DENY_DIRECT, {})
+    )
     assert len(services) == 4 + 7
 
     home = {"service": SHOP, "address": shop, "port": 80}
     origins = {match[0]: (action, args) for match, action, args in _calls(state, Table.ORIGINS)}
-    assert origins[_number("10.0.3.31")] == (Action.FROM_SERVER, {"server": A1, **home})
-    assert origins[_number("10.0.2.12")] == (Action.FROM_CONTENT, {"server": X2, **home})
-    assert origins[_number("10.0.2.21")][0] == Action.FROM_SERVER
+    assert origins[from_text("10.0.3.31")] == (Action.FROM_SERVER, {"server": A1, **home})
+    assert origins[from_text("10.0.2.12")] == (Action.FROM_CONTENT, {"server": X2, **home})
+    assert origins[from_text("10.0.2.21")][0] == Action.FROM_SERVER
     assert len(origins) == 7
 
     assert [match for match, _, _ in _calls(state, Table.SERVERS)] == [
         (number,) for number in (A1, A2, X1, X2, X3, S1, S2)
     ]
     assert (shop,) in [match for match, _, _ in _calls(state, Table.OWNED)]
-    assert (_number("10.9.0.1"),) not in [match for match, _, _ in _calls(state, Table.OWNED)]
+    assert (from_text("10.9.0.1"),) not in [match for match, _, _ in _calls(state, Table.OWNED)]
 
 
 def test_agents_are_behind_the_port_of_their_subnet_or_where_they_answer_arp() -> None:
     state = _state()
-    shop = _number("10.0.0.100")
-    first = ((3, shop, 80), Action.SET_AGENT, {"agent": A1, "address": _number("10.0.3.31")})
-    second = ((5, shop, 80), Action.SET_AGENT, {"agent": A2, "address": _number("10.0.4.32")})
+    shop = from_text("10.0.0.100")
+    first = ((3, shop, 80), Action.SET_AGENT, {"agent": A1, "address": from_text("10.0.3.31")})
+    second = ((5, shop, 80), Action.SET_AGENT, {"agent": A2, "address": from_text("10.0.4.32")})
     assert _calls(state, Table.AGENTS) == [first, second]
     assert _calls(replace(state, neighbours={}), Table.AGENTS) == [first], "its subnet has two ports"
 
@@ -201,10 +200,10 @@ def test_a_server_that_has_left_all_groups_stays_translated_to_the_content_servi
     plan = _changed("  - {name: x3, address: 10.0.2.13, port: 8000}\n", "")
     assert [(server.id, server.service_id, server.in_group) for server in plan.retired] == [(X3, SHOP, True)]
     entries = {match[0]: (action, args) for match, action, args in _calls(State(plan, {}), Table.ORIGINS)}
-    assert entries[_number("10.0.2.13")][0] == Action.FROM_CONTENT
+    assert entries[from_text("10.0.2.13")][0] == Action.FROM_CONTENT
 
 
-def test_a_server_that_changes_its_group_keeps_its_number() -> None:
+def test_a_server_that_changes_its_group_keeps_itsfrom_text() -> None:
     plan = _changed("- {name: x3, address: 10.0.2.13, port: 8000}", "- {name: x1, address: 10.0.2.11, port: 8000}")
     assert [server.id for server in plan.services[2].servers] == [X2, X1]
 
