@@ -205,6 +205,33 @@ fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)
     pps
 }
 
+/// Of a connection.
+fn client(i: u32) -> ([u8; 4], u16) {
+    (client_address(i / 4), 1024 + (i % 4) as u16)
+}
+
+type Frames = Vec<(u32, Vec<u8>)>;
+
+/// Opens connections; the clients' data on them, and the servers' answers.
+fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, spliced: bool) -> (Frames, Frames) {
+    let (mut data, mut answers) = (Vec::new(), Vec::new());
+    for i in 0..connections {
+        let mut out = Count::new(true);
+        let (port, address) = if spliced { (SERVER_PORT, GROUP) } else { (CLIENT_PORT, SERVICE) };
+        engine.receive(now, port, &frame(client(i), (address, 80), 0x02, 60), &mut out);
+        let reached = out.ports[SERVER_PORT as usize] == 1;
+        assert!(reached, "the SYN of connection {i} did not reach a server: {:?}", engine.drops());
+        let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
+        if spliced {
+            engine.receive(now, SERVER_PORT, &order(client(i)), &mut out);
+            assert_eq!(out.last[15], 1, "the order for connection {i} was not applied");
+        }
+        data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
+        answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
+    }
+    (data, answers)
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let json = args
@@ -240,27 +267,8 @@ fn main() {
         Err(why) => println!("interpreted: {why}"),
     }
 
-    let client = |i: u32| (client_address(i / 4), 1024 + (i % 4) as u16);
     let mut now = 1_000_000_000;
-    let (mut data, mut answers) = (Vec::new(), Vec::new());
-    for i in 0..connections {
-        let mut out = Count::new(true);
-        let (port, address) = if spliced { (SERVER_PORT, GROUP) } else { (CLIENT_PORT, SERVICE) };
-        s.engine.receive(now, port, &frame(client(i), (address, 80), 0x02, 60), &mut out);
-        assert_eq!(
-            out.ports[SERVER_PORT as usize],
-            1,
-            "the SYN of connection {i} did not reach a server: {:?}",
-            s.engine.drops()
-        );
-        let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
-        if spliced {
-            s.engine.receive(now, SERVER_PORT, &order(client(i)), &mut out);
-            assert_eq!(out.last[15], 1, "the order for connection {i} was not applied");
-        }
-        data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
-        answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
-    }
+    let (data, answers) = open(&mut s.engine, now, connections, length, spliced);
     let syns: Vec<_> = (0..if packets > 0 { packets as u32 } else { 1 << 16 })
         .map(|i| (CLIENT_PORT, frame(client(1 << 20 | i), (SERVICE, 80), 0x02, 60)))
         .collect();
