@@ -6,7 +6,8 @@ from sluice.loops.balancing import touched
 from sluice.names import Table
 
 
-def test_the_servers_entries_are_looked_at_only_when_somebody_is_ejected_or_comes_back() -> None:
+def test_servers_and_capacities_are_looked_at_only_when_somebody_is_ejected_or_comes_back() -> None:
     nobody, one = frozenset[int](), frozenset({3})
     assert touched(nobody, nobody) == touched(one, one) == {Table.CHOOSE, Table.CHOOSE_OTHER}
-    assert touched(nobody, one) == touched(one, nobody) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.SERVERS}
+    moved = {Table.CHOOSE, Table.CHOOSE_OTHER, Table.CHOOSE_STABLE, Table.SERVERS}
+    assert touched(nobody, one) == touched(one, nobody) == moved
