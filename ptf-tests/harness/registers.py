@@ -39,7 +39,8 @@ class P4RuntimeRegisters:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._ids = {register: client.schema.registers[register].id for register in Register}
+        found = ((register, client.schema.registers.get(register)) for register in Register)
+        self._ids = {register: there.id for register, there in found if there is not None}
 
     def read(self, cells: Iterable[tuple[Register, int]]) -> list[int]:
         wanted = list(cells)
