@@ -13,7 +13,7 @@ use crate::flags::{self, Section};
 use crate::rotation::Rotation;
 
 /// The port of P4Runtime.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
 /// Ports of v1model as it is have 9 bits.
 const V1MODEL_HIGHEST_PORT: u32 = 511;

@@ -14,7 +14,7 @@ mod rotation;
 mod statistics;
 mod trace;
 
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,13 +24,14 @@ use std::time::Duration;
 use sluice_engine::Options;
 use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
-use sluice_p4runtime::{Config, Device, Listener, Pipeline, PipelineError, Settings, parse_p4info, serve, server};
+use sluice_p4runtime::{Config, Device, Pipeline, PipelineError, Settings, parse_p4info, serve, server};
 use sluice_ports::{Interface, Options as PortOptions};
+use sluice_serve::{Listener, unserved};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use args::{Args, Command, TraceFormat};
+use args::{Args, Command, DEFAULT_ADDRESS, TraceFormat};
 use captures::Captures;
 use dataplane::{DataPlane, RunOptions};
 use files::{Inputs, Output};
@@ -143,11 +144,11 @@ fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> 
 async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     let listener = Listener::bind(&args.address)
         .await
-        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error)))?;
+        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error, DEFAULT_ADDRESS)))?;
     let Some(address) = &args.metrics_address else { return Ok((listener, None)) };
     let metrics = TcpListener::bind(address)
         .await
-        .map_err(|error| format!("cannot serve metrics on {address}: {}", unserved(&error)))?;
+        .map_err(|error| format!("cannot serve metrics on {address}: {}", unserved(&error, DEFAULT_ADDRESS)))?;
     Ok((listener, Some(metrics)))
 }
 
@@ -161,18 +162,6 @@ fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
     }
     let links = Links::new(Arc::clone(device), &args.ports);
     links.map(Some).map_err(|error| format!("cannot watch the ports' links: {error}"))
-}
-
-/// Why nothing can be served at an address, and what to do.
-fn unserved(error: &io::Error) -> String {
-    let advice = match error.kind() {
-        ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",
-        ErrorKind::AddrNotAvailable => "give an address of this host (`ip address` lists them)",
-        ErrorKind::PermissionDenied => "give a port from 1024 on or a folder that may be written, or run as root",
-        ErrorKind::NotFound => "make the folder first",
-        _ => "an address is HOST:PORT, for example 127.0.0.1:9559",
-    };
-    format!("{error}; {advice}")
 }
 
 /// A file of PEM blocks of a kind.

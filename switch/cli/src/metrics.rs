@@ -4,37 +4,20 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::encoding::DescriptorEncoder;
 use sluice_p4runtime::statistics::engine_entries;
+use sluice_serve::metrics::{counters, gauges};
 use tokio::net::TcpListener;
 
 use crate::statistics::{PortStatistics, Statistics};
-
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers `GET /metrics` for as long as it is polled.
 ///
 /// # Errors
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, statistics: Arc<Statistics>) -> io::Result<()> {
-    let mut registry = Registry::with_prefix("sluice");
-    registry.register_collector(Box::new(Metrics(statistics)));
-    let registry = Arc::new(registry);
-    let answer = move || {
-        let mut body = String::new();
-        // Writing into a string does not fail.
-        let _ = text::encode(&mut body, &registry);
-        std::future::ready(([(CONTENT_TYPE, OPENMETRICS)], body))
-    };
-    axum::serve(listener, Router::new().route("/metrics", get(answer))).await
+    sluice_serve::metrics::serve(listener, Metrics(statistics)).await
 }
 
 struct Metrics(Arc<Statistics>);
@@ -43,40 +26,6 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
     }
-}
-
-type Labels = Vec<(&'static str, String)>;
-
-fn counters(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = (Labels, u64)>,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in values {
-        if labels.is_empty() {
-            return ConstCounter::new(value).encode(family);
-        }
-        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
-}
-
-fn gauges(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = (Labels, f64)>,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in values {
-        if labels.is_empty() {
-            return ConstGauge::new(value).encode(family);
-        }
-        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }
 
 impl Collector for Metrics {

@@ -14,7 +14,6 @@ pub mod device;
 pub mod digests;
 pub mod entity;
 pub mod fault;
-pub mod listener;
 pub mod pipeline;
 pub mod proto;
 pub mod read;
@@ -37,6 +36,5 @@ mod undo;
 mod write;
 
 pub use device::{Config, Device, Occupancy};
-pub use listener::Listener;
 pub use pipeline::{Pipeline, PipelineError, parse_p4info};
 pub use server::{Settings, serve};

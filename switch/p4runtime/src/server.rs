@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluice_serve::Listener;
 use tonic::transport::{Certificate, Error, Identity, Server, ServerTlsConfig};
 
 use crate::device::Device;
-use crate::listener::Listener;
 use crate::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use crate::service::Service;
 use crate::timers;

@@ -71,7 +71,7 @@ impl Listener {
     }
 
     /// The connections, at most `limit` at a time; further ones are closed at once.
-    pub(crate) fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
+    pub fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
         let (sockets, file): (Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>, _) = match self {
             Self::Tcp(listener) => {
                 (Box::pin(TcpListenerStream::new(listener).map(|socket| socket.map(Socket::Tcp))), None)
@@ -113,7 +113,7 @@ enum Socket {
 }
 
 /// A controller's connection, which takes one of the allowed places while it lasts.
-pub(crate) struct Connection {
+pub struct Connection {
     socket: Socket,
     _place: OwnedSemaphorePermit,
 }
@@ -154,4 +154,16 @@ impl AsyncWrite for Connection {
             Socket::Unix(socket) => Pin::new(socket).poll_shutdown(context),
         }
     }
+}
+
+/// Why nothing can be served at an address, and what to do; `example` is an address.
+pub fn unserved(error: &io::Error, example: &str) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",
+        io::ErrorKind::AddrNotAvailable => "give an address of this host (`ip address` lists them)",
+        io::ErrorKind::PermissionDenied => "give a port from 1024 on or a folder that may be written, or run as root",
+        io::ErrorKind::NotFound => "make the folder first",
+        _ => return format!("{error}; an address is HOST:PORT, for example {example}"),
+    };
+    format!("{error}; {advice}")
 }

@@ -1,0 +1,6 @@
+//! What the switch and the agent serve alike: addresses to listen on, and metrics.
+
+pub mod listener;
+pub mod metrics;
+
+pub use listener::{Listener, unserved};
