@@ -142,9 +142,9 @@ fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> 
 
 /// The sockets of P4Runtime and, where they are asked for, of the metrics.
 async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
-    let listener = Listener::bind(&args.address)
-        .await
-        .map_err(|error| format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error, DEFAULT_ADDRESS)))?;
+    let listener = Listener::bind(&args.address).await.map_err(|error| {
+        format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error, DEFAULT_ADDRESS))
+    })?;
     let Some(address) = &args.metrics_address else { return Ok((listener, None)) };
     let metrics = TcpListener::bind(address)
         .await

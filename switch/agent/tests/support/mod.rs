@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod exact;
 pub mod host;
 pub mod rules;
 pub mod switch;

@@ -1,0 +1,7 @@
+//! Compiles the control messages; no `protoc` is needed.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    tonic_prost_build::configure().compile_fds(protox::compile(["agent.proto"], ["proto"])?)?;
+    Ok(())
+}

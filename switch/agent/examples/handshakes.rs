@@ -1,0 +1,98 @@
+//! Connections a second of one core, by the engine alone: SYN, acknowledgement and request of a client, SYN-ACK of a server, the data
+//! plane's confirmation. Prints the time for each connection.
+//!
+//! `cargo run --release --example handshakes`
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Instant;
+
+use sluice_agent::order::{Order, Status};
+use sluice_agent::rules::Rules;
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, PSH, SYN};
+use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
+use sluice_rules::RuleSet;
+
+const CONNECTIONS: u32 = 1_000_000;
+const OWN: [u8; 6] = [2, 0, 0, 0, 9, 2];
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 9, 1];
+const CONTENT: &[u8] = br#"{"protocol": "http", "default": {"to": "all"}, "rules": [
+    {"name": "images", "match": {"path": {"suffix": ".gif"}}, "to": "images"},
+    {"name": "shop", "match": {"path": {"prefix": "/shop/"}, "method": ["GET", "POST"]}, "to": "images"}]}"#;
+const REQUEST: &[u8] =
+    b"GET /static/logo.gif HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n";
+
+fn address(text: &str) -> SocketAddrV4 {
+    text.parse().expect("an address")
+}
+
+fn engine() -> Engine {
+    let rules = RuleSet::from_json(CONTENT).expect("valid rules");
+    let group = |name: &String| (name.clone(), address("10.9.0.1:80"));
+    let groups = rules.groups().iter().map(group).collect();
+    let rules = Arc::new(Rules(Arc::new(rules)));
+    let service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
+    let mut engine = Engine::new(Settings {
+        mac: OWN,
+        address: Ipv4Addr::new(10, 0, 9, 2),
+        gateway: Ipv4Addr::new(10, 0, 9, 1),
+        epoch_s: 1_700_000_000,
+        budget: 64 << 20,
+    });
+    engine.configure(Configuration {
+        services: vec![Arc::new(service)],
+        generation: 1,
+        key: [7; 16],
+        former_key: None,
+    });
+    engine
+}
+
+/// A frame from the router, built in `frame`.
+fn built<'f>(frame: &'f mut Vec<u8>, head: Head, options: &[u8], payload: &[u8]) -> &'f [u8] {
+    frame.clear();
+    head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);
+    frame
+}
+
+/// One connection; what it costs the engine goes by, what building its frames costs as well.
+fn connect(engine: &mut Engine, number: u32, frame: &mut Vec<u8>, out: &mut Frames) {
+    let now = u64::from(number) * 1000 + 1;
+    let client = SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + number / 50_000), (number % 50_000) as u16 + 1024);
+    let (own, service) = (address("10.0.9.2:8080"), address("10.0.0.100:80"));
+    let isn = Seq(number.wrapping_mul(0x9e37_79b9));
+    let offer = RawOffer { mss: Some(1460), scale: Some(7), sack: true };
+    let (options, length) = offer.write();
+    let head = Head { source: client, destination: own, seq: isn, ack: Seq(0), flags: SYN, window: 64_240 };
+    engine.receive(now, built(frame, head, &options[..length], b""), out);
+    let cookie = Segment::read(out.iter().next().expect("a SYN-ACK")).expect("a segment").seq();
+    out.clear();
+    let head = Head { seq: isn + 1, ack: cookie + 1, flags: ACK, window: 502, ..head };
+    engine.receive(now, built(frame, head, &[], b""), out);
+    engine.receive(now, built(frame, Head { flags: ACK | PSH, ..head }, &[], REQUEST), out);
+    assert_eq!(out.len(), 1, "a SYN to the group");
+    out.clear();
+    let head =
+        Head { source: service, destination: client, seq: Seq(number), ack: isn + 1, flags: SYN | ACK, window: 65_160 };
+    engine.receive(now, built(frame, head, &options[..length], b""), out);
+    assert_eq!(out.len(), 2, "an order and the request");
+    let order = Order::read(out.iter().next().expect("a frame")).expect("an order");
+    out.clear();
+    frame.clear();
+    Order { status: Status::Applied, ..order }.write(&Link { own: ROUTER, router: OWN }, frame);
+    engine.receive(now, frame, out);
+}
+
+fn main() {
+    let (mut engine, mut frame, mut out) = (engine(), Vec::new(), Frames::default());
+    let started = Instant::now();
+    for number in 0..CONNECTIONS {
+        connect(&mut engine, number, &mut frame, &mut out);
+    }
+    let took = started.elapsed();
+    assert_eq!(engine.connections(), 0);
+    let each = took.as_nanos() / u128::from(CONNECTIONS);
+    println!("{each} ns a connection, {:.0} connections/s", f64::from(CONNECTIONS) / took.as_secs_f64());
+}

@@ -1,0 +1,196 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use lexopt::{Arg, Parser, ValueExt};
+use thiserror::Error;
+use tracing::level_filters::LevelFilter;
+
+/// What `--help` says.
+pub const HELP: &str = "\
+usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags]
+       sluice-agent check FILE                           look for mistakes in rules (the `content:` block as JSON)
+       sluice-agent match FILE [--source A] [--request FILE|-]
+                                                         tell which rule takes a request; it is read from FILE, or from
+                                                         standard input
+
+  -i, --interface IFACE      the network interface; the kernel has no address there
+      --address A            the agent's IPv4 address, for which it answers ARP itself
+      --gateway A            the switch's IPv4 address on that link
+      --control C            where the controller connects: HOST:PORT, or unix:///PATH
+      --metrics HOST:PORT    serve metrics for Prometheus on http://HOST:PORT/metrics
+      --memory MIB           memory for connections [64]
+      --log LEVEL            trace, debug, info, warn, error or off, to standard error [warn]
+  -v, --version, -h, --help
+
+SIGTERM and SIGINT: takes no new work, and ends when no connection is left or after 10 seconds. A second one ends it at once.
+Exit codes: 0, 1 for a failure (check: a mistake; match: refused), 2 for a wrong command line.
+";
+
+/// What the agent is told at its start.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Args {
+    /// The network interface.
+    pub interface: String,
+    /// The agent's address.
+    pub address: Ipv4Addr,
+    /// The router's address.
+    pub gateway: Ipv4Addr,
+    /// Where the controller connects.
+    pub control: String,
+    /// Where metrics are served.
+    pub metrics: Option<String>,
+    /// Bytes for connections.
+    pub memory: usize,
+    /// How much to log.
+    pub log: LevelFilter,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Run the agent.
+    Run(Args),
+    /// Look for mistakes in rules.
+    Check(PathBuf),
+    /// Tell which rule takes a request.
+    Match {
+        /// The rules.
+        rules: PathBuf,
+        /// Who sends it.
+        source: IpAddr,
+        /// Where it is; none: standard input.
+        request: Option<PathBuf>,
+    },
+    /// Say something and end.
+    Print(String),
+}
+
+/// What is wrong with the command line.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{0} (sluice-agent --help lists the flags)")]
+pub struct UsageError(String);
+
+impl From<lexopt::Error> for UsageError {
+    fn from(error: lexopt::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Reads the command line, without the program's own name.
+///
+/// # Errors
+/// Names the flag that is unknown, missing or wrong.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    match words.first().and_then(|word| word.to_str()) {
+        Some("check") => rules_command(&words[1..], false),
+        Some("match") => rules_command(&words[1..], true),
+        _ => run_command(words),
+    }
+}
+
+fn printed(arg: &Arg<'_>) -> Option<Command> {
+    match arg {
+        Arg::Short('h') | Arg::Long("help") => Some(Command::Print(HELP.to_owned())),
+        Arg::Short('v') | Arg::Long("version") => {
+            Some(Command::Print(format!("sluice-agent {}\n", env!("CARGO_PKG_VERSION"))))
+        }
+        _ => None,
+    }
+}
+
+fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageError> {
+    let mut parser = Parser::from_args(words);
+    let (mut rules, mut request, mut source) = (None, None, IpAddr::from([192, 0, 2, 1]));
+    while let Some(arg) = parser.next()? {
+        if let Some(command) = printed(&arg) {
+            return Ok(command);
+        }
+        match arg {
+            Arg::Value(path) if rules.is_none() => rules = Some(PathBuf::from(path)),
+            Arg::Long("source") if is_match => source = parser.value()?.parse()?,
+            Arg::Long("request") if is_match => {
+                let path = parser.value()?;
+                request = (path != "-").then(|| path.into());
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let rules = rules.ok_or_else(|| UsageError("a FILE with rules is missing".to_owned()))?;
+    Ok(if is_match { Command::Match { rules, source, request } } else { Command::Check(rules) })
+}
+
+fn run_command(words: Vec<OsString>) -> Result<Command, UsageError> {
+    let mut parser = Parser::from_args(words);
+    let (mut interface, mut address, mut gateway, mut control) = (None, None, None, None);
+    let (mut metrics, mut memory, mut log) = (None, 64, LevelFilter::WARN);
+    while let Some(arg) = parser.next()? {
+        if let Some(command) = printed(&arg) {
+            return Ok(command);
+        }
+        match arg {
+            Arg::Short('i') | Arg::Long("interface") => interface = Some(parser.value()?.string()?),
+            Arg::Long("address") => address = Some(parser.value()?.parse()?),
+            Arg::Long("gateway") => gateway = Some(parser.value()?.parse()?),
+            Arg::Long("control") => control = Some(parser.value()?.string()?),
+            Arg::Long("metrics") => metrics = Some(parser.value()?.string()?),
+            Arg::Long("memory") => memory = parser.value()?.parse()?,
+            Arg::Long("log") => log = parser.value()?.parse()?,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let missing = |flag| UsageError(format!("--{flag} is missing"));
+    if !(1..=1 << 20).contains(&memory) {
+        return Err(UsageError("--memory is a number of MiB from 1 on".to_owned()));
+    }
+    Ok(Command::Run(Args {
+        interface: interface.ok_or_else(|| missing("interface"))?,
+        address: address.ok_or_else(|| missing("address"))?,
+        gateway: gateway.ok_or_else(|| missing("gateway"))?,
+        control: control.ok_or_else(|| missing("control"))?,
+        metrics,
+        memory: memory << 20,
+        log,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, UsageError> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn an_agent() {
+        let line = "-i eth0 --address 10.0.9.2 --gateway 10.0.9.1 --control unix:///run/a --log info";
+        let Ok(Command::Run(args)) = parsed(line) else { panic!("it runs") };
+        assert_eq!((args.interface.as_str(), args.control.as_str(), args.memory), ("eth0", "unix:///run/a", 64 << 20));
+        assert_eq!((args.gateway, args.log), (Ipv4Addr::new(10, 0, 9, 1), LevelFilter::INFO));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let says = |line, part: &str| {
+            let error = parsed(line).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        says("--interface eth0", "--address is missing");
+        says("--interface eth0 --address ten", "ten");
+        says("--speed 9", "--speed");
+        says("check", "FILE");
+        says("check a.json --source 10.0.0.1", "--source");
+        says("-i e --address 10.0.9.2 --gateway 10.0.9.1 --control c --memory 0", "--memory");
+    }
+
+    #[test]
+    fn rules_are_looked_at() {
+        assert_eq!(parsed("check a.json"), Ok(Command::Check("a.json".into())));
+        let expected = Command::Match { rules: "a".into(), source: [10, 0, 1, 1].into(), request: Some("r".into()) };
+        assert_eq!(parsed("match a --request r --source 10.0.1.1"), Ok(expected));
+    }
+}

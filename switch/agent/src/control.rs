@@ -1,0 +1,232 @@
+//! What the controller says to the agent, and hears of it.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_rules::{Protocol, RuleSet};
+use tokio::sync::Notify;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status as Refused};
+
+use crate::config::{Configuration, Service};
+use crate::proto;
+use crate::rules::Rules;
+
+/// What the engine's thread and the control share.
+#[derive(Default)]
+pub struct Shared {
+    /// A configuration that the engine has not taken yet.
+    pub next: Mutex<Option<Configuration>>,
+    /// The configuration in force.
+    pub current: Mutex<Option<Arc<InForce>>>,
+    /// What the engine holds.
+    pub load: Mutex<Load>,
+    /// The agent is to end when nothing waits.
+    pub drain: Notify,
+}
+
+/// What is told of a configuration.
+pub struct InForce {
+    /// Of the rules.
+    pub generation: u32,
+    /// The services with their rules.
+    pub services: Vec<(Arc<Service>, Arc<RuleSet>)>,
+}
+
+/// What the engine holds at a moment.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Load {
+    /// Connections.
+    pub connections: usize,
+    /// Requests that are not complete.
+    pub waiting: usize,
+    /// Bytes.
+    pub memory: usize,
+    /// No new work is taken.
+    pub is_draining: bool,
+}
+
+/// The value behind a lock.
+pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The gRPC service.
+pub struct Control<W> {
+    shared: Arc<Shared>,
+    started: Instant,
+    /// Has the engine's thread look at what is new.
+    wake: W,
+}
+
+impl<W: Fn()> Control<W> {
+    /// Serves what the engine shares.
+    pub fn new(shared: Arc<Shared>, wake: W) -> Self {
+        Self { shared, started: Instant::now(), wake }
+    }
+}
+
+type Problems = Vec<proto::Problem>;
+
+fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) -> proto::Problem {
+    let (path, message) = (path.to_owned(), message.into());
+    proto::Problem { service: service.to_owned(), path, message, remedy: remedy.to_owned() }
+}
+
+/// Compiles a configuration.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn compile(wanted: &proto::Configuration) -> Result<(Configuration, InForce), Problems> {
+    let mut problems = Problems::new();
+    let services: Vec<_> = wanted.services.iter().filter_map(|service| compiled(service, &mut problems)).collect();
+    for (n, (service, _)) in services.iter().enumerate() {
+        let earlier = &services[..n];
+        if earlier.iter().any(|(other, _)| other.agent_port == service.agent_port) {
+            problems.push(problem(&service.name, "", "another service has its port at the agent", "give each its own"));
+        }
+        if earlier.iter().any(|(other, _)| other.address == service.address) {
+            problems.push(problem(&service.name, "", "another service has its address", "give each its own"));
+        }
+    }
+    let key = <[u8; 16]>::try_from(&wanted.cookie_key[..]);
+    let former_key = match &wanted.former_cookie_key[..] {
+        [] => Ok(None),
+        bytes => <[u8; 16]>::try_from(bytes).map(Some),
+    };
+    match (key, former_key) {
+        (Ok(key), Ok(former_key)) if problems.is_empty() => {
+            let generation = (wanted.generation & 0xff) as u8;
+            let all = services.iter().map(|(service, _)| Arc::clone(service)).collect();
+            let configuration = Configuration { services: all, generation, key, former_key };
+            Ok((configuration, InForce { generation: wanted.generation, services }))
+        }
+        (Err(_), _) | (_, Err(_)) => {
+            problems.push(problem("", "", "a cookie key has 16 bytes", "give 16 random bytes"));
+            Err(problems)
+        }
+        _ => Err(problems),
+    }
+}
+
+fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Service>, Arc<RuleSet>)> {
+    let before = problems.len();
+    let name = &wanted.name;
+    let mut port = |number: u32, what| {
+        let port = u16::try_from(number).ok().filter(|port| *port > 0);
+        if port.is_none() {
+            problems.push(problem(name, "", format!("{what} {number} is no port"), "give one from 1 to 65535"));
+        }
+        port
+    };
+    let ports = (port(wanted.port, "port"), port(wanted.agent_port, "agent_port"));
+    let address: Option<Ipv4Addr> = wanted.address.parse().ok();
+    if address.is_none() {
+        problems.push(problem(name, "", format!("{:?} is no IPv4 address", wanted.address), "give one"));
+    }
+    let rules = RuleSet::from_json(wanted.content.as_bytes())
+        .map_err(|found| {
+            let told = |found: sluice_rules::Problem| problem(name, &found.path, found.message, &found.remedy);
+            problems.extend(found.into_iter().map(told));
+        })
+        .ok();
+    let rules = Arc::new(rules?);
+    if !matches!(rules.protocol(), Protocol::Http | Protocol::Tls) {
+        let text = format!("the agent does not speak {}", rules.protocol());
+        problems.push(problem(name, "protocol", text, "http and tls"));
+    }
+    let mut groups = Vec::new();
+    for group in rules.groups() {
+        match wanted.groups.get(group).map(|address| address.parse::<SocketAddrV4>()) {
+            Some(Ok(address)) => groups.push((group.clone(), address)),
+            Some(Err(_)) => problems.push(problem(name, "", format!("group {group}: no ADDRESS:PORT"), "give one")),
+            None => problems.push(problem(name, "", format!("group {group} has no address"), "give it one")),
+        }
+    }
+    let ((Some(port), Some(agent_port)), Some(address)) = (ports, address) else { return None };
+    if problems.len() > before {
+        return None;
+    }
+    let deciding = Arc::new(Rules(Arc::clone(&rules)));
+    let address = SocketAddrV4::new(address, port);
+    let service = Service { guess: wanted.guess, ..Service::new(name.clone(), address, agent_port, groups, deciding) };
+    Some((Arc::new(service), rules))
+}
+
+/// What a service has to tell.
+fn told((service, rules): &(Arc<Service>, Arc<RuleSet>)) -> proto::ServiceStatus {
+    let counters = &service.counters;
+    let hits = rules.rules().iter().zip(&counters.hits);
+    let group = |group: &crate::config::Group| proto::GroupStatus {
+        name: group.name.clone(),
+        opened: group.opened.get(),
+        failed: group.failed.get(),
+    };
+    proto::ServiceStatus {
+        name: service.name.clone(),
+        handshakes: counters.handshakes.get(),
+        rules: hits.map(|(name, hits)| proto::RuleStatus { name: name.clone(), hits: hits.get() }).collect(),
+        by_default: counters.by_default.get(),
+        groups: service.groups.iter().map(group).collect(),
+        refused: counters.refused().into_iter().map(|(why, count)| (why.to_owned(), count)).collect(),
+        spliced: counters.spliced.get(),
+        orders_repeated: counters.orders_repeated.get(),
+        orders_failed: counters.orders_failed.get(),
+        resets: counters.resets.get(),
+        lost: counters.lost.get(),
+        strays: counters.strays.get(),
+    }
+}
+
+/// The agent's state, for the controller and for Prometheus.
+pub fn status(shared: &Shared, started: Instant) -> proto::Status {
+    let (load, current) = (*locked(&shared.load), locked(&shared.current).clone());
+    proto::Status {
+        generation: current.as_ref().map_or(0, |current| current.generation),
+        uptime_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        connections: load.connections as u64,
+        waiting: load.waiting as u64,
+        memory: load.memory as u64,
+        draining: load.is_draining,
+        services: current.iter().flat_map(|current| current.services.iter().map(told)).collect(),
+    }
+}
+
+#[tonic::async_trait]
+impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> {
+    async fn configure(&self, request: Request<proto::Configuration>) -> Result<Response<proto::Verdict>, Refused> {
+        let wanted = request.into_inner();
+        // Rules may take a while to compile.
+        let compiled = tokio::task::spawn_blocking(move || compile(&wanted)).await;
+        let problems = match compiled.map_err(|error| Refused::internal(error.to_string()))? {
+            Ok((configuration, in_force)) => {
+                tracing::info!(generation = in_force.generation, services = in_force.services.len(), "configured");
+                *locked(&self.shared.current) = Some(Arc::new(in_force));
+                *locked(&self.shared.next) = Some(configuration);
+                (self.wake)();
+                Problems::new()
+            }
+            Err(problems) => problems,
+        };
+        Ok(Response::new(proto::Verdict { problems }))
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<proto::Status, Refused>> + Send>>;
+
+    async fn watch(&self, request: Request<proto::WatchRequest>) -> Result<Response<Self::WatchStream>, Refused> {
+        let interval = match request.into_inner().interval_ms {
+            0 => Duration::from_secs(1),
+            ms => Duration::from_millis(u64::from(ms.max(10))),
+        };
+        let (shared, started) = (Arc::clone(&self.shared), self.started);
+        let ticks = tokio_stream::wrappers::IntervalStream::new(tokio::time::interval(interval));
+        Ok(Response::new(Box::pin(ticks.map(move |_| Ok(status(&shared, started))))))
+    }
+
+    async fn drain(&self, _: Request<proto::DrainRequest>) -> Result<Response<proto::DrainResponse>, Refused> {
+        self.shared.drain.notify_one();
+        Ok(Response::new(proto::DrainResponse {}))
+    }
+}

@@ -1,0 +1,190 @@
+//! `sluice-agent`: the agent of content services on a network interface.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sluice_agent::args::{self, Args, Command};
+use sluice_agent::control::{Control, Shared};
+use sluice_agent::metrics::{self, Metrics};
+use sluice_agent::proto::agent_server::AgentServer;
+use sluice_agent::runner::{Handle, Runner};
+use sluice_agent::{Engine, Settings, offline};
+use sluice_ports::Interface;
+use sluice_serve::{Listener, unserved};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tonic::transport::Server;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// How long connections have to end when the agent drains.
+const DRAIN: Duration = Duration::from_secs(10);
+const CONTROLLERS: usize = 16;
+/// Rules come in one piece.
+const LARGEST_REQUEST: usize = 128 << 20;
+const EXAMPLE: &str = "127.0.0.1:9600";
+
+fn main() -> ExitCode {
+    let result = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run(args)) => {
+            run(&args).map(|()| String::new()).map_err(|error| format!("sluice-agent: {error}\n"))
+        }
+        Ok(Command::Print(text)) => Ok(text),
+        Ok(Command::Check(rules)) => read(&rules).and_then(|rules| offline::check(&rules)),
+        Ok(Command::Match { rules, source, request }) => read(&rules).and_then(|rules| {
+            let request = match request {
+                Some(path) => read(&path)?,
+                None => standard_input()?,
+            };
+            offline::decide(&rules, source, &request)
+        }),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "sluice-agent: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(text) => {
+            let _ = io::stderr().write_all(text.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("sluice-agent: cannot read {}: {error}\n", path.display()))
+}
+
+fn standard_input() -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes).map_err(|error| format!("sluice-agent: cannot read the request: {error}\n"))?;
+    Ok(bytes)
+}
+
+/// The hardware address of an interface.
+fn mac(interface: &str) -> Result<[u8; 6], String> {
+    let path = format!("/sys/class/net/{interface}/address");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    let bytes: Option<Vec<u8>> = text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| format!("{interface} is no Ethernet interface"))
+}
+
+fn run(args: &Args) -> Result<(), String> {
+    let own = Targets::new().with_target("sluice", args.log).with_default(args.log.min(tracing::Level::WARN.into()));
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(io::stderr);
+    tracing_subscriber::registry().with(own).with(lines).init();
+    let interface = Interface::open(&args.interface).map_err(|error| error.to_string())?;
+    let counters = Arc::clone(interface.counters());
+    let settings = Settings {
+        mac: mac(&args.interface)?,
+        address: args.address,
+        gateway: args.gateway,
+        epoch_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+        budget: args.memory,
+    };
+    let shared = Arc::new(Shared::default());
+    let mut runner = Runner::new(Engine::new(settings), interface, Arc::clone(&shared))
+        .map_err(|error| format!("cannot wait for frames: {error}"))?;
+    let handle = runner.handle();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let (listener, metrics) = runtime.block_on(bind(args))?;
+    let (ended, end) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("engine".to_owned())
+        .spawn(move || {
+            // Dropped without a message when the thread panics, which the receiver notices as well.
+            let _ = ended.send(runner.run());
+        })
+        .map_err(|error| format!("cannot start the engine: {error}"))?;
+    let told = Metrics { shared: Arc::clone(&shared), interface: counters, started: Instant::now() };
+    let result = runtime.block_on(control(args, shared, &handle, (listener, metrics, told), end));
+    handle.end();
+    let joined = thread.join();
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    result?;
+    joined.map_err(|_| "the engine has failed".to_owned())
+}
+
+async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
+    let no = |what, address: &str, error| format!("cannot serve {what} on {address}: {}", unserved(&error, EXAMPLE));
+    let listener = Listener::bind(&args.control).await.map_err(|error| no("control", &args.control, error))?;
+    let Some(address) = &args.metrics else { return Ok((listener, None)) };
+    let metrics = TcpListener::bind(address).await.map_err(|error| no("metrics", address, error))?;
+    Ok((listener, Some(metrics)))
+}
+
+/// Serves the controller until the engine has ended.
+async fn control(
+    args: &Args,
+    shared: Arc<Shared>,
+    handle: &Handle,
+    (listener, metrics, told): (Listener, Option<TcpListener>, Metrics),
+    mut end: oneshot::Receiver<io::Result<()>>,
+) -> Result<(), String> {
+    let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let mut signals = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
+    let address = listener.address().map_err(|error| error.to_string())?;
+    announce(args, &address, metrics.as_ref().and_then(|metrics| metrics.local_addr().ok()));
+    let waker = handle.clone();
+    let service = Control::new(Arc::clone(&shared), move || waker.wake());
+    let service = AgentServer::new(service).max_decoding_message_size(LARGEST_REQUEST);
+    let server = Server::builder().add_service(service).serve_with_incoming(listener.connections(CONTROLLERS));
+    let drained = async {
+        tokio::select! {
+            () = either(&mut signals) => {}
+            () = shared.drain.notified() => {}
+        }
+        handle.drain();
+        tokio::select! {
+            () = tokio::time::sleep(DRAIN) => tracing::warn!("connections are left"),
+            () = either(&mut signals) => {}
+        }
+    };
+    let metrics = async {
+        match metrics {
+            Some(listener) => metrics::serve(listener, told).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        result = server => result.map_err(|error| format!("the control server has failed: {error}")),
+        result = metrics => result.map_err(|error| format!("the metrics server has failed: {error}")),
+        () = drained => Ok(()),
+        result = &mut end => match result {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("the engine cannot go on: {error}")),
+            Err(_) => Err("the engine has failed".to_owned()),
+        },
+    }
+}
+
+/// Waits for one of two signals.
+async fn either((one, other): &mut (Signal, Signal)) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+/// Says on standard output, in one line, that the agent is ready. Others wait for it.
+fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
+    let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
+    let mut out = io::stdout();
+    let line = writeln!(out, "sluice-agent: {} on {}, control on {control}{metrics}", args.address, args.interface);
+    if let Err(error) = line.and_then(|()| out.flush()) {
+        tracing::warn!(%error, "nobody reads standard output");
+    }
+}

@@ -1,0 +1,110 @@
+//! The agent's state for Prometheus.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use sluice_ports::Counters;
+use sluice_serve::metrics::{Labels, counters, gauges};
+use tokio::net::TcpListener;
+
+use crate::control::{Shared, status};
+use crate::proto;
+
+/// What is told.
+pub struct Metrics {
+    /// The engine's state.
+    pub shared: Arc<Shared>,
+    /// The interface's counters.
+    pub interface: Arc<Counters>,
+    /// When the agent began.
+    pub started: Instant,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// Answers `GET /metrics` for as long as it is polled.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listener: TcpListener, metrics: Metrics) -> io::Result<()> {
+    sluice_serve::metrics::serve(listener, metrics).await
+}
+
+type Values = Vec<(Labels, u64)>;
+
+/// Name, help and value of a family.
+type Number = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
+
+/// A family for each number that every service has.
+const NUMBERS: [Number; 7] = [
+    ("handshakes", "SYNs answered", |service| service.handshakes),
+    ("spliced", "Connections that the data plane took over", |service| service.spliced),
+    ("orders_repeated", "Splice orders repeated", |service| service.orders_repeated),
+    ("orders_failed", "Splice orders that were refused or not confirmed", |service| service.orders_failed),
+    ("resets", "Connections reset in the agent's hands", |service| service.resets),
+    ("lost", "Connections lost with bytes that the agent had acknowledged", |service| service.lost),
+    ("strays", "Segments that belong to nothing", |service| service.strays),
+];
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        let status = status(&self.shared, self.started);
+        let held = [
+            ("connections", "Connections in the agent's hands", status.connections),
+            ("waiting", "Requests that are not complete", status.waiting),
+            ("memory_bytes", "What connections take", status.memory),
+            ("generation", "Of the rules", u64::from(status.generation)),
+        ];
+        gauges(encoder, "agent_uptime_seconds", "Time since the start", [(vec![], status.uptime_ms as f64 / 1e3)])?;
+        for (name, help, value) in held {
+            gauges(encoder, &format!("agent_{name}"), help, [(vec![], value as f64)])?;
+        }
+        for (name, value) in self.interface.snapshot().entries() {
+            counters(
+                encoder,
+                &format!("agent_port_{name}"),
+                "What the interface has carried or lost",
+                [(vec![], value)],
+            )?;
+        }
+        if status.services.is_empty() {
+            return Ok(());
+        }
+        let of = |service: &proto::ServiceStatus| ("service", service.name.clone());
+        for (name, help, value) in NUMBERS {
+            let values = status.services.iter().map(|service| (vec![of(service)], value(service)));
+            counters(encoder, &format!("agent_{name}"), help, values)?;
+        }
+        let each = |values: &dyn Fn(&proto::ServiceStatus) -> Values| -> Values {
+            status.services.iter().flat_map(values).collect()
+        };
+        let hits = each(&|service| {
+            let rules = service.rules.iter().map(|rule| (rule.name.clone(), rule.hits));
+            let all = rules.chain([("default".to_owned(), service.by_default)]);
+            all.map(|(rule, hits)| (vec![of(service), ("rule", rule)], hits)).collect()
+        });
+        counters(encoder, "agent_rule_hits", "Requests that a rule took", hits)?;
+        let group = |value: fn(&proto::GroupStatus) -> u64| {
+            each(&|service| {
+                let groups = service.groups.iter();
+                groups.map(|group| (vec![of(service), ("group", group.name.clone())], value(group))).collect()
+            })
+        };
+        counters(encoder, "agent_group_opened", "Connections opened", group(|group| group.opened))?;
+        counters(encoder, "agent_group_failed", "Connections that no server took", group(|group| group.failed))?;
+        let refused = each(&|service| {
+            let refused = service.refused.iter();
+            refused.map(|(why, count)| (vec![of(service), ("why", why.clone())], *count)).collect()
+        });
+        counters(encoder, "agent_refused", "Requests refused", refused)
+    }
+}

@@ -1,0 +1,164 @@
+//! The thread that owns the engine and its interface.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use sluice_ports::{Event, Interface, Poller, RxBatch, TxBatch, Waker};
+
+use crate::control::{Load, Shared, locked};
+use crate::{Engine, Frames};
+
+/// How often the load is told, an interface looked for that is gone, and so on.
+const CHORES: Duration = Duration::from_millis(100);
+
+/// Moves frames between an interface and the engine.
+pub struct Runner {
+    engine: Engine,
+    interface: Interface,
+    poller: Poller,
+    shared: Arc<Shared>,
+    started: Instant,
+    is_draining: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
+    rx: RxBatch,
+    tx: TxBatch,
+    out: Frames,
+}
+
+/// Says to the thread what it is to do.
+#[derive(Clone)]
+pub struct Handle {
+    is_draining: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Handle {
+    /// Look at what is new.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Take no new work, and end when nothing is left.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Relaxed);
+        self.waker.wake();
+    }
+
+    /// End.
+    pub fn end(&self) {
+        self.is_ending.store(true, Relaxed);
+        self.waker.wake();
+    }
+}
+
+impl Runner {
+    /// Over an open interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses what waiting needs.
+    pub fn new(engine: Engine, interface: Interface, shared: Arc<Shared>) -> io::Result<Runner> {
+        let poller = Poller::new()?;
+        if let Some(socket) = interface.raw_fd() {
+            poller.add(socket, 0)?;
+        }
+        Ok(Runner {
+            engine,
+            interface,
+            poller,
+            shared,
+            started: Instant::now(),
+            is_draining: Arc::default(),
+            is_ending: Arc::default(),
+            rx: RxBatch::default(),
+            tx: TxBatch::default(),
+            out: Frames::default(),
+        })
+    }
+
+    /// A handle to the thread.
+    pub fn handle(&self) -> Handle {
+        let (is_draining, is_ending) = (Arc::clone(&self.is_draining), Arc::clone(&self.is_ending));
+        Handle { is_draining, is_ending, waker: self.poller.waker() }
+    }
+
+    /// Works until it is told to end, or has nothing left when it drains.
+    ///
+    /// # Errors
+    /// When the kernel refuses to let it wait.
+    pub fn run(&mut self) -> io::Result<()> {
+        let (mut events, mut chores_due) = (Vec::new(), Instant::now());
+        while !self.is_ending.load(Relaxed) {
+            let due = self.started + Duration::from_nanos(self.engine.due());
+            let timeout = due.min(chores_due).saturating_duration_since(Instant::now());
+            self.poller.wait(&mut events, Some(timeout))?;
+            if events.iter().any(|event| matches!(event, Event::Ready(_))) {
+                self.receive();
+            }
+            if events.contains(&Event::Woken) {
+                self.look();
+            }
+            self.engine.poll(self.now(), &mut self.out);
+            self.send();
+            if chores_due <= Instant::now() {
+                chores_due = Instant::now() + CHORES;
+                self.do_chores();
+            }
+            if self.is_draining.load(Relaxed) && self.engine.connections() == 0 {
+                break;
+            }
+        }
+        self.do_chores();
+        Ok(())
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn look(&mut self) {
+        if let Some(configuration) = locked(&self.shared.next).take() {
+            self.engine.configure(configuration);
+        }
+        if self.is_draining.load(Relaxed) {
+            self.engine.drain();
+        }
+    }
+
+    fn receive(&mut self) {
+        self.interface.receive(&mut self.rx);
+        let now = self.now();
+        for frame in self.rx.frames() {
+            self.engine.receive(now, frame, &mut self.out);
+        }
+        self.rx.clear();
+    }
+
+    fn send(&mut self) {
+        for frame in self.out.iter() {
+            self.tx.push(frame, &[]);
+        }
+        self.out.clear();
+        self.interface.send(&mut self.tx);
+    }
+
+    fn do_chores(&mut self) {
+        let (connections, waiting) = (self.engine.connections(), self.engine.waiting());
+        let is_draining = self.is_draining.load(Relaxed);
+        *locked(&self.shared.load) = Load { connections, waiting, memory: self.engine.memory(), is_draining };
+        self.interface.update_kernel_drops();
+        if self.interface.was_down() {
+            self.interface.check();
+        }
+        if !self.interface.is_open() && self.interface.reopen().is_ok() {
+            tracing::info!(interface = self.interface.name(), "interface is back");
+            if let Some(socket) = self.interface.raw_fd()
+                && self.poller.add(socket, 0).is_err()
+            {
+                self.interface.close();
+            }
+        }
+    }
+}

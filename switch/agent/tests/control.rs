@@ -1,0 +1,77 @@
+//! What the controller may say, and what it hears.
+
+use std::sync::Arc;
+
+use sluice_agent::control::{Control, Shared, locked};
+use sluice_agent::proto::agent_server::Agent as _;
+use sluice_agent::proto::{Configuration, Service, WatchRequest};
+use tokio_stream::StreamExt as _;
+use tonic::Request;
+
+const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "all"},
+    "rules": [{"name": "images", "match": {"path": {"suffix": ".gif"}}, "to": "images"}]}"#;
+
+fn service() -> Service {
+    let group = |name: &str, address: &str| (name.to_owned(), address.to_owned());
+    Service {
+        name: "shop".to_owned(),
+        address: "10.0.0.100".to_owned(),
+        port: 80,
+        agent_port: 8080,
+        groups: [group("all", "10.9.0.1:80"), group("images", "10.9.0.2:80")].into(),
+        content: CONTENT.to_owned(),
+        guess: false,
+    }
+}
+
+fn wanted(services: Vec<Service>) -> Configuration {
+    Configuration { services, generation: 258, cookie_key: vec![1; 16], former_cookie_key: Vec::new() }
+}
+
+async fn problems(shared: &Arc<Shared>, wanted: Configuration) -> Vec<String> {
+    let control = Control::new(Arc::clone(shared), || {});
+    let verdict = control.configure(Request::new(wanted)).await.unwrap().into_inner();
+    verdict
+        .problems
+        .into_iter()
+        .map(|problem| format!("{}/{}: {}", problem.service, problem.path, problem.message))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_configuration_is_in_force_and_told() {
+    let shared = Arc::new(Shared::default());
+    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    assert_eq!(locked(&shared.next).as_ref().map(|next| next.generation), Some(2), "modulo 256");
+    let control = Control::new(Arc::clone(&shared), || {});
+    let request = Request::new(WatchRequest { interval_ms: 10 });
+    let status = control.watch(request).await.unwrap().into_inner().next().await.unwrap().unwrap();
+    assert_eq!(status.generation, 258);
+    let service = &status.services[0];
+    assert_eq!((service.name.as_str(), service.rules[0].name.as_str(), service.groups.len()), ("shop", "images", 2));
+}
+
+#[tokio::test]
+async fn what_is_wrong_changes_nothing_and_is_named() {
+    let shared = Arc::new(Shared::default());
+    let cases = [
+        (Service { content: "{".to_owned(), ..service() }, "shop/"),
+        (Service { content: CONTENT.replace("suffix", "sufix"), ..service() }, "rules[0]"),
+        (
+            Service { groups: [("all".to_owned(), "10.9.0.1:80".to_owned())].into(), ..service() },
+            "group images has no address",
+        ),
+        (Service { address: "shop.example".to_owned(), ..service() }, "no IPv4 address"),
+        (Service { agent_port: 70_000, ..service() }, "agent_port 70000"),
+        (Service { content: CONTENT.replace("http", "smtp"), ..service() }, "shop/"),
+    ];
+    for (service, part) in cases {
+        let found = problems(&shared, wanted(vec![service])).await;
+        assert!(found.iter().any(|problem| problem.contains(part)), "{part}: {found:?}");
+    }
+    let twice = problems(&shared, wanted(vec![service(), service()])).await;
+    assert!(twice.iter().any(|problem| problem.contains("its port at the agent")), "{twice:?}");
+    let key = Configuration { cookie_key: vec![1; 15], ..wanted(vec![service()]) };
+    assert!(problems(&shared, key).await[0].contains("16 bytes"));
+    assert!(locked(&shared.next).is_none());
+}

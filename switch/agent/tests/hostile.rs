@@ -1,0 +1,175 @@
+//! Whatever client and server send, nothing breaks, and no byte reaches a server that was not meant for it.
+
+mod support;
+
+use sluice_agent::order::{Order, Status};
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
+use sluice_agent::wire::{Head, sack_option};
+use support::exact::{Exact, ISN, RULES, Seen, group};
+use support::world::Rng;
+
+/// Requests whose bodies say for which group they are, in any order.
+fn stream(rng: &mut Rng) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for _ in 0..6 {
+        let (path, mark) = if rng.percent(50) { ("/b", b'2') } else { ("/b/../b", b'2') };
+        let (path, mark) = if rng.percent(30) { ("/x", b'1') } else { (path, mark) };
+        let body = vec![mark; [0, 5, 40, 3000][rng.below(4) as usize]];
+        stream.extend(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()).bytes());
+        stream.extend(body);
+    }
+    stream
+}
+
+struct Play {
+    exact: Exact,
+    rng: Rng,
+    stream: Vec<u8>,
+    /// How much of it the client has sent in order, and how much it has heard.
+    sent: usize,
+    heard: u32,
+    /// How many requests each group has had.
+    had: [usize; 2],
+    /// What the server says next.
+    said: u32,
+    /// What the server was last told, and who it is.
+    server: (Seq, Seq),
+    order: Option<Order>,
+    /// The connection stays where it is from the first request that is not decided alone.
+    is_stuck: bool,
+}
+
+impl Play {
+    fn look(&mut self, seen: &[Seen]) {
+        for seen in seen {
+            match seen {
+                Seen::Server { to, seq, data, flags, .. } => {
+                    let foreign = if *to == group(2) { b'1' } else { b'2' };
+                    let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
+                    // After the splice all that comes is the server's.
+                    assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {seen:?}");
+                    self.is_stuck |= *to != group(2);
+                    self.had[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
+                    if flags & SYN != 0 {
+                        self.server = (*seq + 1, Seq(self.rng.next() as u32));
+                        self.said = 0;
+                    } else {
+                        self.server.0 = self.server.0.later(*seq + data.len() as u32);
+                    }
+                }
+                Seen::Order(order) => {
+                    self.order = Some(*order);
+                    self.is_stuck = true;
+                }
+                Seen::Client { seq, data, .. } => {
+                    let heard = (*seq + data.len() as u32) - (self.exact.cookie + 1);
+                    self.heard = self.heard.max(u32::try_from(heard.max(0)).unwrap());
+                }
+            }
+        }
+    }
+
+    fn flags(&mut self, usual: u8) -> u8 {
+        let odd = [FIN, RST, SYN, 0xff, 0][self.rng.below(5) as usize];
+        if self.rng.percent(2) { usual ^ odd } else { usual }
+    }
+
+    fn client_sends(&mut self) {
+        // Mostly in order; else repeated or ahead.
+        let start = if self.rng.percent(75) { self.sent } else { self.rng.below(self.stream.len() as u64) as usize };
+        let end = (start + self.rng.below(1460) as usize).min(self.stream.len());
+        if start == self.sent {
+            self.sent = end;
+        }
+        let flags = self.flags(ACK | PSH);
+        let data = self.stream[start..end].to_vec();
+        let heard = if self.rng.percent(90) { self.heard } else { self.rng.below(200) as u32 };
+        let seen = if self.rng.percent(20) {
+            let blocks = [(Seq(self.rng.next() as u32), Seq(self.rng.next() as u32)); 2];
+            let (options, length) = sack_option(blocks.into_iter());
+            let (source, destination) = (self.exact.client, self.exact.own());
+            let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + heard);
+            self.exact.sends(Head { source, destination, seq, ack, flags: ACK, window: 9 }, &options[..length], b"")
+        } else {
+            self.exact.client(start as u32, heard, flags, &data)
+        };
+        self.look(&seen);
+    }
+
+    fn server_sends(&mut self) {
+        let (next, isn) = self.server;
+        let says: [&[u8]; 4] = [
+            b"",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n12",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        ];
+        let data = says[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
+        let is_syn = self.said == 0 && self.rng.percent(60);
+        let flags = self.flags(if is_syn { SYN | ACK } else { ACK });
+        let seq = if is_syn { isn } else { isn + 1 + self.said };
+        let seq = if self.rng.percent(5) { seq + 38 } else { seq };
+        if !is_syn && self.rng.percent(90) {
+            self.said += data.len() as u32;
+        }
+        let ack = if self.rng.percent(90) { next } else { next - self.rng.below(3000) as u32 };
+        let (source, destination) = (self.exact.service.address, self.exact.client);
+        let head = Head { source, destination, seq, ack, flags, window: self.rng.below(3) as u16 * 3000 };
+        let seen = self.exact.sends(head, &[2, 4, 2, 0], if is_syn { b"" } else { data });
+        self.look(&seen);
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(10) {
+            0..=4 => self.client_sends(),
+            5..=7 => self.server_sends(),
+            8 => {
+                let ms = self.rng.below(400);
+                let seen = self.exact.waits(ms);
+                self.look(&seen);
+            }
+            _ => {
+                let status = [Status::Applied, Status::NoConnection, Status::Foreign, Status::Order];
+                if let (Some(order), true) = (self.order, self.rng.percent(10)) {
+                    let seen = self.exact.confirms(&order, status[self.rng.below(4) as usize]);
+                    self.look(&seen);
+                }
+            }
+        }
+    }
+}
+
+fn play(seed: u64) -> [usize; 2] {
+    let mut rng = Rng(seed);
+    let stream = stream(&mut rng);
+    let mut exact = Exact::new(RULES);
+    exact.handshake();
+    let mut play = Play {
+        exact,
+        rng,
+        stream,
+        sent: 0,
+        heard: 0,
+        had: [0; 2],
+        said: 0,
+        server: (ISN, Seq(0)),
+        order: None,
+        is_stuck: false,
+    };
+    for _ in 0..60 {
+        play.step();
+    }
+    // What is left ends by itself.
+    for _ in 0..40 {
+        play.exact.waits(10_000);
+    }
+    assert_eq!((play.exact.engine.connections(), play.exact.engine.memory()), (0, 0), "seed {seed}");
+    play.had
+}
+
+#[test]
+fn no_byte_reaches_a_server_that_was_not_meant_for_it() {
+    let had = (0..3000).map(play).fold([0; 2], |sum, had| [sum[0] + had[0], sum[1] + had[1]]);
+    assert!(had.iter().all(|requests| *requests > 500), "both groups have requests: {had:?}");
+}

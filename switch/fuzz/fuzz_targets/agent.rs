@@ -1,0 +1,106 @@
+//! Frames and time into the agent's engine: a client and a server that send anything, and bytes that are no segments. What comes out
+//! must be whole segments or orders, and all memory comes back.
+#![no_main]
+
+use std::net::SocketAddrV4;
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use sluice_agent::order::{ORDER, Order, Status};
+use sluice_agent::rules::Rules;
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::SYN;
+use sluice_agent::wire::{ARP, Head, IPV4, Link, Segment, ether_type};
+use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
+use sluice_fuzz::Script;
+use sluice_rules::RuleSet;
+
+const OWN: [u8; 6] = [2, 0, 0, 0, 9, 2];
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 9, 1];
+const CONTENT: &[u8] = br#"{"protocol": "http", "default": {"to": "a"}, "rules": [
+    {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
+    {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
+const SAID: [&[u8]; 5] = [
+    b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<a/>\n\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+    b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+];
+
+static RULES: LazyLock<Arc<RuleSet>> = LazyLock::new(|| Arc::new(RuleSet::from_json(CONTENT).expect("valid rules")));
+
+fn address(text: &str) -> SocketAddrV4 {
+    text.parse().expect("an address")
+}
+
+fn engine() -> Engine {
+    let group = |(n, name): (usize, &String)| (name.clone(), address(&format!("10.9.0.{}:80", n + 1)));
+    let groups = RULES.groups().iter().enumerate().map(group).collect();
+    let rules = Arc::new(Rules(Arc::clone(&RULES)));
+    let service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
+    let (own, gateway) = ([10, 0, 9, 2].into(), [10, 0, 9, 1].into());
+    let mut engine = Engine::new(Settings { mac: OWN, address: own, gateway, epoch_s: 1 << 30, budget: 1 << 20 });
+    let services = vec![Arc::new(service)];
+    engine.configure(Configuration { services, generation: 1, key: [7; 16], former_key: None });
+    engine
+}
+
+/// The next number near one of those that are in use.
+fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
+    known[script.below(known.len())] + u32::from(script.byte()) - 2
+}
+
+fuzz_target!(|data: &[u8]| {
+    let (mut script, mut engine, mut out) = (Script(data), engine(), Frames::default());
+    let (client, own, service) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"), address("10.0.0.100:80"));
+    let link = Link { own: ROUTER, router: OWN };
+    // Numbers that have been seen: the client's, the agent's, the server's.
+    let (mut known, mut now, mut order) = (vec![Seq(1000), Seq(u32::MAX)], 1u64, None);
+    while !script.is_over() {
+        let kind = script.byte();
+        now += u64::from(kind >> 4) * 20_000_000;
+        let mut frame = Vec::new();
+        match kind & 7 {
+            0 => {
+                let length = usize::from(script.byte());
+                frame.extend([&OWN[..], &ROUTER, script.bytes(length)].concat());
+            }
+            1 => {
+                let status = [Status::Applied, Status::NoConnection, Status::Foreign][script.below(3)];
+                if let Some(order) = order {
+                    Order { status, ..order }.write(&link, &mut frame);
+                }
+            }
+            side => {
+                let (source, destination) = if side < 5 { (client, own) } else { (service, client) };
+                let (seq, ack) = (near(&mut script, &known), near(&mut script, &known));
+                let head = Head { source, destination, seq, ack, flags: script.byte() & 0x3f, window: script.byte().into() };
+                let said = SAID[script.below(SAID.len())];
+                let said = &said[..script.below(said.len() + 1)];
+                let said = if head.flags & SYN == 0 { said } else { b"" };
+                head.write(&link, &[], [said, b""], &mut frame);
+                known.push(head.seq + said.len() as u32 + 1);
+            }
+        }
+        engine.receive(now, &frame, &mut out);
+        engine.poll(now, &mut out);
+        for frame in out.iter() {
+            match ether_type(frame) {
+                Some(IPV4) => {
+                    let segment = Segment::read(frame).expect("a whole segment");
+                    known.extend([segment.seq(), segment.end(), segment.ack()]);
+                }
+                Some(ORDER) => order = Some(Order::read(frame).expect("an order")),
+                other => assert_eq!(other, Some(ARP)),
+            }
+        }
+        out.clear();
+    }
+    for _ in 0..400 {
+        now += 1_000_000_000;
+        engine.poll(now, &mut out);
+        out.clear();
+    }
+    assert_eq!((engine.connections(), engine.memory()), (0, 0));
+});
