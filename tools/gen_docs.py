@@ -94,6 +94,13 @@ STATUS: dict[str, Any] = {
                 dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset", "ratio", "r"), 0)
                 | {"name": "-", "state": "in"}
             ],
+            "content": {
+                "counts": {"-": 0},
+                "rules": {"-": 0},
+                "refused": {"-": 0},
+                "groups": {"-": {"opened": 0, "failed": 0}},
+                "agents": [dict.fromkeys(("answers", "connections", "waiting", "memory"), 0) | {"name": "-"}],
+            },
         }
     ],
     "news": dict.fromkeys(("alarm", "ar_bps", "ar_average_bps", "flows"), 0)

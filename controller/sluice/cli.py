@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from . import __version__, log
+from . import __version__, log, rulescommand
 from .balance import Mode
 from .config import Config
 from .configload import ConfigError, load
@@ -63,7 +63,12 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="check a configuration, offline")
     _config_option(check)
-    check.set_defaults(run=_check)
+    check.set_defaults(run=rulescommand.check)
+
+    match = commands.add_parser("match", help="say which rule of a content service takes a request, offline")
+    _config_option(match)
+    rulescommand.add_options(match)
+    match.set_defaults(run=rulescommand.match)
 
     status = commands.add_parser("status", help="services, servers, ratios, R, counts, drops")
     _socket_options(status)
@@ -108,13 +113,6 @@ def _socket_options(parser: argparse.ArgumentParser) -> None:
 
 def _socket(options: argparse.Namespace) -> str:
     return options.socket or load(options.config).control
-
-
-def _check(options: argparse.Namespace) -> int:
-    config = load(options.config)
-    servers = sum(len(service.members) for service in config.services)
-    print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
-    return 0
 
 
 def _status(options: argparse.Namespace) -> int:

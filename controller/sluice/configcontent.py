@@ -5,6 +5,7 @@ What may stand in a ``match`` is known to the rule engine alone, which the agent
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -106,8 +107,17 @@ class ContentConfig(Section):
         outcomes = [one for rule in self.rules for _, one in rule.outcomes]
         return tuple(dict.fromkeys((self.default.to, *(one.to for one in outcomes if one.to is not None))))
 
+    @property
+    def guesses(self) -> bool:
+        """Whether agents have clients remembered for guesses: where the client speaks first."""
+        return self.guess and self.remember_s > 0 and self.protocol in ("http", "tls")
+
+    def rule_set_json(self) -> str:
+        """What the rule engine reads."""
+        return json.dumps(self.rule_set())
+
     def rule_set(self) -> dict[str, Any]:
-        """What the rule engine reads, as JSON has it."""
+        """The same as data."""
         return self.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s"}
         )

@@ -47,6 +47,11 @@ class ConfigError(Exception):
 
 def load(path: str | Path) -> Config:
     """Read and check a configuration file. Raises ConfigError, with every problem found."""
+    return load_with_lines(path)[0]
+
+
+def load_with_lines(path: str | Path) -> tuple[Config, dict[yamlplace.Path, int]]:
+    """The same, and where everything stands in the file."""
     name = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -55,11 +60,15 @@ def load(path: str | Path) -> Config:
         raise ConfigError([Complaint(name, 0, "", reason, "give the file with --config")]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([Complaint(name, 1, "", "is not UTF-8 text", "save it as UTF-8")]) from error
-    return parse(text, name)
+    return _parsed(text, name)
 
 
 def parse(text: str, name: str = "sluice.yaml") -> Config:
     """Check the text of a configuration; ``name`` stands in the complaints. Raises ConfigError."""
+    return _parsed(text, name)[0]
+
+
+def _parsed(text: str, name: str) -> tuple[Config, dict[yamlplace.Path, int]]:
     try:
         document, lines = yamlplace.load(text)
     except yamlplace.YamlError as error:
@@ -74,13 +83,14 @@ def parse(text: str, name: str = "sluice.yaml") -> Config:
         real = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
         complaints = [_complaint(name, detail, lines) for detail in real]
         raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field, c.problem))) from error
-    problems = [_from_finding(name, finding, lines) for finding in findings(config)]
+    problems = [complaint_of(name, finding, lines) for finding in findings(config)]
     if problems:
         raise ConfigError(sorted(problems, key=lambda c: (c.line, c.field)))
-    return config
+    return config, lines
 
 
-def _from_finding(name: str, finding: yamlplace.Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
+def complaint_of(name: str, finding: yamlplace.Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
+    """A finding with its place in the file."""
     path = finding.path
     return Complaint(name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy)
 

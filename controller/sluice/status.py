@@ -13,6 +13,7 @@ from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
+from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
@@ -75,7 +76,11 @@ def _service(
     windows = decision.windows if decision else {}
     counts, mode = traffic.services[service.id], balancer.options.mode
     names, ratios, weights = controller.world.names(service), balancer.ratios, balancer.weights()
-    return {
+    if service.is_content:
+        weights = available(controller.world.state(), service)
+        whole = sum(weights.values()) or 1
+        ratios = {server.id: weights.get(server.id, 0) / whole for server in service.servers}
+    shown: dict[str, Any] = {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
         "mode": str(mode),
@@ -93,6 +98,42 @@ def _service(
             _server(one, balancer, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
             for one in service.servers
         ],
+    }
+    if service.is_content:
+        shown["content"] = _content(controller, service)
+        for server, one in zip(service.servers, shown["servers"], strict=True):
+            one["state"] = "absent" if server.id in controller.world.absent else one["state"]
+    return shown
+
+
+def _content(controller: Controller, service: Service) -> dict[str, Any]:
+    """What agents tell of a content service."""
+    told = controller.agents.told(service)
+    agents: list[dict[str, Any]] = []
+    for server in service.servers:
+        view = controller.agents.view(service, server.id)
+        report = view.report if view else None
+        agents.append(
+            {
+                "name": server.name,
+                "control": view.control if view else None,
+                "answers": report is not None,
+                "error": view.error if view else "",
+                "draining": bool(report and report.draining),
+                "generation": report.generation if report else None,
+                "uptime_s": report.uptime_s if report else None,
+                "connections": report.connections if report else 0,
+                "waiting": report.waiting if report else 0,
+                "memory": report.memory if report else 0,
+            }
+        )
+    return {
+        "generation": controller.world.rules.generation,
+        "agents": agents,
+        "counts": dict(told.counts),
+        "rules": dict(told.rules) | {"(default)": told.counts["by_default"]},
+        "groups": {name: {"opened": told.opened[name], "failed": told.failed.get(name, 0)} for name in told.opened},
+        "refused": dict(told.refused),
     }
 
 

@@ -22,6 +22,7 @@ def render(status: Mapping[str, Any]) -> str:
             f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
             + (f" ({share:.2%})" if share is not None else ""),
+            *(f"  {line}" for line in (_content(service["content"]) if "content" in service else ())),
         ]
     if "news" in status:
         lines += news_lines(status["news"])
@@ -39,6 +40,29 @@ def render(status: Mapping[str, Any]) -> str:
     if status["neighbours_missing"]:
         lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
     return "\n".join(lines)
+
+
+def _content(content: Mapping[str, Any]) -> list[str]:
+    def listed(values: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {count}" for name, count in values.items()) or "none"
+
+    agents = [
+        f"{one['name']} {one['connections']} connections, {one['waiting']} waiting, {one['memory']} bytes"
+        if one["answers"]
+        else f"{one['name']} does not answer"
+        for one in content["agents"]
+    ]
+    lines = ["agents: " + "; ".join(agents)]
+    lines += [f"agent {one['name']}: {one['error']}" for one in content["agents"] if one["error"]]
+    counts = {name.replace("_", " "): count for name, count in content["counts"].items() if name != "by_default"}
+    groups = {name: f"{one['opened']} ({one['failed']} failed)" for name, one in content["groups"].items()}
+    return [
+        *lines,
+        f"requests by rule (generation {content['generation']}): {listed(content['rules'])}",
+        f"connections by group: {listed(groups)}",
+        f"refused: {listed(content['refused'])}",
+        listed(counts),
+    ]
 
 
 def news_lines(news: Mapping[str, Any]) -> list[str]:

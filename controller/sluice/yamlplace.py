@@ -145,6 +145,25 @@ def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
     return found
 
 
+def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
+    """The path that is written as in ``dotted``, as far as the document has it. Keys may have dots of their own."""
+    path, rest = below, text
+    while rest:
+        steps = [known[-1] for known in lines if len(known) == len(path) + 1 and known[:-1] == path]
+        forms = {step: f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps}
+        whole = rest if rest[0] in ".[" else f".{rest}"
+        fitting = [
+            step
+            for step, form in forms.items()
+            if whole.startswith(form) and whole[len(form) : len(form) + 1] in ("", ".", "[")
+        ]
+        if not fitting:
+            break
+        step = max(fitting, key=lambda one: len(forms[one]))
+        path, rest = (*path, step), whole[len(forms[step]) :]
+    return path
+
+
 def line_of(path: Path, lines: dict[Path, int]) -> int:
     """The line of ``path``, or of the nearest thing around it."""
     for length in range(len(path), -1, -1):

@@ -29,7 +29,9 @@ built = pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not bui
 # -- examples/sluice.yaml
 
 
-@pytest.mark.parametrize("example", ["examples/sluice.yaml", "examples/two-veths/sluice.yaml"])
+@pytest.mark.parametrize(
+    "example", ["examples/sluice.yaml", "examples/content/sluice.yaml", "examples/two-veths/sluice.yaml"]
+)
 def test_sluice_check_takes_the_examples(example: str) -> None:
     sluice = Path(sys.executable).with_name("sluice")
     done = subprocess.run([sluice, "check", "-c", example], cwd=ROOT, capture_output=True, text=True, check=False)

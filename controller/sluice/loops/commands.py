@@ -55,7 +55,9 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
     world.idle_s = config.connections.idle_s
     world.modes.clear()
     world.drained &= {server.id for server in world.plan.servers}
-    world.absent &= {agent.id for agent in world.plan.agents}
+    agents = {agent.id for agent in world.plan.agents}
+    world.absent &= agents
+    world.leaving &= agents
     world.leave_none_empty()
     views: dict[int, ServiceView] = {}
     for service in world.plan.services:

@@ -26,6 +26,7 @@ from sluice.switch.session import Session
 
 from . import news
 from .adoption import adopt
+from .agents import Agents
 from .balancing import balance
 from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
 from .link import Link
@@ -71,6 +72,7 @@ class Controller:
     ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
+        self.agents = Agents(self.world)
         self.link: Link | None = None
         """The switch while this controller leads it."""
         self.role = "connecting"
@@ -175,6 +177,8 @@ class Controller:
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
+        if self.world.config.contents:
+            tasks["agents"] = self.agents.follow(link)
         if self.world.news is not None:
             tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
         return tasks
@@ -215,6 +219,8 @@ class Controller:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
                         await self._look_at_pins(link)
+                    planned(self.world, order.config)
+                    await self.agents.prepare(order.config)
                     reconfigure(self.world, order.config, time())
                     updates = await link.apply(self.world.state())
             except Refused as error:

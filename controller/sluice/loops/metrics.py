@@ -77,6 +77,8 @@ def families(shown: dict[str, Any]) -> Iterator[Metric]:
         yield from _of_switch(shown)
         yield from _of_services(shown["services"])
         yield from _of_servers(shown["services"])
+        if any("content" in service for service in shown["services"]):
+            yield from _of_content([service for service in shown["services"] if "content" in service])
         if "news" in shown:
             yield from _of_news(shown["news"])
 
@@ -122,6 +124,36 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
     for service, server in rows:
         gauge.add_metric([service, server["name"]], float(server["state"] == "in"))
     yield gauge
+
+
+def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
+    for key, label, text in (
+        ("counts", "event", "What agents count of connections"),
+        ("rules", "rule", "Requests that a rule took"),
+        ("refused", "reason", "Requests refused"),
+    ):
+        family = CounterMetricFamily(f"sluice_content_{key}", text, labels=["service", label])
+        for service in services:
+            for name, count in service["content"][key].items():
+                family.add_metric([service["name"], name], count)
+        yield family
+    for key, text in (("opened", "Connections opened to a group"), ("failed", "Connections that no server took")):
+        family = CounterMetricFamily(f"sluice_content_{key}", text, labels=["service", "group"])
+        for service in services:
+            for name, group in service["content"]["groups"].items():
+                family.add_metric([service["name"], name], group[key])
+        yield family
+    for key, text in (
+        ("answers", "1 while the agent answers"),
+        ("connections", "Connections in the agent's hands"),
+        ("waiting", "Requests that are not complete"),
+        ("memory", "Bytes that they take"),
+    ):
+        gauge = GaugeMetricFamily(f"sluice_agent_{key}", text, labels=["service", "agent"])
+        for service in services:
+            for agent in service["content"]["agents"]:
+                gauge.add_metric([service["name"], agent["name"]], float(agent[key]))
+        yield gauge
 
 
 def _of_news(news: dict[str, Any]) -> Iterator[Metric]:

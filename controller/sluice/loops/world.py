@@ -53,6 +53,8 @@ class World:
     """Server numbers drained at run time."""
     absent: set[int] = field(default_factory=set[int])
     """Numbers of agents that do not answer."""
+    leaving: set[int] = field(default_factory=set[int])
+    """Numbers of agents that end."""
     rules: Rules = field(default_factory=Rules)
     """Of content services."""
     modes: dict[str, Mode] = field(default_factory=dict[str, Mode])
@@ -102,6 +104,7 @@ class World:
             ejected=self.ejected,
             draining=frozenset(self.drained),
             absent=frozenset(self.absent),
+            leaving=frozenset(self.leaving),
             rules=self.rules,
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
@@ -118,6 +121,7 @@ class World:
             ejected=self.ejected,
             draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
             absent=frozenset(self.absent),
+            leaving=frozenset(self.leaving),
             whole=False,
         )
 

@@ -49,7 +49,7 @@ def available(state: State, service: Service) -> dict[int, int]:
     """Weights of a content service's agents: of those that are there and take connections or, when there are none, of
     those that are there. An ejected one is probed."""
     there = [agent for agent in service.servers if agent.id not in state.absent]
-    taking = [agent for agent in there if not agent.drain and agent.id not in state.draining]
+    taking = [agent for agent in there if not agent.drain and agent.id not in state.draining | state.leaving]
     floor = service.config.balance.production.probe_floor
     shares = {one.id: one.capacity * (floor if one.id in state.ejected else 1.0) for one in taking or there}
     return largest_remainder(normalised(shares), present=shares) if shares else {}

@@ -50,6 +50,8 @@ class State:
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
     absent: frozenset[int] = frozenset()
     """Agents that do not answer their controller: their packets go to others."""
+    leaving: frozenset[int] = frozenset()
+    """Agents that take no new work, by their own account."""
     rules: Rules = field(default_factory=Rules)
     """Of content services."""
     idle_s: float | None = None

@@ -1,0 +1,75 @@
+"""Calls to an agent: its configuration, and what it tells of itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+
+from . import messages
+from .messages import MESSAGES, SERVICE, Problem, Report
+
+CONFIGURE_S = 30.0
+"""Rules may take a while to compile."""
+_LARGEST = 128 << 20
+
+
+class AgentError(Exception):
+    """An agent cannot be reached, or does not do what it is asked. The text says why."""
+
+
+class Agent:
+    """A connection to one."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    async def configure(self, configuration: Any) -> list[Problem]:
+        """Replace what it does; returns what is wrong with it, and then nothing has changed. Raises AgentError."""
+        call: Any = self._channel.unary_unary(
+            f"/{SERVICE}/Configure",
+            request_serializer=MESSAGES["Configuration"].SerializeToString,
+            response_deserializer=MESSAGES["Verdict"].FromString,
+        )
+        try:
+            return messages.problems(await call(configuration, timeout=CONFIGURE_S))
+        except grpc.aio.AioRpcError as error:
+            raise AgentError(_text(error)) from error
+
+    async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
+        """What it tells, again and again. Raises AgentError, also when it is silent for ``patience_s``."""
+        start: Any = self._channel.unary_stream(
+            f"/{SERVICE}/Watch",
+            request_serializer=MESSAGES["WatchRequest"].SerializeToString,
+            response_deserializer=MESSAGES["Status"].FromString,
+        )
+        call = start(messages.make("WatchRequest", interval_ms=round(interval_s * 1000)))
+        try:
+            while True:
+                async with asyncio.timeout(patience_s):
+                    status = await call.read()
+                if status is cast(Any, grpc.aio).EOF:
+                    raise AgentError("it ended its report")
+                yield messages.report(status)
+        except TimeoutError as error:
+            raise AgentError(f"silent for {patience_s:g} s") from error
+        except grpc.aio.AioRpcError as error:
+            raise AgentError(_text(error)) from error
+        finally:
+            call.cancel()
+
+
+def _text(error: grpc.aio.AioRpcError) -> str:
+    return error.details() or error.code().name
+
+
+@asynccontextmanager
+async def connected(control: str) -> AsyncGenerator[Agent]:
+    """A connection to the agent that listens there."""
+    options = [("grpc.max_send_message_length", _LARGEST), ("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(control, options=options) as channel:
+        yield Agent(channel)

@@ -1,0 +1,227 @@
+"""The task of agents: their rules and cookie keys, their health, and what they tell.
+
+Rules change in three steps: one agent takes them, so that mistakes change nothing; then the others; then the switch has
+their generation, and forgets what it remembered under the last one. A connection keeps the rules that it began with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.agents import cookies
+from sluice.agents.client import Agent, AgentError, connected
+from sluice.agents.cookies import Cookies
+from sluice.agents.messages import Problem, Report, Told, configuration
+from sluice.config import Config
+from sluice.log import logger
+from sluice.names import Table
+from sluice.switch.plan import Service
+
+from .commands import Refused
+from .link import Link
+from .world import World
+
+_log = logger("agents")
+
+TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE})
+INTERVAL_S = 0.5
+"""An agent tells of itself so often."""
+DEAD_S = 2.0
+"""Without a word for so long it is taken for dead."""
+_RETRY_S = 0.2
+_LOOK_S = 0.25
+
+
+@dataclass(slots=True)
+class AgentView:
+    """What is known of an agent."""
+
+    control: str
+    since_s: float
+    """When it was first asked for, or last heard of."""
+    has: bytes | None = None
+    """The configuration that it took."""
+    report: Report | None = None
+    """While it answers."""
+    error: str = ""
+    """Why it does not answer, or what it refuses."""
+
+    def serves(self, service: str) -> bool:
+        """Whether it can take the service's clients."""
+        return self.report is not None and service in self.report.services
+
+
+class Agents:
+    """All agents of the configuration."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.views: dict[str, AgentView] = {}
+        """By the place where they listen."""
+        self._keys: Cookies | None = None
+
+    async def follow(self, link: Link) -> None:
+        """Configure them, hear them, and have the switch use those that answer. Never returns. Raises SwitchError."""
+        now = asyncio.get_running_loop().time()
+        controls = _controls(self._world.config)
+        self.views = {one: self.views.get(one) or AgentView(one, now) for one in controls}
+        tasks = [asyncio.create_task(self._hear(view), name=f"agent:{view.control}") for view in self.views.values()]
+        try:
+            await self._judge(link)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def prepare(self, config: Config) -> None:
+        """Have them take the rules of a configuration that is to come. Raises Refused naming the agent that does not;
+        then all have those that they had. One that does not answer gets them when it does."""
+        wanted = [(control, self._wanted(config, control)) for control in _controls(config)]
+        taken: list[str] = []
+        answering = [(control, message) for control, message in wanted if self._answers(control)]
+        for place, (control, message) in enumerate(answering):
+            if message.SerializeToString(deterministic=True) == self.views[control].has:
+                continue
+            try:
+                async with connected(control) as agent:
+                    problems = await agent.configure(message)
+            except AgentError as error:
+                _log.warning("agent not configured", extra={"agent": control, "error": str(error)})
+                continue
+            if problems:
+                await self._take_back(taken)
+                raise Refused(f"agent {self._name(control)} refuses: {_listed(problems)}")
+            taken.append(control)
+            self.views[control].has = message.SerializeToString(deterministic=True)
+            _log.info("agent configured", extra={"agent": control, "place": place})
+
+    async def _take_back(self, controls: list[str]) -> None:
+        for control in controls:
+            with suppress(AgentError):
+                async with connected(control) as agent:
+                    self.views[control].has = None
+                    await self._configure(agent, self.views[control])
+
+    # -- one agent
+
+    async def _hear(self, view: AgentView) -> None:
+        while True:
+            try:
+                async with connected(view.control) as agent:
+                    await self._configure(agent, view)
+                    async with aclosing(agent.watch(INTERVAL_S, DEAD_S)) as reports:
+                        async for report in reports:
+                            self._heard(view, report)
+                            await self._configure(agent, view)
+            except AgentError as error:
+                if view.error != str(error):
+                    _log.warning("agent does not answer", extra={"agent": view.control, "error": str(error)})
+                view.error, view.has = str(error), None
+            await asyncio.sleep(_RETRY_S)
+
+    def _heard(self, view: AgentView, report: Report) -> None:
+        if view.report is None:
+            _log.info("agent answers", extra={"agent": view.control})
+        view.report, view.since_s = report, asyncio.get_running_loop().time()
+
+    async def _configure(self, agent: Agent, view: AgentView) -> None:
+        """Give it what it is to do, if it has not got it. Raises AgentError."""
+        message = self._wanted(self._world.config, view.control)
+        wanted = message.SerializeToString(deterministic=True)
+        if view.has == wanted:
+            return
+        problems = await agent.configure(message)
+        # Asked again only when something changes: it would refuse the same again.
+        view.has, view.error = wanted, _listed(problems)
+        if problems:
+            _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
+
+    def _wanted(self, config: Config, control: str) -> Any:
+        return configuration(config, control, self._world.rules.then(config), self._cookies())
+
+    def _cookies(self) -> Cookies:
+        path = Path(f"{self._world.config.control}.cookies")
+        before = self._keys or cookies.load(path)
+        self._keys = before.due(time.time())
+        if self._keys is not before or not path.exists():
+            cookies.save(path, self._keys)
+        return self._keys
+
+    # -- their health
+
+    async def _judge(self, link: Link) -> None:
+        while True:
+            absent, leaving = self._away()
+            if (absent, leaving) != (self._world.absent, self._world.leaving):
+                self._tell(absent)
+                self._world.absent, self._world.leaving = absent, leaving
+                await link.apply(self._world.state(), TABLES)
+            await asyncio.sleep(_LOOK_S)
+
+    def _away(self) -> tuple[set[int], set[int]]:
+        """Numbers of agents that are not there, and of those that end."""
+        now = asyncio.get_running_loop().time()
+        absent: set[int] = set()
+        leaving: set[int] = set()
+        for service, number, control in self._each():
+            view = self.views[control]
+            if now - view.since_s >= DEAD_S:
+                view.report = None
+            if view.serves(service.name):
+                leaving |= {number} if view.report and view.report.draining else set()
+            elif now - view.since_s >= DEAD_S or (view.report and view.error) or number in self._world.absent:
+                absent.add(number)
+        return absent, leaving
+
+    def _tell(self, absent: set[int]) -> None:
+        for service, number, control in self._each():
+            if number in absent - self._world.absent:
+                fields = {"service": service.name, "agent": control, "error": self.views[control].error}
+                _log.warning("agent is gone; others take its clients", extra=fields)
+            elif number in self._world.absent - absent:
+                _log.info("agent is back", extra={"service": service.name, "agent": control})
+
+    def _each(self) -> Iterator[tuple[Service, int, str]]:
+        for service in self._world.plan.services:
+            if service.config.content is not None:
+                for server, agent in zip(service.servers, service.config.content.agents, strict=True):
+                    yield service, server.id, agent.control
+
+    def _answers(self, control: str) -> bool:
+        view = self.views.get(control)
+        return view is not None and view.report is not None
+
+    def _name(self, control: str) -> str:
+        for service, number, place in self._each():
+            if place == control:
+                return f"{service.name}/{self._world.names(service)[number]}"
+        return control
+
+    # -- what they tell
+
+    def view(self, service: Service, number: int) -> AgentView | None:
+        """What is known of an agent, by its number as a server."""
+        return next((self.views.get(control) for s, n, control in self._each() if s is service and n == number), None)
+
+    def told(self, service: Service) -> Told:
+        """What all agents of a service tell of it, together."""
+        total = Told()
+        for view in self.views.values():
+            if view.report is not None and service.name in view.report.services:
+                total += view.report.services[service.name]
+        return total
+
+
+def _controls(config: Config) -> list[str]:
+    places = [agent.control for service in config.services if service.content for agent in service.content.agents]
+    return list(dict.fromkeys(places))
+
+
+def _listed(problems: list[Problem]) -> str:
+    return "; ".join(map(str, problems))

@@ -1,0 +1,82 @@
+"""``sluice check`` and ``sluice match``: rules, offline. The agent's program has the rule engine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .agents import binary
+from .agents.messages import Problem
+from .config import Config, ServiceConfig
+from .configload import Complaint, ConfigError, complaint_of, load, load_with_lines
+from .loops.commands import Refused
+from .yamlplace import Finding, resolve
+from .yamlplace import Path as Place
+
+MISSING = f"no {binary.NAME} beside the switch's program nor on the PATH; `make setup` builds it"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of ``sluice match``."""
+    parser.add_argument("service", metavar="SERVICE", help="a content service")
+    parser.add_argument("--source", metavar="ADDRESS", help="the client's")
+    request = parser.add_mutually_exclusive_group(required=True)
+    request.add_argument("--request", metavar="FILE", help="what the client sends; - for standard input")
+    request.add_argument("--get", metavar="URL", help="an HTTP request of this URL")
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check a configuration, and its rules by the engine."""
+    config, lines = load_with_lines(options.config)
+    program = binary.find() if config.contents else None
+    wrong: list[Complaint] = []
+    for index, service in enumerate(config.services):
+        if service.content is None or program is None:
+            continue
+        below: Place = ("services", index, "content")
+        problems, known = binary.check(program, service.content)
+        wrong += [_complaint(options.config, one, below, lines) for one in problems]
+        for one in known:
+            print(_complaint(options.config, one, below, lines), file=sys.stderr)
+    if wrong:
+        raise ConfigError(sorted(wrong, key=lambda one: (one.line, one.field)))
+    servers = len({(one.address, one.port) for service in config.services for one in service.members})
+    print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
+    if config.contents and program is None:
+        print(f"{options.config}: what its rules match is not checked: {MISSING}", file=sys.stderr)
+    return 0
+
+
+def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int]) -> Complaint:
+    path = resolve(problem.path, below, lines)
+    return complaint_of(name, Finding(path, problem.message, problem.remedy), lines)
+
+
+def match(options: argparse.Namespace) -> int:
+    """Say which rule takes a request; 1 when it is refused. Raises Refused."""
+    service = _content(load(options.config), options.service)
+    program = binary.find()
+    if program is None:
+        raise Refused(MISSING)
+    assert service.content is not None
+    taken, words = binary.decide(program, service.content, options.source, _request(options))
+    print(words)
+    return 0 if taken else 1
+
+
+def _content(config: Config, name: str) -> ServiceConfig:
+    known = [service for service in config.services if service.content]
+    for service in known:
+        if service.name == name:
+            return service
+    raise Refused(f"no content service {name!r}; there is: {', '.join(one.name for one in known) or 'none'}")
+
+
+def _request(options: argparse.Namespace) -> bytes:
+    if options.get is None:
+        return sys.stdin.buffer.read() if options.request == "-" else Path(options.request).read_bytes()
+    url = urlsplit(options.get)
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    return f"GET {target} HTTP/1.1\r\nHost: {url.netloc or 'localhost'}\r\n\r\n".encode()

@@ -1,0 +1,100 @@
+"""An agent in this process: it takes configurations, tells of itself, and handles no packet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+import grpc.aio
+from sluice.agents.messages import MESSAGES, SERVICE, make
+
+
+class FakeAgent:
+    """Listens on a Unix socket. ``start``, ``stop`` and ``restart`` as a process would."""
+
+    def __init__(self, path: Path) -> None:
+        self.control = f"unix://{path}"
+        self.configurations: list[Any] = []
+        """Every one that it was sent."""
+        self.refuses: list[Any] = []
+        """Problems that it finds with whatever it is sent."""
+        self.has: Any = None
+        self.hits: dict[str, int] = {}
+        self.draining = False
+        self.talks = asyncio.Event()
+        self.talks.set()
+        self._server: grpc.aio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to listen, and know nothing."""
+        self.has = None
+        self._server = grpc.aio.server()
+        handlers: dict[str, Any] = {
+            "Configure": grpc.unary_unary_rpc_method_handler(
+                self._configure,
+                MESSAGES["Configuration"].FromString,
+                MESSAGES["Verdict"].SerializeToString,
+            ),
+            "Watch": grpc.unary_stream_rpc_method_handler(
+                self._watch,
+                MESSAGES["WatchRequest"].FromString,
+                MESSAGES["Status"].SerializeToString,
+            ),
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        self._server.add_insecure_port(self.control)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """End at once."""
+        if self._server is not None:
+            await self._server.stop(None)
+            self._server = None
+
+    async def _configure(self, wanted: Any, _: Any) -> Any:
+        self.configurations.append(wanted)
+        if self.refuses:
+            return make("Verdict", problems=self.refuses)
+        self.has = wanted
+        return make("Verdict")
+
+    async def _watch(self, request: Any, _: Any) -> AsyncIterator[Any]:
+        while True:
+            await self.talks.wait()
+            yield self._status()
+            await asyncio.sleep(min(0.05, request.interval_ms / 1000))
+
+    def _status(self) -> Any:
+        served = self.has.services if self.has else ()
+        return make(
+            "Status",
+            generation=self.has.generation if self.has else 0,
+            uptime_ms=1500,
+            connections=3,
+            waiting=2,
+            memory=4096,
+            draining=self.draining,
+            services=[
+                make(
+                    "ServiceStatus",
+                    name=one.name,
+                    handshakes=10,
+                    spliced=8,
+                    by_default=5,
+                    rules=[make("RuleStatus", name=name, hits=hits) for name, hits in self.hits.items()],
+                    groups=[make("GroupStatus", name=name, opened=4, failed=1) for name in one.groups],
+                    refused={"403": 2},
+                )
+                for one in served
+            ],
+        )

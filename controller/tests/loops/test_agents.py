@@ -1,0 +1,216 @@
+"""Agents under a controller: configured, heard, taken for dead and back, reloaded."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+from content import content
+from fakeagent import FakeAgent
+from fakeswitch import FakeSwitch
+from live import running, until
+from sluice.agents import cookies
+from sluice.agents.cookies import LIFE_S, Cookies
+from sluice.agents.messages import make
+from sluice.loops import control, metrics
+from sluice.loops.commands import Refused
+from sluice.status import gather
+from sluice.statustext import render
+
+SHOP, A1, A2 = 1, 1, 2
+BOTH = {A1: 64, A2: 192}
+WriteShop = Callable[[], Path]
+
+
+@pytest.fixture
+async def agents(tmp_path: Path) -> AsyncGenerator[tuple[FakeAgent, FakeAgent]]:
+    async with FakeAgent(tmp_path / "a1.sock") as first, FakeAgent(tmp_path / "a2.sock") as second:
+        yield first, second
+
+
+@pytest.fixture
+def config(switch: FakeSwitch, tmp_path: Path, pipeline_dir: Path, agents: tuple[FakeAgent, FakeAgent]) -> Path:
+    path = tmp_path / "sluice.yaml"
+    controls = (agents[0].control, agents[1].control)
+    path.write_text(content(switch.address, str(pipeline_dir), control=str(tmp_path / "sluice.sock"), agents=controls))
+    return path
+
+
+def _change(config: Path, old: str, new: str) -> None:
+    text = config.read_text()
+    assert old in text
+    config.write_text(text.replace(old, new))
+
+
+async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent, FakeAgent]) -> None:
+    async with running(config):
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+    first, second = agents[0].has, agents[1].has
+    (shop,) = first.services
+    assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, True)
+    assert dict(shop.groups) == {"all": "10.9.0.1:80", "fast": "10.9.0.2:8080"}
+    rules = json.loads(shop.content)
+    assert [rule["name"] for rule in rules["rules"]] == ["big", "perl", "admin"]
+    assert "agents" not in rules
+    assert first.generation == 1
+    assert first == second, "one takes the other's handshakes"
+    assert len(first.cookie_key) == 16
+    assert first.former_cookie_key == b""
+
+
+async def test_a_silent_agent_is_left_out_until_it_speaks(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config):
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+        assert switch.weights(SHOP, "choose_stable") == BOTH
+        agents[0].talks.clear()
+        await until(lambda: switch.weights(SHOP, "choose_stable") == {A2: 256}, "the other to have all clients")
+        await until(lambda: len(switch.entries("servers")) == 6, "its address to be gone")
+        agents[0].talks.set()
+        await until(lambda: switch.weights(SHOP, "choose_stable") == BOTH, "its return")
+        assert len(switch.entries("servers")) == 7
+
+
+async def test_an_agent_that_is_started_anew_is_configured_anew(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config):
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+        before = agents[0].has
+        await agents[0].stop()
+        await until(lambda: switch.weights(SHOP, "choose_stable") == {A2: 256}, "the other to have all clients")
+        await agents[0].start()
+        await until(lambda: switch.weights(SHOP, "choose_stable") == BOTH, "its return")
+        assert agents[0].has == before, "the same key: its handshakes are taken further"
+
+
+async def test_an_agent_that_ends_gets_no_new_clients_and_keeps_those_that_it_has(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config):
+        agents[1].draining = True
+        await until(lambda: switch.weights(SHOP, "choose_stable") == {A1: 256}, "the other to have new clients")
+        assert len(switch.entries("servers")) == 7
+
+
+async def test_drain_is_for_agents_too(config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]) -> None:
+    async with running(config) as it:
+        await it.controller.drain("a1", drain=True)
+        assert switch.weights(SHOP, "choose_stable") == {A2: 256}
+        with pytest.raises(Refused, match="a2 is the last server of shop that takes connections"):
+            await it.controller.drain("shop/a2", drain=True)
+        await it.controller.drain("shop/a1", drain=False)
+        assert switch.weights(SHOP, "choose_stable") == BOTH
+
+
+async def test_a_server_of_two_groups_drains_in_both(config: Path, switch: FakeSwitch) -> None:
+    async with running(config) as it:
+        await it.controller.drain("x2", drain=True)
+        assert list(switch.weights(2)) == [3]
+        assert list(switch.weights(3)) == [5]
+        with pytest.raises(Refused, match="x3 is the last server of fast that takes connections"):
+            await it.controller.drain("x3", drain=True)
+
+
+async def test_rules_change_with_their_generation_and_without_another_key(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config) as it:
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+        before = agents[0].has
+        _change(config, "> 5000", "> 6000")
+        await it.controller.reload()
+        for agent in agents:
+            assert "> 6000" in agent.has.services[0].content
+            assert (agent.has.generation, agent.has.cookie_key) == (2, before.cookie_key)
+        taken = len(agents[0].configurations)
+        await it.controller.reload()
+        assert len(agents[0].configurations) == taken, "nothing has changed"
+    async with running(config) as again:
+        assert again.said[-1].endswith("adopted=yes updates=0"), "the generation is the switch's"
+        await until(lambda: len(agents[0].configurations) > taken, "a new controller to say it again")
+        assert agents[0].has.generation == 2
+        assert agents[0].has.cookie_key == before.cookie_key
+
+
+async def test_an_agent_that_refuses_is_named_and_nothing_changes(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config) as it:
+        await until(
+            lambda: it.controller.agents.told(it.controller.world.plan.services[0]).counts["spliced"] == 16, "both"
+        )
+        before, writes = agents[0].has, len(switch.writes)
+        agents[1].refuses = [
+            make("Problem", service="shop", path="rules[0].match", message="no such field", remedy="b")
+        ]
+        _change(config, "> 5000", "> 6000")
+        with pytest.raises(Refused, match=r"agent shop/a2 refuses: shop: rules\[0\]\.match: no such field; b"):
+            await it.controller.reload()
+        assert "> 6000" in agents[0].configurations[-2].services[0].content
+        assert agents[0].has == before, "the first has its old rules again"
+        assert len(switch.writes) == writes
+        assert it.controller.world.rules.generation == 1
+
+
+async def test_status_and_metrics_tell_of_agents_and_rules(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    for agent in agents:
+        agent.hits = {"big": 3, "perl": 0}
+    async with running(config) as it:
+        await until(
+            lambda: it.controller.agents.told(it.controller.world.plan.services[0]).counts["spliced"] == 16, "both"
+        )
+        await agents[1].stop()
+        await until(lambda: A2 in it.controller.world.absent, "the second to be missed")
+        shown = await gather(it.controller)
+        shop = shown["services"][0]
+        assert [(one["name"], one["state"], one["ratio"]) for one in shop["servers"]] == [
+            ("a1", "in", 1),
+            ("a2", "absent", 0),
+        ]
+        told = shop["content"]
+        assert told["rules"] == {"big": 3, "perl": 0, "(default)": 5}
+        assert told["groups"]["fast"] == {"opened": 4, "failed": 1}
+        assert told["refused"] == {"403": 2}
+        assert told["counts"]["handshakes"] == 10
+        assert [(one["answers"], one["waiting"]) for one in told["agents"]] == [(True, 2), (False, 0)]
+        assert "content" not in shown["services"][1]
+        text = render(shown)
+        assert "agents: a1 3 connections, 2 waiting, 4096 bytes; a2 does not answer" in text
+        assert "requests by rule (generation 1): big 3, perl 0, (default) 5" in text
+        samples = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in metrics.families(shown)
+            for sample in family.samples
+        }
+        assert samples["sluice_content_rules_total", "shop", "big"] == 3
+        assert samples["sluice_content_opened_total", "shop", "all"] == 4
+        assert samples["sluice_agent_answers", "shop", "a2"] == 0
+        assert (await control.answer(it.controller, {"command": "status"}))["ok"]
+
+
+# -- cookie keys
+
+
+def test_keys_are_the_owners_alone_and_outlive_the_controller(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    first = cookies.load(path)
+    cookies.save(path, first)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert cookies.load(path) == first
+    path.write_text('{"key": "00"}')
+    assert cookies.load(path).key != first.key
+
+
+def test_a_key_that_is_replaced_is_still_taken() -> None:
+    first = Cookies.fresh()
+    assert first.due(first.since_s + LIFE_S - 1) is first
+    second = first.due(first.since_s + LIFE_S + 1)
+    assert second.former == first.key != second.key
+    assert first.due(first.since_s - 60).former == first.key, "a clock that was set back"

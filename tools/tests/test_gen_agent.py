@@ -1,0 +1,15 @@
+"""The controller's descriptors of the agent's messages are those of the agent."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tools import gen_agent
+
+pytestmark = pytest.mark.skipif(shutil.which("protoc") is None, reason="no protoc")
+
+
+def test_descriptors_are_the_agents() -> None:
+    assert gen_agent.main(["--check"]) == 0
