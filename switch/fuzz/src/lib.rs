@@ -1,5 +1,7 @@
-//! What the targets share: the fuzzer's bytes as a script for any program, and programs with parts replaced.
+//! What the targets share: the fuzzer's bytes as a script for any program, programs with parts replaced, and rules of a content
+//! switch.
 
+pub mod content;
 mod mutants;
 mod play;
 mod script;

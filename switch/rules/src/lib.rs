@@ -49,6 +49,19 @@
 //! with 400: it is never guessed. Names of hosts and mail addresses have no case. A missing value satisfies nothing but
 //! `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is none satisfies no
 //! comparison.
+//!
+//! | field | value |
+//! |---|---|
+//! | `path` | decoded, without `;parameters`, dot segments and double slashes; `url` is the target as it came |
+//! | `host`, `sni` | lower case, without port and last dot; `*.example.com` is any name below it |
+//! | `query`, `form`, `cookie`, `header` | every value of the name; one must satisfy the form |
+//! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, none for any; `\\.` is a dot |
+//! | `json` | `order.items.0.price`: indices from 0; `*`, or nothing, for any element |
+//! | `source`, `destination` | networks; all with `!` must not hold, and one of the others must |
+//! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
+//!
+//! A body is read as its `Content-Type` says: XML, JSON or a form (`application/x-www-form-urlencoded`), in which a value may be
+//! an XML document. Forms in several parts, XML attributes and the content of mails are not read.
 #![forbid(unsafe_code)]
 
 mod blocks;

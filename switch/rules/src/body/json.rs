@@ -30,6 +30,9 @@ struct Frame {
     index: Option<u32>,
 }
 
+/// Bytes that are copied at once for the parser, which borrows none.
+const PIECE: usize = 4096;
+
 /// The bytes of one piece.
 #[derive(Default)]
 struct Feed {
@@ -63,11 +66,14 @@ impl Json {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
-        let feed = &mut self.parser.feeder;
-        feed.bytes.clear();
-        feed.bytes.extend_from_slice(bytes);
-        feed.at = 0;
-        self.read(asking)
+        for piece in bytes.chunks(PIECE) {
+            let feed = &mut self.parser.feeder;
+            feed.bytes.clear();
+            feed.bytes.extend_from_slice(piece);
+            feed.at = 0;
+            self.read(asking)?;
+        }
+        Flow::Continue(())
     }
 
     pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {

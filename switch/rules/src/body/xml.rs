@@ -159,14 +159,20 @@ impl Xml {
         byte.is_ascii_whitespace()
     }
 
-    /// Resolves the references of the text since the last markup.
+    /// Resolves the references of the text since the last markup. Other bytes stay, whatever their encoding.
     fn resolve(&mut self) -> bool {
-        let raw = &self.text[self.raw..];
-        if memchr::memchr(b'&', raw).is_some() {
-            let resolved = std::str::from_utf8(raw).ok().and_then(|raw| unescape(raw).ok());
-            let Some(resolved) = resolved.map(std::borrow::Cow::into_owned) else { return false };
-            self.text.truncate(self.raw);
-            self.text.extend_from_slice(resolved.as_bytes());
+        if memchr::memchr(b'&', &self.text[self.raw..]).is_some() {
+            let raw = self.text.split_off(self.raw);
+            let mut rest = &raw[..];
+            while let Some(start) = memchr::memchr(b'&', rest) {
+                let Some(length) = memchr::memchr(b';', &rest[start..]) else { return false };
+                let reference = std::str::from_utf8(&rest[start..=start + length]).ok();
+                let Some(text) = reference.and_then(|reference| unescape(reference).ok()) else { return false };
+                self.text.extend_from_slice(&rest[..start]);
+                self.text.extend_from_slice(text.as_bytes());
+                rest = &rest[start + length + 1..];
+            }
+            self.text.extend_from_slice(rest);
         }
         self.raw = self.text.len();
         true

@@ -137,8 +137,8 @@ impl<'h> Line<'h> {
         }
         let field = field.map(host).transpose()?;
         let target = match self.target {
-            [b'/', ..] => None,
             target if self.method == "CONNECT" => Some(target),
+            [b'/', ..] => None,
             b"*" if self.method == "OPTIONS" => None,
             target => match absolute(target) {
                 Some((authority, _)) => Some(authority),

@@ -34,6 +34,13 @@ fn values_of_xml() {
 }
 
 #[test]
+fn other_encodings_of_ascii_keep_their_bytes() {
+    let rules = http(json!([{"name": "r", "match": {"xml": {"a": {"regex": "(?-u)^<\\xfc>$"}}}, "to": "yes"}]));
+    let head = "POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: text/xml\r\nContent-Length: 16\r\n\r\n";
+    assert_eq!(decide(&rules, [head.as_bytes(), b"<a>&lt;\xfc&gt;</a>"].concat()), "yes");
+}
+
+#[test]
 fn names_of_xml() {
     assert_eq!(xml("s:Envelope.s:Body:1.x", "1", "<s:Envelope><s:Body><x>1</x></s:Body></s:Envelope>"), "yes");
     assert_eq!(xml("Envelope.Body.x", "1", "<s:Envelope><s:Body><x>1</x></s:Body></s:Envelope>"), "all");

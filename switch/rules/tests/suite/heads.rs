@@ -109,6 +109,7 @@ fn ambiguous_heads_are_refused() {
         "GET http:///x HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
         "GET * HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
         "GET shop HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "CONNECT / HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
         get("/a%2fb"),
         get("/a%00"),
         get("/%zz"),

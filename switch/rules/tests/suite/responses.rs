@@ -1,6 +1,9 @@
 //! Where requests and responses end.
 
-use sluice_rules::{Body, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
+use serde_json::json;
+use sluice_rules::{Body, Decision, HandOn, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
+
+use crate::common::{get, http, whole};
 
 /// What comes of a response in pieces of every size: always the same.
 fn framed(method: Method, bytes: &[u8]) -> Response {
@@ -89,4 +92,24 @@ fn requests_end_where_the_next_begins() {
     let mut framer = RequestFramer::new(&request(1, Body::Chunked));
     assert_eq!(framer.feed(b"h5"), Ok(Reach { used: 2, done: false }));
     assert!(framer.feed(b"x").is_err());
+}
+
+#[test]
+fn two_requests_for_different_groups_in_one_segment() {
+    let rules = http(json!([
+        {"name": "a", "match": {"path": "/a", "form": {"x": "1"}}, "to": "a", "sticky": "none"},
+        {"name": "b", "match": {"path": "/b"}, "to": "b", "sticky": "none"},
+    ]));
+    let head = "POST /a HTTP/1.1\r\nHost: shop\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 5\r\n\r\n";
+    let segment = format!("{head}x=1&y{}", get("/b"));
+    let mut rest = segment.as_bytes();
+    for group in ["a", "b"] {
+        let Decision::Route(route) = whole(&rules, rest) else { panic!("no route") };
+        let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+        assert_eq!(rules.group(route.group), group);
+        let reach = RequestFramer::new(&request).feed(rest).expect("well-formed");
+        assert!(reach.done);
+        rest = &rest[reach.used..];
+    }
+    assert!(rest.is_empty());
 }
