@@ -36,7 +36,12 @@ impl Scan {
     /// Goes on in the stream's bytes so far.
     pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
         let seen = &stream[..stream.len().min(limit)];
-        while let Some(offset) = memchr::memchr(b'\n', &seen[self.looked_at..]) {
+        loop {
+            let first = seen.get(self.start).is_none_or(|&first| is_token(first) || first == b'\r');
+            if !self.in_line && !first {
+                return bad("the request line is malformed");
+            }
+            let Some(offset) = memchr::memchr(b'\n', &seen[self.looked_at..]) else { break };
             let end = self.looked_at + offset;
             self.looked_at = end + 1;
             if end == 0 || seen[end - 1] != b'\r' {
@@ -56,11 +61,10 @@ impl Scan {
             }
         }
         self.looked_at = seen.len();
-        match seen.get(self.start) {
-            Some(&first) if !is_token(first) && first != b'\r' => bad("the request line is malformed"),
-            _ if stream.len() >= limit => Err(Fault { status: 431, why: "the head is above its limit" }),
-            _ => Ok(Scanned::More),
+        if stream.len() < limit {
+            return Ok(Scanned::More);
         }
+        Err(Fault { status: 431, why: "the head is above its limit" })
     }
 }
 

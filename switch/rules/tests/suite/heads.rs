@@ -122,6 +122,15 @@ fn ambiguous_heads_are_refused() {
     }
 }
 
+/// Found by fuzzing: the reason depended on how much had come.
+#[test]
+fn reasons_do_not_depend_on_the_pieces() {
+    let rules = http(json!([]));
+    for request in ["\0 x\nGET / HTTP/1.1\r\n", "\r\n\0\n", "\n", "\rx\n"] {
+        assert_eq!(decide(&rules, request), "400", "{request:?}");
+    }
+}
+
 #[test]
 fn unusual_but_clear_heads_are_taken() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop.example", "path": "/x"}, "to": "yes"}]));
