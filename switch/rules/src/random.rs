@@ -7,6 +7,8 @@ use crate::ruleset::RuleSet;
 use crate::test::bits_of;
 use crate::values::Values;
 
+const NUMBERS: &[&str] = &["1", "2", "11", "12", "21", "22"];
+
 /// Numbers from a seed (SplitMix64).
 pub(crate) struct Random(pub u64);
 
@@ -29,6 +31,9 @@ impl Random {
 
     /// A short text of few letters, a number among them.
     pub(crate) fn text(&mut self) -> String {
+        if self.below(3) == 0 {
+            return self.of(NUMBERS).to_owned();
+        }
         let length = 1 + self.below(4);
         (0..length).map(|_| self.of(&["a", "b", "1", "2", "/"])).collect()
     }
@@ -53,7 +58,7 @@ impl Random {
             3 => json!({"suffix": self.text().replace('/', "c")}),
             4 => json!({"contains": self.text().replace('/', "c")}),
             5 => json!({"regex": self.of(&["a+b", "^/?a", "[ab]2$", "^..$", "(a|b)1", "(?i)AB", "1", "x*"])}),
-            6 | 7 => json!(format!("{} {}", self.of(&[">", ">=", "<", "<=", "=", "!="]), self.below(30))),
+            6 | 7 => json!(format!("{} {}", self.of(&[">", ">=", "<", "<=", "=", "!="]), self.of(NUMBERS))),
             8 => json!({"present": self.below(2) == 0}),
             9 => Value::Array(self.some(2, |random| random.form(path, depth - 1))),
             10 => match self.form(path, 0) {
