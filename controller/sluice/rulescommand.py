@@ -61,7 +61,8 @@ def match(options: argparse.Namespace) -> int:
     if program is None:
         raise Refused(MISSING)
     assert service.content is not None
-    taken, words = binary.decide(program, service.content, options.source, _request(options))
+    address = f"{service.address}:{service.port}"
+    taken, words = binary.decide(program, service.content, address, options.source, _request(options))
     print(words)
     return 0 if taken else 1
 

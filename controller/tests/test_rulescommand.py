@@ -89,12 +89,14 @@ def test_without_the_program_the_rest_is_checked_and_that_is_said(
 def test_requests_reach_the_program(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _program(tmp_path, monkeypatch, f'echo "$1 $3 $4" > {tmp_path}/asked; cat > {tmp_path}/given; echo "rule big"')
+    _program(
+        tmp_path, monkeypatch, f'echo "$1 $3 $4 $5 $6" > {tmp_path}/asked; cat > {tmp_path}/given; echo "rule big"'
+    )
     assert (
         cli.main(["match", "-c", config, "shop", "--source", "10.0.0.9", "--get", "http://shop.example:80/a?b=c"]) == 0
     )
     assert capsys.readouterr().out == "rule big\n"
-    assert (tmp_path / "asked").read_text() == "match --source 10.0.0.9\n"
+    assert (tmp_path / "asked").read_text() == "match --service 10.0.0.100:80 --source 10.0.0.9\n"
     assert (tmp_path / "given").read_bytes() == b"GET /a?b=c HTTP/1.1\r\nHost: shop.example:80\r\n\r\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"GET / HTTP/1.0\r\n\r\n")))
     assert cli.main(["match", "-c", config, "shop", "--request", "-"]) == 0
@@ -128,6 +130,7 @@ def test_paths_are_resolved_by_what_the_document_has(text: str, path: tuple[str 
     ("arguments", "rule"),
     [
         (["--get", "http://shop.example/logo.gif"], "rule R3: to server3, sticky none"),
+        (["--get", "http://shop.example/", "--source", "192.0.2.60"], "rule R4: to all, sticky client"),
         (["--get", "http://shop.example/", "--source", "192.0.2.61"], "rule R6: to plain, sticky none"),
     ],
 )

@@ -41,10 +41,10 @@ def check(program: Path, content: ContentConfig) -> tuple[list[Problem], list[Pr
     return (wrong if done.returncode else []), known
 
 
-def decide(program: Path, content: ContentConfig, source: str | None, request: bytes) -> tuple[bool, str]:
-    """Whether a request goes anywhere, and what becomes of it in words."""
+def decide(program: Path, content: ContentConfig, service: str, source: str | None, request: bytes) -> tuple[bool, str]:
+    """Whether a request to a service (ADDRESS:PORT) goes anywhere, and what becomes of it in words."""
     with _file(content) as file:
-        at = ["--source", source] if source else []
+        at = ["--service", service, *(["--source", source] if source else [])]
         done = _run([program, "match", file, *at, "--request", "-"], request)
     return done.returncode == 0, (done.stdout or done.stderr).strip()
 

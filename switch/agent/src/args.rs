@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use lexopt::{Arg, Parser, ValueExt};
@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 pub const HELP: &str = "\
 usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags]
        sluice-agent check FILE                           look for mistakes in rules (the `content:` block as JSON)
-       sluice-agent match FILE [--source A] [--request FILE|-]
+       sluice-agent match FILE [--source A] [--service A:PORT] [--request FILE|-]
                                                          tell which rule takes a request; it is read from FILE, or from
                                                          standard input
 
@@ -61,6 +61,8 @@ pub enum Command {
         rules: PathBuf,
         /// Who sends it.
         source: IpAddr,
+        /// Whom it is sent to.
+        service: SocketAddr,
         /// Where it is; none: standard input.
         request: Option<PathBuf>,
     },
@@ -104,7 +106,8 @@ fn printed(arg: &Arg<'_>) -> Option<Command> {
 
 fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageError> {
     let mut parser = Parser::from_args(words);
-    let (mut rules, mut request, mut source) = (None, None, IpAddr::from([192, 0, 2, 1]));
+    let (mut rules, mut request) = (None, None);
+    let (mut source, mut service) = (IpAddr::from([192, 0, 2, 1]), SocketAddr::from(([192, 0, 2, 100], 80)));
     while let Some(arg) = parser.next()? {
         if let Some(command) = printed(&arg) {
             return Ok(command);
@@ -112,6 +115,7 @@ fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageErr
         match arg {
             Arg::Value(path) if rules.is_none() => rules = Some(PathBuf::from(path)),
             Arg::Long("source") if is_match => source = parser.value()?.parse()?,
+            Arg::Long("service") if is_match => service = parser.value()?.parse()?,
             Arg::Long("request") if is_match => {
                 let path = parser.value()?;
                 request = (path != "-").then(|| path.into());
@@ -120,7 +124,7 @@ fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageErr
         }
     }
     let rules = rules.ok_or_else(|| UsageError("a FILE with rules is missing".to_owned()))?;
-    Ok(if is_match { Command::Match { rules, source, request } } else { Command::Check(rules) })
+    Ok(if is_match { Command::Match { rules, source, service, request } } else { Command::Check(rules) })
 }
 
 fn run_command(words: Vec<OsString>) -> Result<Command, UsageError> {
@@ -190,7 +194,12 @@ mod tests {
     #[test]
     fn rules_are_looked_at() {
         assert_eq!(parsed("check a.json"), Ok(Command::Check("a.json".into())));
-        let expected = Command::Match { rules: "a".into(), source: [10, 0, 1, 1].into(), request: Some("r".into()) };
-        assert_eq!(parsed("match a --request r --source 10.0.1.1"), Ok(expected));
+        let expected = Command::Match {
+            rules: "a".into(),
+            source: [10, 0, 1, 1].into(),
+            service: ([203, 0, 113, 80], 80).into(),
+            request: Some("r".into()),
+        };
+        assert_eq!(parsed("match a --request r --source 10.0.1.1 --service 203.0.113.80:80"), Ok(expected));
     }
 }

@@ -36,12 +36,12 @@ fn main() -> ExitCode {
         }
         Ok(Command::Print(text)) => Ok(text),
         Ok(Command::Check(rules)) => read(&rules).and_then(|rules| offline::check(&rules)),
-        Ok(Command::Match { rules, source, request }) => read(&rules).and_then(|rules| {
+        Ok(Command::Match { rules, source, service, request }) => read(&rules).and_then(|rules| {
             let request = match request {
                 Some(path) => read(&path)?,
                 None => standard_input()?,
             };
-            offline::decide(&rules, source, &request)
+            offline::decide(&rules, source, service, &request)
         }),
         Err(error) => {
             let _ = writeln!(io::stderr(), "sluice-agent: {error}");

@@ -1,19 +1,30 @@
 //! `check` and `match`: rules looked at without an agent.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 
-/// What is wrong with rules, a line each; nothing when all is well.
+/// What rules are, and those that no request can reach, a line each.
 ///
 /// # Errors
-/// The same.
+/// What is wrong with them, a line each.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
     let (protocol, count) = (rules.protocol(), rules.rules().len());
-    Ok(format!("{protocol}: {count} rules, groups {}\n", rules.groups().join(", ")))
+    let mut text = format!("{protocol}: {count} rules, groups {}\n", rules.groups().join(", "));
+    for unreachable in rules.unreachable() {
+        let named = |rule: &u32| rules.rules()[*rule as usize].as_str();
+        let because: Vec<_> = unreachable.because.iter().map(named).collect();
+        let (rule, name) = (unreachable.rule, named(&unreachable.rule));
+        let _ = writeln!(
+            text,
+            "rules[{rule}]: rule {rule} ({name}): no request reaches it, for {} takes all that it matches",
+            because.join(", ")
+        );
+    }
+    Ok(text)
 }
 
 fn load(content: &[u8]) -> Result<RuleSet, String> {
@@ -33,9 +44,9 @@ fn load(content: &[u8]) -> Result<RuleSet, String> {
 ///
 /// # Errors
 /// When the rules are wrong, or the request is refused or incomplete.
-pub fn decide(content: &[u8], source: IpAddr, request: &[u8]) -> Result<String, String> {
+pub fn decide(content: &[u8], source: IpAddr, service: SocketAddr, request: &[u8]) -> Result<String, String> {
     let rules = Arc::new(load(content)?);
-    let facts = ConnectionFacts { source, destination: [192, 0, 2, 100].into(), port: 80 };
+    let facts = ConnectionFacts { source, destination: service.ip(), port: service.port() };
     let mut decider = Decider::new(&rules, facts);
     let named = |rule: Option<u32>| match rule {
         Some(rule) => format!("rule {}", rules.rules()[rule as usize]),
@@ -66,16 +77,38 @@ mod tests {
         {"name": "images", "match": {"path": {"suffix": ".gif"}}, "to": "images", "sticky": "none"},
         {"name": "admin", "match": {"path": {"prefix": "/admin"}, "source": "!10.0.0.0/8"}, "refuse": 403}]}"#;
 
+    const SHOP: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 80)), 8080);
+
+    #[test]
+    fn rules_may_ask_for_the_services_own_address() {
+        let rules = br#"{"protocol": "http", "default": {"to": "all"}, "rules": [
+            {"name": "own", "match": {"destination": "203.0.113.80", "port": 8080}, "to": "b"}]}"#;
+        let source = IpAddr::from([10, 0, 1, 1]);
+        let taken = decide(rules, source, SHOP, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(taken, Ok("rule own: to b, sticky connection\n".to_owned()));
+    }
+
+    #[test]
+    fn rules_that_no_request_reaches_are_named() {
+        let rules = br#"{"protocol": "http", "default": {"to": "all"}, "rules": [
+            {"name": "a", "match": {"path": {"prefix": "/a"}}, "to": "b"},
+            {"name": "b", "match": {"path": {"prefix": "/a/b"}}, "to": "b"}]}"#;
+        let text = check(rules).unwrap();
+        let line = "rules[1]: rule 1 (b): no request reaches it, for a takes all that it matches";
+        assert!(text.lines().any(|one| one == line), "{text}");
+    }
+
     #[test]
     fn a_request_is_taken_by_a_rule() {
         let source = IpAddr::from([10, 0, 1, 1]);
-        let asked =
-            |path: &str, source| decide(RULES, source, format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+        let asked = |path: &str, source| {
+            decide(RULES, source, SHOP, format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
+        };
         assert_eq!(asked("/a.gif", source), Ok("rule images: to images, sticky none\n".to_owned()));
         assert_eq!(asked("/admin", source), Ok("default: to all, sticky connection\n".to_owned()));
         let refused = asked("/admin", IpAddr::from([192, 0, 2, 1])).unwrap_err();
         assert!(refused.starts_with("rule admin: refused, 403"), "{refused}");
-        assert!(decide(RULES, source, b"GET / HTTP/1.1\r\n").unwrap_err().contains("incomplete"));
+        assert!(decide(RULES, source, SHOP, b"GET / HTTP/1.1\r\n").unwrap_err().contains("incomplete"));
     }
 
     #[test]
