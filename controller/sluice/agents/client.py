@@ -70,6 +70,11 @@ def _text(error: grpc.aio.AioRpcError) -> str:
 @asynccontextmanager
 async def connected(control: str) -> AsyncGenerator[Agent]:
     """A connection to the agent that listens there."""
-    options = [("grpc.max_send_message_length", _LARGEST), ("grpc.use_local_subchannel_pool", 1)]
+    options: list[tuple[str, str | int]] = [
+        ("grpc.max_send_message_length", _LARGEST),
+        ("grpc.use_local_subchannel_pool", 1),
+        # By default the path of a Unix socket, with percent signs: no authority, which the agent refuses.
+        ("grpc.default_authority", "localhost"),
+    ]
     async with grpc.aio.insecure_channel(control, options=options) as channel:
         yield Agent(channel)
