@@ -28,7 +28,7 @@ pytestmark = [
 def control(tmp_path: Path) -> Generator[str]:
     """Where an agent listens that has an interface of its own."""
     name, place = f"sa{os.getpid()}", f"unix://{tmp_path}/agent.sock"
-    subprocess.run(["ip", "link", "add", name, "up", "type", "dummy"], check=True)
+    subprocess.run(["ip", "link", "add", name, "up", "type", "veth", "peer", "name", f"{name}p"], check=True)
     addresses = ["--address", "10.0.3.31", "--gateway", "10.0.3.1"]
     with subprocess.Popen(
         [str(PROGRAM), "--interface", name, *addresses, "--control", place], stdout=subprocess.PIPE, text=True
