@@ -173,7 +173,9 @@ class Switch:
 
     def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
         """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
-        wanted = [P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table]
+        wanted = [
+            P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table if self.schema.tables.get(table)
+        ]
         state: dict[str, p4r.TableEntry] = {}
         for entity in (client or self.client).find(wanted):
             entry = entity.table_entry
