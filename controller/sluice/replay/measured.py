@@ -26,6 +26,8 @@ from .capture import Segment
 PASSED_S = 0.2
 """A SYN that has not come out of the switch this long after it went in was refused: longer than a switch in user space
 waits for a core, shorter than a client waits before it sends another."""
+_ERA_S = (1 << 36) / 1e6
+"""The clock begins at a multiple of this: windows of rates lie as since 1970, wherever in it a capture begins."""
 _COPY_S = 0.05
 _COPIES = 4096
 
@@ -54,6 +56,8 @@ class MeasuredSwitch:
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
+        self._began_s: float | None = None
+        """When the switch's clock begins. A clock since 1970 wraps: zeroed cells look live in half of all years."""
         self._sampling = 0.0
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
@@ -66,6 +70,8 @@ class MeasuredSwitch:
 
     def take(self, segment: Segment, share: float = 0.0) -> None:
         """The next segment; ``share`` of the packets towards servers is to be sampled."""
+        if self._began_s is None:
+            self._began_s = segment.time_s // _ERA_S * _ERA_S
         self.settle(segment.time_s)
         source, destination = (
             (segment.source, segment.source_port),
@@ -117,7 +123,7 @@ class MeasuredSwitch:
         self.segments += 1
         self.at_servers = True
         connection = Connection(segment.source, segment.source_port, *_endpoint(service))
-        now, kind = _ticks(segment.time_s), event(segment.flags, segment.payload)
+        now, kind = self._ticks(segment), event(segment.flags, segment.payload)
         if kind is Event.SYN:
             self._syn(segment, server, connection)
             return
@@ -132,7 +138,7 @@ class MeasuredSwitch:
 
     def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
         """Where its live pin's server takes no new connections, it goes to another one: the ACK moves the pin."""
-        now, place = _ticks(segment.time_s), connection.place
+        now, place = self._ticks(segment), connection.place
         found = self._table.syn(now, place)
         if not isinstance(found, Pin):
             if found:
@@ -160,7 +166,7 @@ class MeasuredSwitch:
         self.at_servers = True
         connection = Connection(segment.destination, segment.destination_port, *_endpoint(service))
         kind = event(segment.flags, segment.payload)
-        pin = self._table.answer(_ticks(segment.time_s), connection.place, kind, server.id)
+        pin = self._table.answer(self._ticks(segment), connection.place, kind, server.id)
         if kind is Event.RESET:
             self._count(Register.LEDGER_RESET, server.id)
         elif kind is Event.SYN_ACK:
@@ -182,9 +188,16 @@ class MeasuredSwitch:
             return
         slot, fingerprint = place(connection.rate_key)
         if not fingerprint & self._mask:
-            self._rates.packet(segment.time_s, slot, fingerprint, segment.total_length)
+            self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 
     # -- help
+
+    def _since(self, segment: Segment) -> float:
+        """Seconds since the clock began."""
+        return segment.time_s - (self._began_s or 0)
+
+    def _ticks(self, segment: Segment) -> int:
+        return TICK_BASE + int(self._since(segment) * 1e6) // TICK_US
 
     def _count(self, register: Register, index: int) -> None:
         cells = self.memory.of(register)
@@ -215,10 +228,6 @@ class MeasuredSwitch:
         if len(self._copies) > _COPIES:
             self._copies.popitem(last=False)
         return False
-
-
-def _ticks(time_s: float) -> int:
-    return TICK_BASE + int(time_s * 1e6) // TICK_US
 
 
 def _endpoint(service: Service) -> tuple[Packed, int]:

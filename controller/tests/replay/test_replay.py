@@ -145,6 +145,18 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
     assert await read_loads(switch.memory, [first]) == {first: 0}
 
 
+@pytest.mark.parametrize("since_s", [0.0, 1.0e9, 1.8e9, 1.9e9, 4.2e9])
+async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> None:
+    """Ticks since the epoch pass 2^31 every nine years, and a zeroed cell looked live then."""
+    replay = Replay(parse(web(more="news: {}")))
+    switch = MeasuredSwitch(replay.world)
+    for segment in read_capture(write(tmp_path / "c.pcap", connection(since_s, 5000, S1))):
+        switch.take(segment)
+    first, _ = (server.id for server in replay.world.plan.servers)
+    assert (await read_ledger(switch.memory, [first]))[first] == Counts(syn=1, synack=1, completed=1)
+    assert [cell for cell in switch.memory.of(Register.RATE_BYTES) if cell] == [1040]
+
+
 def taken(packets: Sequence[Packet], tmp_path: Path) -> tuple[World, Memory]:
     """What the controller reads once they have passed."""
     world = World.of(parse(web(mode="production", more="connections: {idle_s: 300}")))
