@@ -1,0 +1,81 @@
+"""Which idle persistent connections to close, and when (Azuma et al., section 2.2).
+
+While a server has room, all stay: the next request saves a handshake. Above a threshold the idle ones go, so that those
+who come find a place. The papers do not say which first; here the one that has been idle longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sluice.balance.options import Count, NotNegative, Positive, Share
+
+
+@dataclass(frozen=True, slots=True)
+class IdleOptions:
+    """When idle connections of a server are closed; off unless a service asks for it."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
+
+    limit: Count
+    """Connections that the server can have (Azuma et al.: 1,000)."""
+    threshold: Share = 0.8
+    """The part of the limit above which idle ones are closed (Azuma et al.: 800)."""
+    release: Share = 0.95
+    """Closing goes on until the connections are at this part of the threshold, so that it does not flutter."""
+    least_age_s: Positive = 1.0
+    """No connection is closed that has been idle for less. Websockets and slow queries look idle: mind them."""
+    rate: Positive = 100.0
+    """Closings a second, at most."""
+    burst_s: NotNegative = 0.25
+    """So many seconds' closings may come at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A connection whose last payload was the server's, and has been acknowledged."""
+
+    slot: int
+    idle_s: float
+    """Since that payload."""
+
+
+class Closer:
+    """Decides for one server, from reading to reading."""
+
+    def __init__(self, options: IdleOptions) -> None:
+        self.options = options
+        self._is_closing = False
+        self._allowance = options.rate * options.burst_s
+        self._read_s: float | None = None
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the connections have passed the threshold and not come back yet."""
+        return self._is_closing
+
+    def choose(self, now_s: float, connections: int, idle: Iterable[Idle], pending: int = 0) -> list[Idle]:
+        """The idle connections to close now, the longest idle first.
+
+        ``connections``: those that the server has open; ``pending``: those of them that were chosen before, and have
+        neither ended nor been taken back.
+        """
+        options = self.options
+        past_s = 0.0 if self._read_s is None else max(0.0, now_s - self._read_s)
+        self._read_s = now_s
+        most = max(1.0, options.rate * options.burst_s)
+        self._allowance = min(most, self._allowance + options.rate * past_s)
+
+        threshold = options.threshold * options.limit
+        goal = options.release * threshold
+        self._is_closing = connections > (goal if self._is_closing else threshold)
+        if not self._is_closing:
+            return []
+        surplus = max(0, connections - pending - int(goal))
+        number = min(surplus, int(self._allowance))
+        old = sorted((one for one in idle if one.idle_s >= options.least_age_s), key=lambda one: -one.idle_s)
+        chosen = old[:number]
+        self._allowance -= len(chosen)
+        return chosen
