@@ -1,4 +1,4 @@
-"""The guide's example of a stage with one register holds: its patches apply, compile, and pass their packet test."""
+"""The example of a stage with one register (examples/stage.patch) applies, compiles, and passes its packet test."""
 
 import os
 import re
@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from testbed.switches.embedded import BINARY as EMBEDDED
-from tools.docs.markdown import ROOT, blocks
+from tools.docs.markdown import ROOT
 from tools.p4 import COMPILER
 
-SECTION = "## Add a stage with one register"
 FILES = 6
 """At most so many by hand."""
-PATCHES = "\n".join(
-    blocks(re.split(r"^(?=## )", (ROOT / "docs/guide/develop.md").read_text().split(SECTION)[1], flags=re.M)[0], "diff")
-)
+PATCH = ROOT / "examples/stage.patch"
 TARGETS_AGREE = """
 from tools import p4_objects, target_contract
 ours, theirs = (p4_objects.of_sources(target) for target in ("v1model", "tna"))
@@ -33,15 +30,13 @@ p4.compile_one(p4.BUILDS[""], p4.BUILD)
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What the example changes and its packet test needs, with the patches applied."""
+    """What the example changes and its packet test needs, with the patch applied."""
     for folder in ("p4src", "controller", "tools", "testbed", "topo", "ptf-tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(
-        ["git", "apply", "--whitespace=error", "-"],
-        input=PATCHES,
+        ["git", "apply", "--whitespace=error", str(PATCH)],
         cwd=tmp_path,
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
-        text=True,
         check=True,
     )
     return tmp_path
@@ -63,7 +58,7 @@ def run(copy: Path, *arguments: str) -> None:
 
 
 def test_the_example_touches_few_files() -> None:
-    touched = set(re.findall(r"^\+\+\+ b/(\S+)$", PATCHES, re.MULTILINE))
+    touched = set(re.findall(r"^\+\+\+ b/(\S+)$", PATCH.read_text(), re.MULTILINE))
     assert "p4src/stages/resets.p4" in touched
     assert len(touched) <= FILES
 
