@@ -1,4 +1,5 @@
-"""docs/results: a page an experiment, rendered from its report; the README there is written by hand."""
+"""docs/results: a page an experiment, rendered from its report. The README there is written by hand: every claim, and
+whether it holds, which nobody finds in pages of tables."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/adr"
-AREAS = ("data plane", "content switching", "Tofino", "switch", "controller", "crowds", "simulation", "experiments")
+AREAS = ("data plane", "content switching", "switch", "controller")
 HEAD = """# Architecture decisions
 
 One file for each decision: what forced it, what was decided, what follows.

@@ -168,7 +168,8 @@ def first_sentence(schema: Schema, definitions: Schema) -> str:
     """What a key's own model says of itself first; "" for a key without one."""
     for one in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
         if "$ref" in one:
-            return str(definitions[one["$ref"].rpartition("/")[2]]["description"].partition(". ")[0].rstrip(".") + ".")
+            said = " ".join(definitions[one["$ref"].rpartition("/")[2]]["description"].split())
+            return said.partition(". ")[0].rstrip(".") + "."
     return ""
 
 
