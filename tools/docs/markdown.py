@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A fenced block."""
 
 
 def words(text: str) -> int:
@@ -17,26 +18,26 @@ def words(text: str) -> int:
 
 def paragraphs(text: str) -> list[str]:
     """Paragraphs, items of lists and rows of tables, without code blocks."""
-    lines = re.sub(r"^(\s*([-*]|\d+\.) |\|)", r"\n\1", _FENCE.sub("", text), flags=re.MULTILINE)
+    lines = re.sub(r"^(\s*([-*]|\d+\.) |\|)", r"\n\1", FENCE.sub("", text), flags=re.MULTILINE)
     return [part for part in re.split(r"\n\s*\n", lines) if part.strip()]
 
 
 def blocks(text: str, language: str) -> list[str]:
     """Fenced blocks of a language."""
-    return [body for name, body in _FENCE.findall(text) if name == language]
+    return [body for name, body in FENCE.findall(text) if name == language]
 
 
 @cache
 def anchors(page: Path) -> set[str]:
     """What a link can name in a page: its headings, as GitHub makes anchors of them."""
-    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text()), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def dead_links(page: Path) -> list[str]:
     """Links within the repository that name no file or folder, or no heading of a page."""
     dead: list[str] = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", page.read_text())):
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
         if "://" in link:
             continue
         name, _, anchor = link.partition("#")

@@ -8,7 +8,7 @@ from sluice.configload import parse
 
 from tools import gen_docs
 from tools.docs.commands import check
-from tools.docs.markdown import ROOT, blocks, dead_links, paragraphs, words
+from tools.docs.markdown import FENCE, ROOT, blocks, dead_links, paragraphs, words
 
 GENERATED = {ROOT / "docs" / name for name in (*gen_docs.PAGES, "reference/contract.md")}
 RESULTS = sorted(set(ROOT.glob("docs/results/*.md")) - {ROOT / "docs/results/README.md"})
@@ -30,6 +30,12 @@ def test_no_paragraph_is_long(page: Path) -> None:
         f"{words(part)} words: {part[:60]}..." for part in paragraphs(page.read_text()) if words(part) > PARAGRAPH_WORDS
     ]
     assert long == []
+
+
+@each
+def test_rows_of_tables_are_whole(page: Path) -> None:
+    rows = [line for line in FENCE.sub("", page.read_text()).splitlines() if line.startswith("|")]
+    assert [row for row in rows if not row.endswith("|")] == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT)))

@@ -17,8 +17,8 @@ class Mode(StrEnum):
     PAPER = "paper"
     """Ohta & Andou, exactly."""
     PRODUCTION = "production"
-    """Ohta & Andou with confidence, recovery, ejection, flood freeze and slow start. The default: on a healthy pool paper
-    mode follows single lost SYNs."""
+    """Ohta & Andou with confidence, recovery, ejection, flood freeze and slow start. The default: on a healthy pool
+    paper mode follows single lost SYNs."""
 
 
 LARGEST = 10_000_000
