@@ -28,7 +28,10 @@ class Sender:
 
 
 def subscription(target: Profile) -> P4DigestEntry:
-    """What has a switch tell the sender of every ARP, each at once, and the same one as often as it is heard."""
+    """What has a switch tell the sender of every ARP, each at once, and the same one as often as it is heard.
+
+    The data plane answers requests itself. A copy of each frame would need a clone session, or a mirror on Tofino.
+    """
     return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=target.digest_timeout_ns)
 
 
