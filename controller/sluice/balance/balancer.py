@@ -53,6 +53,8 @@ class Balancer:
         self._options = options
         self._joined: dict[int, float] = {}
         self._windows: dict[int, Window] = {}
+        # Losses that have moved no weight yet. A loss is in the window for m periods, and would move weight in each.
+        # (What is known of slowness stays: to forget that as well made transfers two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._work: dict[int, deque[Work]] = {}
         for server in self._members:

@@ -29,7 +29,7 @@ class Work:
     anew: int
     """By how many they rose from one reading to the next, all rises together: at least so many different ones."""
     begun: int
-    """Connections that it answered."""
+    """Connections that it answered meanwhile. (Beside a whole window's, a new server looked slow for nine periods.)"""
 
     def time(self, unmet: float = 0.0) -> float:
         """W = L / lambda in readings; with ``unmet`` connections more than were met open."""

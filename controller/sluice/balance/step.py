@@ -49,6 +49,9 @@ def proportional_step(evidence: float, least: float, delta: float) -> float:
 def relieve(ratios: Mapping[int, float], parts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
     """Move a part of each of several servers' ratios to ``receivers``, in proportion to their values.
 
+    Ohta & Andou move one server a period: with 30 of 300 loaded that leaves 0.67 of an equal share after three minutes,
+    all at once 0.31 (simulated).
+
     All give less, in proportion, where the receivers' sum would grow by more than the largest part of it; but what the
     one that gives most has to give is moved in any case. With nobody to receive, nothing moves.
     """

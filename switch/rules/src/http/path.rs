@@ -1,4 +1,8 @@
 //! The normal form of a path, for matching only: what is forwarded are the raw bytes.
+//!
+//! A rule on `/admin` holds for `/%61dmin`, `//admin`, `/a/../admin` and `/admin;x=1`. To rewrite the request would be a second
+//! reading of it, which may differ from the server's. Escaped slashes and backslashes have no single meaning, so they are refused
+//! unless the limits say to keep them.
 
 use std::borrow::Cow;
 
