@@ -52,14 +52,19 @@ def commits(programs: Iterable[str]) -> str:
 def load(records: Sequence[Record]) -> str:
     """Return the machine's load averages, where they were noted."""
     known = [one.load for one in records if one.load is not None]
-    return f"{min(known):.0f} to {max(known):.0f}, noted of {len(known)} of {len(records)} runs" if known else ""
+    return f"{min(known):.0f} to {max(known):.0f}{of_some(len(known), records)}" if known else ""
 
 
 def lost(records: Sequence[Record]) -> str:
     """Return what the switch lost in all runs that counted it (conservation: interfaces against verdicts)."""
     passed = [one.result["switch"] for one in records if one.result.get("switch")]
     count = sum(one["lost_before"] + one["lost_after"] for one in passed)
-    return f"{count}, counted in {len(passed)} of {len(records)} runs" if passed else ""
+    return f"{count}{of_some(len(passed), records)}" if passed else ""
+
+
+def of_some(known: int, records: Sequence[Record]) -> str:
+    """Return of how many runs something is known; "" when it is of all."""
+    return f", known of {known} of {len(records)} runs" if known < len(records) else ""
 
 
 def most_per_s(records: Sequence[Record]) -> str:

@@ -86,11 +86,18 @@ def _short(value: float) -> str:
 
 
 def table(findings: Sequence[Finding]) -> Table:
-    """Return a row a point."""
+    """Return a row a point; a figure is named by the first of its points in a row."""
+    before = ["", *(one.figure for one in findings)]
     return Table(
         ["of the paper", "point", "paper", "here", "agrees", "why not"],
         [
-            [one.figure, one.what, one.paper, one.here, *(("yes", "") if one.agrees else ("**no**", one.why))]
-            for one in findings
+            [
+                "" if one.figure == last else one.figure,
+                one.what,
+                one.paper,
+                one.here,
+                *(("yes", "") if one.agrees else ("**no**", one.why)),
+            ]
+            for last, one in zip(before, findings, strict=False)
         ],
     )

@@ -188,8 +188,8 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Name in each point the variant that T was swept with."""
-    return [replace(one, what=f"{one.what}, under {swept(sweep)}") for one in said]
+    """Name with each figure the variant that T was swept with."""
+    return [replace(one, figure=f"{one.figure}, {swept(sweep)}") for one in said]
 
 
 def _sweep_simulated(sweep: Mapping[float, Runs]) -> list[Finding]:

@@ -51,6 +51,7 @@ def test_a_figure_that_agrees_in_one_point_of_two_is_not_said_to_agree() -> None
         *times("Fig. 3", "AR", 2.0, one(0.5)),
         *times("Fig. 4", "AR", 2.0, one(2.0)),
     ]
+    assert [row[0] for row in table(found).rows] == ["Fig. 1", "", "Fig. 2", "Fig. 3", "Fig. 4"]
     assert [row[-2:] for row in table(found).rows] == [
         ["yes", ""],
         ["**no**", "The limit is low."],

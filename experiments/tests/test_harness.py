@@ -87,9 +87,10 @@ def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
     assert "load average at the end" not in [name for name, _ in rows]
     passed = {"received": 90, "dropped": 1, "lost_before": 1, "lost_after": 2}
     counted = Record("d", {"seconds": 9.0}, {"switch": passed}, 1.8e9, 1.0, 2.0)
-    assert conditions.lost([counted, *beside]) == "3, counted in 1 of 4 runs"
+    assert conditions.lost([counted, *beside]) == "3, known of 1 of 4 runs"
     assert conditions.most_per_s([counted]) == "10"
-    assert conditions.load([counted, *beside]) == "2 to 2, noted of 1 of 4 runs"
+    assert conditions.load([counted, *beside]) == "2 to 2, known of 1 of 4 runs"
+    assert conditions.lost([counted]) == "3" and conditions.load([counted]) == "2 to 2"
 
 
 def test_the_program_is_named_by_its_commit() -> None:
