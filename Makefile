@@ -43,10 +43,12 @@ news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
 	@$(BIN)/python -m topo.news.phases
 
-# Compilers and checkers share the machine; what sends packets has it to itself.
+# Compilers and checkers share the machine, and so do packet tests, which mostly wait; what is timed has it to itself.
 test: ## set-up, then every check and every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target setup lint p4-check
-	@$(MAKE) --no-print-directory test-switch test-python ptf ptf-twin test-lab
+	@$(MAKE) --no-print-directory test-switch test-python
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target ptf ptf-twin
+	@$(MAKE) --no-print-directory test-lab
 	@echo "sluice: every check and every test passed"
 
 # What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
