@@ -133,6 +133,18 @@ impl Assembler {
         }
     }
 
+    /// Puts other bytes in place of those before this number, which must not lie behind a gap.
+    pub fn replace_before(&mut self, seq: Seq, bytes: &[u8]) {
+        self.forget_before(seq);
+        let count = bytes.len();
+        self.bytes.splice(..0, bytes.iter().copied());
+        self.base = self.base - count as u32;
+        self.ready += count;
+        for island in &mut self.islands {
+            *island = island.start + count..island.end + count;
+        }
+    }
+
     /// Forgets what comes before this number, which must not lie behind a gap.
     pub fn forget_before(&mut self, seq: Seq) {
         let count = seq.since(self.base).min(self.ready);
@@ -195,6 +207,17 @@ mod tests {
         assert_eq!((stream.ready(), stream.base(), stream.end()), (&b"efghij"[..], Seq(4), Seq(10)));
         assert_eq!(stream.between(Seq(5), Seq(8)), b"fgh");
         assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
+    }
+
+    #[test]
+    fn bytes_are_replaced() {
+        let mut stream = Assembler::new(Seq(u32::MAX - 1), 100);
+        stream.insert(Seq(u32::MAX - 1), b"abcdef");
+        stream.insert(Seq(6), b"ij");
+        stream.replace_before(Seq(2), b"XY");
+        assert_eq!((stream.base(), stream.ready(), stream.end()), (Seq(0), &b"XYef"[..], Seq(4)));
+        stream.insert(Seq(0), b"????gh");
+        assert_eq!(stream.ready(), b"XYefghij");
     }
 
     #[test]

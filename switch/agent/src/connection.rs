@@ -14,6 +14,7 @@ use crate::frames::Frames;
 use crate::opening::Opening;
 use crate::pool::Pools;
 use crate::reading::Reading;
+use crate::repeating::Repeating;
 use crate::seq::Seq;
 use crate::serving::Serving;
 use crate::speech::Speech;
@@ -95,6 +96,8 @@ pub struct Connection {
     pub speech: Option<Speech>,
     /// The request that is being read.
     pub reading: Option<Reading>,
+    /// The dialogue that the server is to hear again.
+    pub repeating: Option<Box<Repeating>>,
     /// How far the connection is.
     pub phase: Phase,
     /// When a segment came last.
@@ -127,6 +130,7 @@ impl Connection {
             client_ack: own + 1,
             window: 0,
             speech: None,
+            repeating: None,
             reading: Some(Reading::new(reader, now)),
             phase: Phase::Reading,
             heard: now,
@@ -207,6 +211,10 @@ impl Connection {
     }
 
     fn idle_end(&self) -> u64 {
+        if self.waits_since().is_some() {
+            // It ends when the client's time is up.
+            return u64::MAX;
+        }
         let is_over = self.client_ack == self.toward_client
             && matches!(&self.phase, Phase::Serving(serving) if serving.is_over(self.fin));
         self.heard + if is_over { LINGER } else { IDLE }
@@ -222,7 +230,8 @@ impl Connection {
             Phase::Serving(serving) => serving.due(),
             Phase::Refusing(until) => Some(*until),
         };
-        [speech, reading, phase].into_iter().flatten().fold(self.idle_end(), u64::min)
+        let repeating = self.repeating.as_ref().map(|repeating| repeating.until);
+        [speech, reading, phase, repeating].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
     /// Since when a request waits for its other bytes, if one does.
@@ -234,7 +243,8 @@ impl Connection {
     pub fn memory(&self) -> usize {
         let speech = self.speech.as_ref().map_or(0, Speech::memory);
         let serving = if let Phase::Serving(serving) = &self.phase { serving.memory() } else { 0 };
-        size_of::<Self>() + self.request.memory() + speech + serving
+        let repeating = self.repeating.as_ref().map_or(0, |repeating| repeating.memory());
+        size_of::<Self>() + self.request.memory() + speech + serving + repeating
     }
 
     /// Whether the client's FIN is all that is left of its side.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_rules::{Protocol, RuleSet};
+use sluice_rules::RuleSet;
 use tokio::sync::Notify;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status as Refused};
@@ -133,10 +133,6 @@ fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Ser
         })
         .ok();
     let rules = Arc::new(rules?);
-    if !matches!(rules.protocol(), Protocol::Http | Protocol::Tls) {
-        let text = format!("the agent does not speak {}", rules.protocol());
-        problems.push(problem(name, "protocol", text, "http and tls"));
-    }
     let mut groups = Vec::new();
     for group in rules.groups() {
         match wanted.groups.get(group).map(|address| address.parse::<SocketAddrV4>()) {

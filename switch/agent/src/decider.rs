@@ -54,6 +54,45 @@ pub struct Route {
     pub sticky: Sticky,
     /// Where request and response end, for a decision that holds for one request.
     pub framing: Option<Box<dyn Framing>>,
+    /// What the server is to hear of a dialogue that the agent had in its place.
+    pub repetition: Option<Repetition>,
+}
+
+/// A dialogue with a client, as the server is to hear it.
+pub struct Repetition {
+    /// What the client is still to hear of the agent.
+    pub say: Vec<u8>,
+    /// So many bytes of the client are answered. The server hears `lines` in their place.
+    pub answered: usize,
+    /// What is said to the server again: not more bytes than were answered.
+    pub lines: Vec<u8>,
+    /// What the server answers.
+    pub answers: Box<dyn Answers>,
+}
+
+/// Listens to a server that hears a dialogue again.
+pub trait Answers: Send {
+    /// What to do, with all bytes of the server so far.
+    fn hear(&mut self, bytes: &[u8]) -> Heard;
+}
+
+/// What a server's answers ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Wait for more of them.
+    Nothing,
+    /// So many more bytes of the lines may be said.
+    GoOn(usize),
+    /// The server is where the client believes it is.
+    Ready {
+        /// So many bytes of the server the client has heard from the agent; the others are for it.
+        used: usize,
+    },
+    /// The server refuses what the agent has granted.
+    Failed {
+        /// What to say to the client before closing.
+        say: Vec<u8>,
+    },
 }
 
 /// How long a decision holds.

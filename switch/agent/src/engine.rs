@@ -1,6 +1,7 @@
 //! The agent without its sockets: frames and the time in, frames out.
 //!
-//! A handshake costs no memory: what a SYN said is in the cookie that answers it, and the first bytes of a request bring it back.
+//! A handshake costs no memory: what a SYN said is in the cookie that answers it, and the first bytes of a request bring it back
+//! (where the agent greets it costs a cell, see [`Handshakes`], and a connection from its acknowledgement on).
 //! A connection is kept from there until the data plane has confirmed that it translates. All work for a frame takes a time that
 //! does not depend on how many connections there are, but for the logarithm of ordered sets.
 
@@ -16,6 +17,7 @@ use crate::connection::{Connection, Context, Fate};
 use crate::cookie::{Cookies, Handshake, Offer};
 use crate::decider::Reason;
 use crate::frames::Frames;
+use crate::handshakes::Handshakes;
 use crate::order::{ORDER, Order};
 use crate::pool::{Ability, Pools};
 use crate::strangers::Strangers;
@@ -25,11 +27,13 @@ use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, mac
 /// How often the router is asked for its hardware address, before it is known and afterwards.
 const ASK_ROUTER: u64 = 1_000_000_000;
 const ASK_ROUTER_AGAIN: u64 = 30_000_000_000;
+/// The part of the budget that handshakes may have at most.
+const HANDSHAKES_PART: usize = 8;
 /// The MSS of a client that does not tell (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
 /// Client and content service.
-type Key = (SocketAddrV4, SocketAddrV4);
+pub type Key = (SocketAddrV4, SocketAddrV4);
 
 /// A service in use.
 struct Entry {
@@ -68,6 +72,7 @@ pub struct Engine {
     /// Requests that wait for their other bytes, the oldest first.
     waiting: BTreeSet<(u64, usize)>,
     strangers: Strangers,
+    handshakes: Handshakes,
     memory: usize,
     is_draining: bool,
 }
@@ -89,6 +94,7 @@ impl Engine {
             timers: BTreeSet::new(),
             waiting: BTreeSet::new(),
             strangers: Strangers::default(),
+            handshakes: Handshakes::default(),
             memory: 0,
             is_draining: false,
         }
@@ -124,9 +130,9 @@ impl Engine {
         self.waiting.len()
     }
 
-    /// Bytes that connections take.
+    /// Bytes that connections take, and handshakes where the agent greets.
     pub fn memory(&self) -> usize {
-        self.memory
+        self.memory + self.handshakes.memory()
     }
 
     /// The services in force.
@@ -136,7 +142,7 @@ impl Engine {
 
     /// When [`Self::poll`] has something to do.
     pub fn due(&self) -> u64 {
-        self.timers.first().map_or(u64::MAX, |(due, _)| *due).min(self.ask_router)
+        self.timers.first().map_or(u64::MAX, |(due, _)| *due).min(self.ask_router).min(self.handshakes.due())
     }
 
     /// Does what is due.
@@ -146,6 +152,10 @@ impl Engine {
             let (sender, target) = ((self.settings.mac, self.settings.address), ([0; 6], self.settings.gateway));
             let request = arp::Packet { operation: Operation::Request, sender, target };
             out.push_with(|frame| request.write(frame));
+        }
+        while let Some((head, told)) = self.handshakes.repeat(now) {
+            let (options, length) = told.write();
+            self.send(&head, &options[..length], &[], out);
         }
         while let Some(&(due, id)) = self.timers.first().filter(|(due, _)| *due <= now) {
             self.timers.remove(&(due, id));
@@ -219,7 +229,9 @@ impl Engine {
     fn on_unknown(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
+        let key = (source, entry.service.address);
         if segment.has(RST) {
+            self.handshakes.forget(&key);
             return;
         }
         if segment.has(SYN) {
@@ -240,7 +252,10 @@ impl Engine {
             .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) });
         match known {
             None => self.on_stranger(segment, is_bare, out),
-            Some(known) => self.begin(now, segment, known, out),
+            Some(known) => {
+                self.handshakes.forget(&key);
+                self.begin(now, segment, known, out);
+            }
         }
     }
 
@@ -277,6 +292,23 @@ impl Engine {
         let told = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| scale), sack: offer.sack };
         let (options, length) = told.write();
         self.send(&head, &options[..length], &[], out);
+        if entry.service.rules.greets() {
+            let key = (client, entry.service.address);
+            self.handshakes.note(key, head, told, now);
+            self.make_room(now, out);
+        }
+    }
+
+    /// Keeps within the budget: handshakes have no more than a part of it, and then the oldest of what waits goes.
+    fn make_room(&mut self, now: u64, out: &mut Frames) {
+        while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
+        while self.memory() > self.settings.budget {
+            let Some(&(_, oldest)) = self.waiting.first() else { break };
+            self.with(oldest, now, out, |connection, ctx| {
+                let _ = connection.apologize(ctx, Reason::Crowded);
+                Fate::Ends
+            });
+        }
     }
 
     fn send(&self, head: &Head, options: &[u8], payload: &[u8], out: &mut Frames) {
@@ -307,14 +339,8 @@ impl Engine {
         self.memory += memory;
         let id = self.connections.insert(kept);
         self.by_key.insert(key, id);
-        self.with(id, now, out, |connection, ctx| connection.on_client(ctx, segment));
-        while self.memory > self.settings.budget {
-            let Some(&(_, oldest)) = self.waiting.first() else { break };
-            self.with(oldest, now, out, |connection, ctx| {
-                let _ = connection.apologize(ctx, Reason::Crowded);
-                Fate::Ends
-            });
-        }
+        self.with(id, now, out, |connection, ctx| connection.begin(ctx, segment));
+        self.make_room(now, out);
     }
 
     /// Has a connection work, and keeps the engine's books.

@@ -64,10 +64,14 @@ impl Connection {
         let Some(reading) = &mut self.reading else { return Stays };
         reading.since.get_or_insert(ctx.now);
         match reading.reader.read(self.request.ready()) {
-            Decision::NeedMore { .. } if is_finished => self.apologize(ctx, Reason::CutShort),
-            Decision::NeedMore { .. } if self.request.room() == 0 => self.apologize(ctx, Reason::TooLarge),
+            Decision::NeedMore { say } if is_finished => self.close(ctx, say, Reason::CutShort),
+            Decision::NeedMore { say } if self.request.room() == 0 => self.close(ctx, say, Reason::TooLarge),
             Decision::NeedMore { say } => {
                 if !say.is_empty() {
+                    if self.service.rules.greets() {
+                        // The time for the next command begins.
+                        reading.since = Some(ctx.now);
+                    }
                     self.say(ctx, say, false);
                 } else if self.request.end().since(self.owned) >= UNACKNOWLEDGED
                     || self.request.islands().next().is_some()
@@ -83,8 +87,11 @@ impl Connection {
         }
     }
 
-    fn route(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
+    fn route(&mut self, ctx: &mut Context<'_>, mut route: Route) -> Fate {
         self.reading = None;
+        if let Some(repetition) = route.repetition.take() {
+            self.prepare_repetition(ctx, repetition);
+        }
         match route.rule {
             Some(rule) => self.service.counters.hits[rule as usize].add(1),
             None => self.service.counters.by_default.add(1),
@@ -97,17 +104,24 @@ impl Connection {
 
     /// Refuses for a reason of the agent's own.
     pub fn apologize(&mut self, ctx: &mut Context<'_>, reason: Reason) -> Fate {
-        let say = self.service.rules.apology(reason);
+        self.close(ctx, Vec::new(), reason)
+    }
+
+    /// The same, after other words.
+    fn close(&mut self, ctx: &mut Context<'_>, mut say: Vec<u8>, reason: Reason) -> Fate {
+        say.extend(self.service.rules.apology(reason));
         self.refuse(ctx, Refusal { why: reason.name(), rule: None, say })
     }
 
-    fn refuse(&mut self, ctx: &mut Context<'_>, refusal: Refusal) -> Fate {
+    /// Says why not, and ends the connection.
+    pub fn refuse(&mut self, ctx: &mut Context<'_>, refusal: Refusal) -> Fate {
         self.service.counters.refuse(refusal.why);
         if let Some(rule) = refusal.rule {
             self.service.counters.hits[rule as usize].add(1);
         }
         self.reset_server(ctx);
-        self.reading = None;
+        (self.reading, self.repeating) = (None, None);
+        self.heard = ctx.now;
         if refusal.say.is_empty() {
             self.phase = Phase::Reading;
             self.owned = self.request.end();

@@ -9,6 +9,7 @@ use sluice_rules::{
     ResponseFramer, RuleSet, Sticky as Stays,
 };
 
+use crate::mail;
 use crate::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
 
 /// Bytes of a body that its framing may add: sizes of chunks, and a trailer.
@@ -31,11 +32,11 @@ impl Decider for Rules {
 
     fn room(&self) -> usize {
         let limits = self.0.limits();
-        limits.head.0 + limits.body.0 + FRAMING
+        limits.head.0 + FRAMING + if self.greets() { 0 } else { limits.body.0 }
     }
 
     fn wait(&self) -> Duration {
-        Duration::try_from_secs_f64(self.0.limits().wait_s).unwrap_or(Duration::MAX)
+        Duration::try_from_secs_f64(self.0.limits().wait_s(self.0.protocol())).unwrap_or(Duration::MAX)
     }
 
     fn rules(&self) -> usize {
@@ -51,7 +52,8 @@ impl Decider for Rules {
         };
         match self.0.protocol() {
             Protocol::Http => self.0.refusal(status, reason.name()).say,
-            _ => Vec::new(),
+            Protocol::Tls => Vec::new(),
+            Protocol::Smtp | Protocol::Imap | Protocol::Pop3 => mail::apology(&self.0, reason),
         }
     }
 }
@@ -69,11 +71,16 @@ impl Reader for Deciding {
                     Stays::Client => Sticky::Client,
                     Stays::None => Sticky::None,
                 };
-                let framing: Option<Box<dyn Framing>> = match route.hand_on {
-                    HandOn::Http(request) if sticky == Sticky::None => Some(Box::new(Exchange::new(&request))),
+                let framing: Option<Box<dyn Framing>> = match &route.hand_on {
+                    HandOn::Http(request) if sticky == Sticky::None => Some(Box::new(Exchange::new(request))),
                     _ => None,
                 };
-                Decision::Route(Route { rule: route.rule, group: usize::from(route.group.0), sticky, framing })
+                let repetition = match route.hand_on {
+                    HandOn::Mail { replay, from, say } => Some(mail::repetition(replay, from, say)),
+                    _ => None,
+                };
+                let group = usize::from(route.group.0);
+                Decision::Route(Route { rule: route.rule, group, sticky, framing, repetition })
             }
         }
     }

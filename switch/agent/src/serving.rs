@@ -8,7 +8,7 @@ use std::net::SocketAddrV4;
 use crate::assembler::Assembler;
 use crate::connection::Fate::{Ends, Stays};
 use crate::connection::{Connection, Context, Fate, Phase};
-use crate::decider::{Framing, Progress, Route, Sticky};
+use crate::decider::{Framing, Progress, Reason, Route, Sticky};
 use crate::handover::{Handover, Then};
 use crate::order::{self, Order, Remember, Status, shifted};
 use crate::reading::Reading;
@@ -58,6 +58,8 @@ enum Turn {
     Ordered { due: u64, sent: u32 },
     /// The agent, request by request.
     Each(Exchange),
+    /// The agent, for the server hears again what the client has said. What comes before the limit may be said.
+    Repeating { limit: Seq },
 }
 
 /// A request and its response, of a connection whose every request is decided anew.
@@ -175,8 +177,46 @@ impl Serving {
     fn limit(&self, request: &Assembler) -> Seq {
         match &self.turn {
             Turn::Each(exchange) => exchange.limit,
+            Turn::Repeating { limit } => *limit,
             _ => request.end(),
         }
+    }
+}
+
+/// A server that hears a dialogue again.
+impl Serving {
+    /// Begins with nothing said.
+    pub fn begin_repeating(&mut self) -> Seq {
+        self.turn = Turn::Repeating { limit: self.handover.una };
+        self.next
+    }
+
+    /// So many more bytes may be said.
+    pub fn repeat_further(&mut self, bytes: usize) {
+        if let Turn::Repeating { limit } = &mut self.turn {
+            *limit += bytes as u32;
+        }
+    }
+
+    /// What the server said before `next` was for the agent. The client hears the rest from `toward_client` on.
+    pub fn swallow(&mut self, next: Seq, toward_client: Seq) {
+        (self.first, self.next) = (next, next);
+        self.delta = order::delta(toward_client, next);
+    }
+
+    /// All is said: what else comes is the client's.
+    pub fn end_repeating(&mut self) {
+        self.turn = Turn::Agent;
+    }
+
+    /// Whether a segment brings again what was for the agent.
+    fn is_swallowed(&self, segment: &Segment<'_>) -> bool {
+        segment.seq().is_before(self.first) && !segment.payload().is_empty()
+    }
+
+    /// The next number of the server.
+    pub fn next(&self) -> Seq {
+        self.next
     }
 }
 
@@ -277,6 +317,7 @@ impl Connection {
 
     /// Begins with a server: splices at once, if the agent owes it nothing.
     pub fn begin_to_serve(&mut self, ctx: &mut Context<'_>) -> Fate {
+        self.begin_repeating();
         self.follow_request();
         if !self.advance(ctx) {
             self.acknowledge_server(ctx);
@@ -299,7 +340,8 @@ impl Connection {
         Stays
     }
 
-    fn acknowledge_server(&self, ctx: &mut Context<'_>) {
+    /// Acknowledges to the server what has come of it.
+    pub fn acknowledge_server(&self, ctx: &mut Context<'_>) {
         let Phase::Serving(serving) = &self.phase else { return };
         serving.acknowledge(ctx, &self.view());
     }
@@ -316,7 +358,7 @@ impl Connection {
     }
 
     /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
-    fn advance(&mut self, ctx: &mut Context<'_>) -> bool {
+    pub fn advance(&mut self, ctx: &mut Context<'_>) -> bool {
         self.take_turn(ctx);
         let view = self.view();
         let Phase::Serving(serving) = &mut self.phase else { return false };
@@ -377,6 +419,9 @@ impl Connection {
 
     /// Takes a client's segment that is for the server.
     pub fn serve_client(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>, has_come: bool) -> Fate {
+        if self.repeating.is_some() {
+            return self.hold_client(ctx, segment, has_come);
+        }
         if self.reading.is_some() && !self.request.ready().is_empty() && !segment.payload().is_empty() {
             return self.read_or_acknowledge(ctx, segment, has_come);
         }
@@ -403,6 +448,9 @@ impl Connection {
 
     /// Takes a server's segment.
     pub fn serve_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
+        if self.repeating.is_some() {
+            return self.hear_server(ctx, segment);
+        }
         if segment.has(RST) {
             return self.on_server_reset(ctx, segment);
         }
@@ -417,6 +465,10 @@ impl Connection {
             return self.go_on(ctx);
         }
         let Phase::Serving(serving) = &mut self.phase else { return Stays };
+        if serving.is_swallowed(segment) {
+            self.acknowledge_server(ctx);
+            return Stays;
+        }
         let Some(progress) = serving.take_data(segment) else {
             // There is no room for it; it comes again.
             return Stays;
@@ -458,7 +510,7 @@ impl Connection {
     }
 
     /// Takes what a server acknowledges. False when the segment says nothing to the client.
-    fn take_acknowledgement(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
+    pub fn take_acknowledgement(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
         let view = self.view();
         let Phase::Serving(serving) = &mut self.phase else { return false };
         let is_bare = segment.payload().is_empty() && !segment.has(FIN);
@@ -520,11 +572,15 @@ impl Connection {
 
     /// Does what is due.
     pub fn serve_time(&mut self, ctx: &mut Context<'_>) -> Fate {
+        if self.repeating.as_ref().is_some_and(|repeating| repeating.until <= ctx.now) {
+            return self.leave_server(ctx, Reason::NoServer, Vec::new());
+        }
         let view = self.view();
         let Phase::Serving(serving) = &mut self.phase else { return Stays };
         match serving.handover.timeout(serving.owed(&view, &self.request), ctx.now) {
             Ok(None) => {}
             Ok(Some(range)) => serving.send(ctx, &view, &self.request, range),
+            Err(()) if self.repeating.is_some() => return self.leave_server(ctx, Reason::NoServer, Vec::new()),
             Err(()) => {
                 self.reset_both(ctx);
                 return Ends;

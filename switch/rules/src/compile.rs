@@ -148,7 +148,7 @@ impl<'c> Compiler<'c> {
         if self.content.limits.body.0 > 64 << 20 {
             self.problem(None, "limits.body", "the body's limit is above 64 MiB", "write at most 64MiB");
         }
-        if !(wait_s > 0.0 && wait_s.is_finite()) {
+        if wait_s.is_some_and(|wait_s| !(wait_s > 0.0 && wait_s.is_finite())) {
             self.problem(None, "limits.wait_s", "the wait is no time", "write seconds above 0");
         }
         if !(1..=1000).contains(&depth) {

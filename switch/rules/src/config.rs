@@ -67,8 +67,8 @@ pub struct Limits {
     pub head: Size,
     /// Decoded bytes of a body that are matched. Rules that need more do not match; a `refuse` that needs more is a 413.
     pub body: Size,
-    /// Seconds that a request may take; the caller's clock.
-    pub wait_s: f64,
+    /// Seconds that a request may take, or a client from one command of a mail dialogue to the next; the caller's clock.
+    pub wait_s: Option<f64>,
     /// Levels of XML and JSON. Above: 400.
     pub depth: usize,
     /// `%2f`, `%5c` and `\` in a path: refused, or kept as they are written.
@@ -80,10 +80,20 @@ impl Default for Limits {
         Limits {
             head: Size(16 << 10),
             body: Size(64 << 10),
-            wait_s: 2.0,
+            wait_s: None,
             depth: 32,
             encoded_slash: EncodedSlash::Refuse,
         }
+    }
+}
+
+impl Limits {
+    /// [`Limits::wait_s`], or what the protocol's clients may expect: those of mail five minutes (RFC 5321, section 4.5.3.2.7).
+    pub fn wait_s(&self, protocol: Protocol) -> f64 {
+        self.wait_s.unwrap_or(match protocol {
+            Protocol::Http | Protocol::Tls => 2.0,
+            Protocol::Smtp | Protocol::Imap | Protocol::Pop3 => 300.0,
+        })
     }
 }
 

@@ -73,7 +73,7 @@ impl Reader for Letters {
             _ => Sticky::Connection,
         };
         let framing: Option<Box<dyn Framing>> = Some(Box::new(Lengths::default()));
-        Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing })
+        Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing, repetition: None })
     }
 }
 

@@ -47,8 +47,17 @@ impl Imap {
             b"NOOP" => say(" OK done"),
             b"ID" => Act::Answer([b"* ID NIL\r\n", tag, b" OK done\r\n"].concat()),
             b"LOGOUT" => Act::Quit("* BYE see you\r\n"),
-            b"STARTTLS" => hand_on(asker, None, Vec::new(), line.start),
-            b"AUTHENTICATE" => self.authenticate(asker, line, arguments),
+            b"STARTTLS" if !asker.offers("STARTTLS") => say(" BAD STARTTLS is not offered"),
+            b"STARTTLS" => opaque(asker, line).unwrap_or_else(|| say(" NO rules ask about what TLS hides")),
+            b"AUTHENTICATE" => {
+                let (mechanism, response) = word(arguments);
+                let offered = |offer: &String| offer.as_bytes().eq_ignore_ascii_case(&[b"AUTH=", mechanism].concat());
+                if !asker.rules.offer.iter().any(offered) {
+                    return say(" NO the mechanism is not offered");
+                }
+                self.authenticate(asker, line, mechanism, response)
+                    .unwrap_or_else(|| say(" NO rules ask about the user, whom this mechanism hides"))
+            }
             b"LOGIN" => {
                 self.login(asker, line, arguments).unwrap_or_else(|| say(" BAD LOGIN user password is expected"))
             }
@@ -56,16 +65,16 @@ impl Imap {
         }
     }
 
-    fn authenticate(&mut self, asker: &Asker, line: Line, arguments: &[u8]) -> Act {
-        let (mechanism, response) = word(arguments);
+    /// None when rules would have to guess who logs in.
+    fn authenticate(&mut self, asker: &Asker, line: Line, mechanism: &[u8], response: &[u8]) -> Option<Act> {
         if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
-            return hand_on(asker, None, Vec::new(), line.start);
+            return opaque(asker, line);
         }
         if response.is_empty() {
             self.authenticate = Some(line.stream[line.start..line.end].to_vec());
-            return Act::Answer(b"+ \r\n".to_vec());
+            return Some(Act::Answer(b"+ \r\n".to_vec()));
         }
-        hand_on(asker, sasl::user(response).as_deref(), Vec::new(), line.start)
+        Some(hand_on(asker, sasl::user(response).as_deref(), Vec::new(), line.start))
     }
 
     fn login(&mut self, asker: &Asker, line: Line, arguments: &[u8]) -> Option<Act> {
@@ -96,6 +105,11 @@ impl Imap {
             }
         }
     }
+}
+
+/// A command that hides the user.
+fn opaque(asker: &Asker, line: Line) -> Option<Act> {
+    Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
 }
 
 fn hand_on(asker: &Asker, user: Option<&[u8]>, steps: Vec<Step>, from: usize) -> Act {

@@ -176,6 +176,10 @@ struct Asker<'r> {
 impl Asker<'_> {
     /// What the rules say, if they can by now.
     fn ask(&self, told: &Told) -> Option<Outcome> {
+        self.run(told).outcome(self.rules)
+    }
+
+    fn run(&self, told: &Told) -> Run {
         let rules = self.rules;
         let mut values = Values::default();
         enter_facts(rules, self.facts, &mut values);
@@ -191,7 +195,18 @@ impl Asker<'_> {
         if told.all {
             run.close_all(rules);
         }
-        run.outcome(rules)
+        run
+    }
+
+    /// What the rules say when the rest is hidden from them: it does not hold. None when a rule on it may refuse.
+    fn give_up(&self, told: &Told) -> Option<Outcome> {
+        self.run(told).give_up(self.rules)
+    }
+
+    /// Whether the operator offers an extension; of several words the first counts.
+    fn offers(&self, extension: &str) -> bool {
+        let first = |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
+        self.rules.offer.iter().any(first)
     }
 
     /// What the rules say when nothing more will be told.

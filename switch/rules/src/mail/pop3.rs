@@ -24,8 +24,10 @@ impl Pop3 {
             b"USER" if rest.is_empty() => answer("-ERR a name is missing"),
             b"USER" => hand_on(asker, Some(rest), Vec::new(), line.start),
             b"AUTH" => self.auth(asker, line, rest),
-            b"APOP" => hand_on(asker, Some(word(rest).0), Vec::new(), line.start),
-            b"STLS" => hand_on(asker, None, Vec::new(), line.start),
+            // Its digest is made with the server's greeting, which the client has not seen (RFC 1939, section 7).
+            b"APOP" => answer("-ERR APOP is not offered"),
+            b"STLS" if !asker.offers("STLS") => answer("-ERR STLS is not offered"),
+            b"STLS" => opaque(asker, line).unwrap_or_else(|| answer("-ERR rules ask about what TLS hides")),
             b"CAPA" => {
                 let offers: String = asker.rules.offer.iter().map(|offer| format!("{offer}\r\n")).collect();
                 answer(&format!("+OK\r\nUSER\r\n{offers}."))
@@ -37,8 +39,12 @@ impl Pop3 {
 
     fn auth(&mut self, asker: &Asker, line: Line, rest: &[u8]) -> Act {
         let (mechanism, response) = word(rest);
+        if !offers(asker, mechanism) {
+            return answer("-ERR the mechanism is not offered");
+        }
         if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
-            return hand_on(asker, None, Vec::new(), line.start);
+            let hidden = || answer("-ERR rules ask about the user, whom this mechanism hides");
+            return opaque(asker, line).unwrap_or_else(hidden);
         }
         if response.is_empty() {
             self.auth = Some(line.stream[line.start..line.end].to_vec());
@@ -46,6 +52,18 @@ impl Pop3 {
         }
         hand_on(asker, sasl::user(response).as_deref(), Vec::new(), line.start)
     }
+}
+
+/// Whether a mechanism is one of those behind `SASL` (RFC 5034, section 3).
+fn offers(asker: &Asker, mechanism: &[u8]) -> bool {
+    let mut lists = asker.rules.offer.iter().filter_map(|offer| offer.split_once(' '));
+    let is_in = |list: &str| list.split(' ').any(|offer| offer.as_bytes().eq_ignore_ascii_case(mechanism));
+    lists.any(|(word, list)| word.eq_ignore_ascii_case("SASL") && is_in(list))
+}
+
+/// A command that hides the user.
+fn opaque(asker: &Asker, line: Line) -> Option<Act> {
+    Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
 }
 
 fn hand_on(asker: &Asker, user: Option<&[u8]>, steps: Vec<Step>, from: usize) -> Act {

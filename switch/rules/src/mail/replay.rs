@@ -57,6 +57,11 @@ impl Replay {
         Replay { protocol, steps, step: 0, said: true, at: 0, answer: 0 }
     }
 
+    /// All that is said to the server, in order.
+    pub fn lines(&self) -> Vec<u8> {
+        self.steps.iter().flat_map(|step| step.say.iter().copied()).collect()
+    }
+
     /// Takes all bytes of the server so far.
     pub fn feed(&mut self, server: &[u8]) -> Replayed {
         while let Some(step) = self.steps.get(self.step) {
@@ -74,7 +79,7 @@ impl Replay {
                     self.said = false;
                     self.answer = self.at;
                 }
-                Some(false) => return Replayed::Failed { say: self.words(&server[self.answer..self.at]) },
+                Some(false) => return Replayed::Failed { say: self.words(step, &server[self.answer..self.at], line) },
             }
         }
         Replayed::Ready { used: self.at }
@@ -109,9 +114,14 @@ impl Replay {
         }
     }
 
-    fn words(&self, answer: &[u8]) -> Vec<u8> {
+    /// What the client hears of a refusal: its command is answered, and the connection ends.
+    fn words(&self, step: &Step, answer: &[u8], last: &[u8]) -> Vec<u8> {
+        const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
+        let tag = super::word(step.say.trim_ascii()).0;
         match self.protocol {
-            Protocol::Imap => b"* BYE the server refuses\r\n".to_vec(),
+            Protocol::Imap if last.starts_with(b"* BYE") => last.to_vec(),
+            Protocol::Imap if !tag.is_empty() && super::word(last).0 == tag => [last, GOODBYE].concat(),
+            Protocol::Imap => GOODBYE.to_vec(),
             _ => answer.to_vec(),
         }
     }

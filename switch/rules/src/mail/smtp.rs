@@ -33,16 +33,17 @@ impl Smtp {
             command @ (b"EHLO" | b"HELO") => self.helo(asker, line, rest, command == b"EHLO"),
             b"MAIL" => self.mail(asker, line, rest),
             b"RCPT" => self.rcpt(asker, line, rest),
-            b"STARTTLS" | b"AUTH" => {
-                let outcome = asker.conclude(self.told(asker, None, None));
-                Act::HandOn(outcome, self.steps(), line.start)
-            }
+            b"STARTTLS" if !asker.offers("STARTTLS") => answer("502 5.5.1 STARTTLS is not offered"),
+            b"STARTTLS" => self.opaque(asker, line, "454 4.7.0 TLS is not available: rules ask about what it hides"),
+            b"AUTH" if !asker.offers("AUTH") => answer("502 5.5.1 AUTH is not offered"),
+            b"AUTH" => self.opaque(asker, line, "454 4.7.0 AUTH is not available: rules ask about what follows it"),
             b"RSET" => {
                 self.mail = None;
                 answer("250 2.0.0 OK")
             }
             b"NOOP" => answer("250 2.0.0 OK"),
             b"VRFY" => answer("252 2.0.0 Send a message to find out"),
+            b"HELP" | b"EXPN" => answer("502 5.5.1 Not implemented"),
             b"DATA" | b"BDAT" => answer("503 5.5.1 RCPT first"),
             b"QUIT" => Act::Quit("221 2.0.0 Bye\r\n"),
             _ => answer("500 5.5.1 Unknown command"),
@@ -61,6 +62,14 @@ impl Smtp {
     fn steps(&self) -> Vec<Step> {
         let lines = self.helo.iter().chain(&self.mail);
         lines.map(|(line, _)| Step { say: line.clone(), answer: Answer::Yes }).collect()
+    }
+
+    /// A command behind which nothing is read any more.
+    fn opaque(&self, asker: &Asker, line: Line, refusal: &str) -> Act {
+        match asker.give_up(&self.told(asker, None, None)) {
+            Some(outcome) => Act::HandOn(outcome, self.steps(), line.start),
+            None => answer(refusal),
+        }
     }
 
     fn helo(&mut self, asker: &Asker, line: Line, name: &[u8], extended: bool) -> Act {

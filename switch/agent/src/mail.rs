@@ -1,0 +1,55 @@
+//! Mail protocols, where the server speaks first: what the agent says for reasons of its own, and how a server hears a dialogue again.
+
+use sluice_rules::{Replay, Replayed, RuleSet};
+
+use crate::decider::{Answers, Heard, Reason, Repetition};
+
+/// What a client hears for a reason of the agent's own. SMTP: 421, after which clients come again (RFC 5321, section 3.8).
+pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
+    let why = match reason {
+        Reason::Timeout => "no command came in time",
+        Reason::Crowded => "too many connections",
+        Reason::CutShort => "the connection was closed",
+        Reason::TooLarge => "too much was said",
+        Reason::NoServer => "no server answers",
+        Reason::ServerRefused => "the server has closed the connection",
+    };
+    let status = if reason == Reason::TooLarge { 500 } else { 421 };
+    rules.refusal(status, why).say
+}
+
+/// How a server is to hear a dialogue whose first `answered` bytes the agent has answered.
+pub fn repetition(replay: Replay, answered: usize, say: Vec<u8>) -> Repetition {
+    let lines = replay.lines();
+    debug_assert!(lines.len() <= answered, "only what the client has said is said again");
+    Repetition { say, answered, lines, answers: Box::new(replay) }
+}
+
+impl Answers for Replay {
+    fn hear(&mut self, bytes: &[u8]) -> Heard {
+        match self.feed(bytes) {
+            Replayed::Wait => Heard::Nothing,
+            Replayed::Say(line) => Heard::GoOn(line.len()),
+            Replayed::Ready { used } => Heard::Ready { used },
+            Replayed::Failed { say } => Heard::Failed { say },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_words_for_every_reason() {
+        let reasons = [Reason::Timeout, Reason::Crowded, Reason::CutShort, Reason::NoServer, Reason::ServerRefused];
+        for (protocol, start) in [("smtp", "421 "), ("imap", "* BYE "), ("pop3", "-ERR ")] {
+            let content = format!(r#"{{"protocol": "{protocol}", "default": {{"to": "a"}}}}"#);
+            let rules = RuleSet::from_json(content.as_bytes()).unwrap();
+            for reason in reasons {
+                let say = String::from_utf8(apology(&rules, reason)).unwrap();
+                assert!(say.starts_with(start) && say.ends_with("\r\n"), "{say}");
+            }
+        }
+    }
+}
