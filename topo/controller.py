@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,8 @@ class SluiceRun:
 
 
 class Controller(SluiceRun):
-    """The controller of the demo's network, or, with agents' control addresses, of the lab of content switching."""
+    """The controller of the demo's network, or, with agents' control addresses, of a lab of content switching, whose
+    configuration `content` makes."""
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Controller(SluiceRun):
         thrift: bool,
         pool: PoolPlan = THREE,
         agents: Mapping[str, str] | None = None,
+        content: Callable[..., Mapping[str, object]] = content_config,
     ) -> None:
         super().__init__(namespace_pid=namespace_pid, directory=directory)
         self.trace = directory / "trace.jsonl"
@@ -89,7 +91,7 @@ class Controller(SluiceRun):
         if agents is None:
             self.configure(controller_config(balance, **files, thrift=thrift, pool=pool))
         else:
-            self.configure(content_config(balance, **files, thrift=thrift, controls=agents))
+            self.configure(content(balance, **files, thrift=thrift, controls=agents))
 
     def observe(self) -> Observation:
         """Return what the controller sees now."""

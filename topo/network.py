@@ -19,6 +19,7 @@ from topo.mn import Mininet
 from topo.observation import Observation
 from topo.quiet import quiet_counts
 from topo.stress import start_stress
+from workload.content import content_config
 from workload.load import Load
 from workload.plan import (
     LOAD_CLIENT,
@@ -45,6 +46,8 @@ class Lab(Ground):
     """By which it goes there."""
     apache_directives = "KeepAlive Off"
     """What Apache is told besides."""
+    content = staticmethod(content_config)
+    """Makes the controller's configuration where there are agents."""
 
     def __init__(
         self,
@@ -203,6 +206,7 @@ class Lab(Ground):
             thrift=self.switch.thrift,
             pool=self.pool,
             agents=self._agents(),
+            content=self.content,
         )
         self._stack.callback(self.controller.stop)
         self.controller.start()

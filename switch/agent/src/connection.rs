@@ -244,7 +244,8 @@ impl Connection {
         let speech = self.speech.as_ref().map_or(0, Speech::memory);
         let serving = if let Phase::Serving(serving) = &self.phase { serving.memory() } else { 0 };
         let repeating = self.repeating.as_ref().map_or(0, |repeating| repeating.memory());
-        size_of::<Self>() + self.request.memory() + speech + serving + repeating
+        let reading = self.reading.as_ref().map_or(0, Reading::memory);
+        size_of::<Self>() + self.request.memory() + speech + reading + serving + repeating
     }
 
     /// Whether the client's FIN is all that is left of its side.

@@ -29,6 +29,11 @@ pub trait Decider: Send + Sync + fmt::Debug {
 pub trait Reader: Send {
     /// What to do, with all bytes of the request that have come so far, in order.
     fn read(&mut self, bytes: &[u8]) -> Decision;
+
+    /// Memory taken.
+    fn memory(&self) -> usize {
+        size_of_val(self)
+    }
 }
 
 /// What to do with a request.

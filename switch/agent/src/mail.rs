@@ -12,7 +12,7 @@ pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
         Reason::CutShort => "the connection was closed",
         Reason::TooLarge => "too much was said",
         Reason::NoServer => "no server answers",
-        Reason::ServerRefused => "the server has closed the connection",
+        Reason::ServerRefused => "the server refuses",
     };
     let status = if reason == Reason::TooLarge { 500 } else { 421 };
     rules.refusal(status, why).say

@@ -39,6 +39,11 @@ impl Reading {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        self.reader.memory()
+    }
+
     /// When there is something to do.
     pub fn due(&self, wait: Duration) -> Option<u64> {
         [self.ends(wait), self.acknowledge_at].into_iter().flatten().min()

@@ -59,6 +59,10 @@ impl Decider for Rules {
 }
 
 impl Reader for Deciding {
+    fn memory(&self) -> usize {
+        Deciding::memory(self)
+    }
+
     fn read(&mut self, bytes: &[u8]) -> Decision {
         match self.feed(bytes) {
             Decided::NeedMore { say } => Decision::NeedMore { say },

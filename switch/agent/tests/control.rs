@@ -63,7 +63,7 @@ async fn what_is_wrong_changes_nothing_and_is_named() {
         ),
         (Service { address: "shop.example".to_owned(), ..service() }, "no IPv4 address"),
         (Service { agent_port: 70_000, ..service() }, "agent_port 70000"),
-        (Service { content: CONTENT.replace("http", "smtp"), ..service() }, "shop/"),
+        (Service { content: CONTENT.replace("http", "gopher"), ..service() }, "shop/"),
     ];
     for (service, part) in cases {
         let found = problems(&shared, wanted(vec![service])).await;

@@ -46,6 +46,16 @@ impl Decider {
         Decider { rules: Arc::clone(rules), facts, reading }
     }
 
+    /// Memory taken, but for what a body's reader holds.
+    pub fn memory(&self) -> usize {
+        size_of::<Decider>()
+            + match &self.reading {
+                Reading::Http(request) => size_of_val(&**request),
+                Reading::Tls(_) => 0,
+                Reading::Mail(dialogue) => dialogue.memory(),
+            }
+    }
+
     /// Takes all bytes of the request so far. Not to be called again once it has decided.
     ///
     /// Mail servers speak first: feed an empty stream as soon as the connection is open, and say the greeting that comes

@@ -54,6 +54,8 @@ pub struct Server {
     /// What came on connections that are over.
     over: Vec<Vec<u8>>,
     pub is_deaf: bool,
+    /// A server that speaks first: what it has said by the time that it has heard this.
+    pub speaks: Option<fn(&[u8]) -> Vec<u8>>,
 }
 
 /// A connection of a server.
@@ -144,13 +146,16 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
         // Links that lose take their time.
-        let service = service(GROUPS, if links.lost > 0 { 600 } else { 2 });
+        World::of(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), seed, links, client, servers)
+    }
+
+    pub fn of(service: Arc<Service>, seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
         let build = |(n, (buffer, mtu)): (usize, &Build)| {
             let address = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 1 + n as u8), 80);
             let mut host = Host::new(*address.ip(), *buffer, *mtu, seed ^ (77 + n as u64));
             let sockets = (0..40).map(|_| host.add_socket()).collect();
             let (streams, over) = (HashMap::new(), Vec::new());
-            Server { host, address, group: n % GROUPS, sockets, streams, over, is_deaf: false }
+            Server { host, address, group: n % GROUPS, sockets, streams, over, is_deaf: false, speaks: None }
         };
         let servers: Vec<_> = servers.iter().enumerate().map(build).collect();
         let mut groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>> = HashMap::new();
@@ -357,7 +362,16 @@ impl Server {
                     })
                     .unwrap();
             }
-            while let Some((head, body)) = lengths(&came[*answered..]) {
+            if let Some(speaks) = self.speaks
+                && socket.may_send()
+            {
+                let said = speaks(came);
+                answers.extend(&said[*answered..]);
+                *answered = said.len();
+            }
+            while self.speaks.is_none()
+                && let Some((head, body)) = lengths(&came[*answered..])
+            {
                 let Some(request) = came[*answered..].get(..head + body) else { break };
                 answers.extend(response(request, self.group));
                 *answered += head + body;

@@ -67,6 +67,11 @@ impl Dialogue {
         Dialogue { facts, started: false, at: 0, looked_at: 0, speaker }
     }
 
+    /// Memory taken: lines are kept to be said again, at most all that were read.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Dialogue>() + self.at
+    }
+
     pub(crate) fn feed(&mut self, rules: &RuleSet, stream: &[u8]) -> Decision {
         let facts = self.facts;
         let asker = Asker { rules, facts: &facts };

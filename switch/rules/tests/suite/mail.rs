@@ -157,11 +157,14 @@ fn server_that_refuses_what_was_granted() {
 
 #[test]
 fn imap_logins() {
-    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["AUTH=PLAIN"]);
+    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS"]);
     let (said, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
     assert_eq!(
         said,
-        ["* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n", "* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\na1 OK done\r\n"]
+        [
+            "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS] ready\r\n",
+            "* CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS\r\na1 OK done\r\n"
+        ]
     );
     assert_eq!(short(&rules, &decision), "tim");
     assert_eq!(mail(decision).1, "a1 CAPABILITY\r\n".len());
@@ -205,16 +208,16 @@ fn whole(rules: &Arc<RuleSet>, lines: &[&str]) -> Decision {
 
 #[test]
 fn pop3_users() {
-    let rules = rules("pop3", &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]), &["STLS"]);
+    let rules = rules("pop3", &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]), &["STLS", "SASL PLAIN LOGIN"]);
     let (said, decision) = dialogue(&rules, &["CAPA\r\n", "STAT\r\n", "user tim\r\n"]);
-    assert_eq!(said, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\n.\r\n", "-ERR log in first\r\n"]);
+    assert_eq!(said, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\nSASL PLAIN LOGIN\r\n.\r\n", "-ERR log in first\r\n"]);
     assert_eq!(short(&rules, &decision), "t");
     let (mut replay, from) = mail(decision);
     assert_eq!((replay.feed(b"+OK hi\r\n"), from), (Replayed::Ready { used: 8 }, 12));
     for (lines, group) in [
         (&["USER ann\r\n"][..], "all"),
         (&["STLS\r\n"], "all"),
-        (&["APOP tom 1234\r\n"], "t"),
+        (&["AUTH LOGIN\r\n"], "all"),
         (&["AUTH PLAIN\r\n", "AHRpbQB0YW4=\r\n"], "t"),
     ] {
         assert_eq!(short(&rules, &dialogue(&rules, lines).1), group, "{lines:?}");

@@ -1,0 +1,232 @@
+"""Content switching of TLS and mail, with real clients and servers: who answers is who was meant, and all of it comes."""
+
+from __future__ import annotations
+
+import imaplib
+import os
+import poplib
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.namespaces import socket_in
+from testbed.processes import command_in
+from topo.content import AGENT
+from topo.dovecot import DOVECOT, PASSWORD
+from topo.protocols import ProtocolsLab
+from topo.switches import switch_kind
+from workload.plan import LOAD_CLIENT
+from workload.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
+
+NEEDED = {"swaks": shutil.which("swaks"), "dovecot": os.path.exists(DOVECOT), "openssl": shutil.which("openssl")}
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+    pytest.mark.skipif(
+        not all(NEEDED.values()), reason=f"not installed: {[n for n, has in NEEDED.items() if not has]}"
+    ),
+]
+
+TIMEOUT_S = 20
+PEOPLE = {f"b@{NAMED}": "s2", "a@a.example": "s1"}
+"""Recipients, and the server that is to have their mail."""
+USERS = {USER: "s2", "ann": "s1"}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[ProtocolsLab]:
+    with ProtocolsLab(switch_kind()) as running:
+        yield running
+
+
+def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:
+    """Exit code and output of a command at the client."""
+    argv = command_in(command, namespace_pid=lab.pid(LOAD_CLIENT.name))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout + done.stderr
+
+
+def swaks(lab: ProtocolsLab, to: str, *options: str, sender: str = "x@y.example") -> tuple[int, str]:
+    basic = (
+        "swaks",
+        "--server",
+        f"{SMTP.address}:{SMTP.port}",
+        "--from",
+        sender,
+        "--to",
+        to,
+        "--timeout",
+        f"{TIMEOUT_S}",
+    )
+    return client(lab, *basic, "--helo", "client.example", "--suppress-data", *options)
+
+
+def connected(lab: ProtocolsLab, plan: ProtocolPlan) -> socket.socket:
+    """A connection of the client's to a service."""
+    connection = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
+    connection.settimeout(TIMEOUT_S)
+    connection.connect((str(plan.address), plan.port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+class Imap(imaplib.IMAP4):
+    """imaplib's client, at the lab's."""
+
+    def __init__(self, lab: ProtocolsLab) -> None:
+        self._lab = lab
+        super().__init__(str(IMAP.address), IMAP.port)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        del timeout
+        return connected(self._lab, IMAP)
+
+
+class Pop3(poplib.POP3):
+    """poplib's client, at the lab's."""
+
+    def __init__(self, lab: ProtocolsLab) -> None:
+        self._lab = lab
+        super().__init__(str(POP3.address), POP3.port)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        del timeout
+        return connected(self._lab, POP3)
+
+
+@pytest.mark.parametrize(("person", "server"), PEOPLE.items())
+@pytest.mark.parametrize("options", [(), ("--pipeline",), ("--tls",)], ids=["plain", "pipelined", "tls"])
+def test_a_mail_goes_by_its_recipient(lab: ProtocolsLab, person: str, server: str, options: tuple[str, ...]) -> None:
+    code, told = swaks(lab, person, *options)
+    assert code == 0, told
+    # Behind STARTTLS nobody reads the recipient: the mail goes by the default.
+    expected = "s1" if "--tls" in options else server
+    assert re.findall(r"250 (\w+) got \d+", told) == [expected], told
+
+
+def test_a_mail_of_a_megabyte(lab: ProtocolsLab) -> None:
+    code, told = swaks(lab, f"b@{NAMED}", "--attach", "@/usr/bin/openssl")
+    sizes = re.findall(r"250 s2 got (\d+)", told)
+    assert code == 0, told
+    assert int(sizes[0]) > os.path.getsize("/usr/bin/openssl")
+
+
+def test_a_recipient_that_the_server_refuses(lab: ProtocolsLab) -> None:
+    code, told = swaks(lab, f"later@{NAMED}")
+    assert code == 24, told
+    assert "<** 451 4.7.1 s2 later" in told
+
+
+def test_a_sender_that_the_server_refuses_is_told_at_the_recipient(lab: ProtocolsLab) -> None:
+    code, told = swaks(lab, f"b@{NAMED}", sender="nobody@y.example")
+    assert code == 24, told
+    assert "<-  250 2.1.0 OK" in told
+    assert "<** 550 5.1.8 s2 takes nothing of nobody" in told
+
+
+def test_curl_sends_a_mail(lab: ProtocolsLab) -> None:
+    url = f"smtp://{SMTP.address}:{SMTP.port}/client.example"
+    mail = ("--mail-from", "x@y.example", "--mail-rcpt", f"b@{NAMED}", "-T", "/etc/hostname")
+    code, told = client(lab, "curl", "-sSv", "--max-time", f"{TIMEOUT_S}", url, *mail)
+    assert code == 0, told
+    assert "250 s2 got" in told
+
+
+@pytest.mark.parametrize(("user", "server"), USERS.items())
+def test_a_mailbox_by_imap(lab: ProtocolsLab, user: str, server: str) -> None:
+    with Imap(lab) as mailbox:
+        mailbox.login(user, PASSWORD)
+        mailbox.select("INBOX", readonly=True)
+        _, found = mailbox.fetch("1", "(BODY[HEADER.FIELDS (SUBJECT)])")
+        assert f"Subject: {server}" in str(found)
+    with Imap(lab) as mailbox:
+        mailbox.authenticate("PLAIN", lambda _: f"\0{user}\0{PASSWORD}".encode())
+        assert mailbox.select("INBOX", readonly=True)[0] == "OK"
+
+
+@pytest.mark.parametrize(("user", "server"), USERS.items())
+@pytest.mark.parametrize("url", [f"imap://{IMAP.address}/INBOX;MAILINDEX=1", f"pop3://{POP3.address}/1"])
+def test_curl_reads_a_mail(lab: ProtocolsLab, url: str, user: str, server: str) -> None:
+    code, told = client(lab, "curl", "-sS", "--max-time", f"{TIMEOUT_S}", "-u", f"{user}:{PASSWORD}", url)
+    assert code == 0, told
+    assert f"Subject: {server}" in told
+
+
+def test_a_wrong_password_is_the_servers_to_refuse(lab: ProtocolsLab) -> None:
+    with Imap(lab) as mailbox, pytest.raises(imaplib.IMAP4.error, match=r"AUTHENTICATIONFAILED"):
+        mailbox.login(USER, "wrong")
+
+
+@pytest.mark.parametrize(("user", "server"), USERS.items())
+def test_a_mailbox_by_pop3(lab: ProtocolsLab, user: str, server: str) -> None:
+    mailbox = Pop3(lab)
+    assert "SASL" in mailbox.capa()
+    mailbox.user(user)
+    mailbox.pass_(PASSWORD)
+    assert f"Subject: {server}".encode() in mailbox.retr(1)[1]
+    mailbox.quit()
+
+
+@pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "www.b.example": "s1", None: "s1"}.items())
+def test_a_tls_server_by_its_name(lab: ProtocolsLab, name: str | None, server: str) -> None:
+    to = (
+        ("--resolve", f"{name}:{TLS.port}:{TLS.address}", f"https://{name}/page")
+        if name
+        else (f"https://{TLS.address}/page",)
+    )
+    code, told = client(lab, "curl", "-skI", "--max-time", f"{TIMEOUT_S}", *to)
+    assert code == 0, told
+    assert f"X-Server: {server}" in told
+
+
+@pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "other.example": "s1"}.items())
+@pytest.mark.parametrize("size", [100, 1000, 3000])
+def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, size: int) -> None:
+    """As ML-KEM makes them: names of protocols fill it up."""
+    protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
+    hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
+    command = f"(printf 'HEAD / HTTP/1.0\\r\\n\\r\\n'; sleep 2) | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"
+    _, told = client(lab, "sh", "-c", command)
+    assert f"X-Server: {server}" in told
+
+
+def test_a_hello_byte_by_byte(lab: ProtocolsLab) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=NAMED)
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    with connected(lab, TLS) as connection:
+        for byte in hello:
+            connection.sendall(bytes((byte,)))
+        while True:
+            incoming.write(connection.recv(1 << 16))
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                pass
+        tls.write(b"HEAD / HTTP/1.0\r\n\r\n")
+        connection.sendall(outgoing.read())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            incoming.write(connection.recv(1 << 16))
+            try:
+                answer += tls.read(1 << 16)
+            except ssl.SSLWantReadError:
+                pass
+        assert b"X-Server: s2" in answer
+
+
+def test_what_the_agents_have_seen(lab: ProtocolsLab) -> None:
+    for agent in lab.agents.values():
+        agent.require_running()
+    status = lab.controller.ask(command="status")
+    assert {"tls", "smtp", "imap", "pop3"} <= {service["name"] for service in status["services"]}
