@@ -14,7 +14,6 @@ DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = "secret"
 USERS = (USER, "ann")
 OWNER = "www-data"
-READY_TIMEOUT_S = 20.0
 
 CONFIGURATION = """\
 protocols = imap pop3
@@ -81,8 +80,7 @@ def start_dovecot(server: HostPlan, *, namespace_pid: int, directory: Path) -> P
         namespace_pid=namespace_pid,
     )
     try:
-        for port in (IMAP.port, POP3.port):
-            process.await_true(f"listens on port {port}", lambda: listening(namespace_pid, port), READY_TIMEOUT_S)
+        process.await_true("listens", lambda: all(listening(namespace_pid, port) for port in ports.values()), 20.0)
     except BaseException:
         process.stop()
         raise

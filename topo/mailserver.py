@@ -21,7 +21,7 @@ class Receipts:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def handle_MAIL(  # noqa: N802
+    async def handle_MAIL(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         """Take a sender."""
@@ -31,7 +31,7 @@ class Receipts:
         envelope.mail_from = address
         return f"250 {self.name} sender"
 
-    async def handle_RCPT(  # noqa: N802
+    async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         """Take a recipient."""
@@ -41,7 +41,7 @@ class Receipts:
         envelope.rcpt_tos.append(address)
         return f"250 {self.name} recipient"
 
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         """Take a mail."""
         del server, session
         assert isinstance(envelope.content, bytes)

@@ -1,4 +1,4 @@
-"""Content switching of TLS and mail, with real clients and servers: who answers is who was meant, and all of it comes."""
+"""Content switching of TLS and mail, with real clients and servers: who was meant answers, and all of it comes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +25,7 @@ from topo.switches import switch_kind
 from workload.plan import LOAD_CLIENT
 from workload.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
 
-NEEDED = {"swaks": shutil.which("swaks"), "dovecot": os.path.exists(DOVECOT), "openssl": shutil.which("openssl")}
+NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
     pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
@@ -113,7 +115,7 @@ def test_a_mail_of_a_megabyte(lab: ProtocolsLab) -> None:
     code, told = swaks(lab, f"b@{NAMED}", "--attach", "@/usr/bin/openssl")
     sizes = re.findall(r"250 s2 got (\d+)", told)
     assert code == 0, told
-    assert int(sizes[0]) > os.path.getsize("/usr/bin/openssl")
+    assert int(sizes[0]) > Path("/usr/bin/openssl").stat().st_size
 
 
 def test_a_recipient_that_the_server_refuses(lab: ProtocolsLab) -> None:
@@ -190,7 +192,8 @@ def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, 
     """As ML-KEM makes them: names of protocols fill it up."""
     protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
     hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
-    command = f"(printf 'HEAD / HTTP/1.0\\r\\n\\r\\n'; sleep 2) | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"
+    said = r"(printf 'HEAD / HTTP/1.0\r\n\r\n'; sleep 2)"
+    command = f"{said} | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"
     _, told = client(lab, "sh", "-c", command)
     assert f"X-Server: {server}" in told
 
@@ -218,10 +221,8 @@ def test_a_hello_byte_by_byte(lab: ProtocolsLab) -> None:
         answer = b""
         while b"\r\n\r\n" not in answer:
             incoming.write(connection.recv(1 << 16))
-            try:
+            with suppress(ssl.SSLWantReadError):
                 answer += tls.read(1 << 16)
-            except ssl.SSLWantReadError:
-                pass
         assert b"X-Server: s2" in answer
 
 
