@@ -299,10 +299,13 @@ impl Engine {
         }
     }
 
-    /// Keeps within the budget: handshakes have no more than a part of it, and then the oldest of what waits goes.
+    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest of what waits.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
+            if self.handshakes.make_room() {
+                continue;
+            }
             let Some(&(_, oldest)) = self.waiting.first() else { break };
             self.with(oldest, now, out, |connection, ctx| {
                 let _ = connection.apologize(ctx, Reason::Crowded);

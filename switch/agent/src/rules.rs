@@ -9,8 +9,8 @@ use sluice_rules::{
     ResponseFramer, RuleSet, Sticky as Stays,
 };
 
-use crate::mail;
 use crate::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
+use crate::mail;
 
 /// Bytes of a body that its framing may add: sizes of chunks, and a trailer.
 const FRAMING: usize = 16 << 10;

@@ -46,8 +46,7 @@ impl Talk {
         let [Seen::Client { seq, .. }] = seen[..] else { panic!("{seen:?}") };
         exact.cookie = seq;
         let (heard, told) = (Vec::new(), Vec::new());
-        let mut talk =
-            Talk { exact, said: 0, heard, answered: 0, told, base: ISN, order: None, is_closed: false };
+        let mut talk = Talk { exact, said: 0, heard, answered: 0, told, base: ISN, order: None, is_closed: false };
         talk.client_acknowledges();
         talk.client_acknowledges();
         talk
@@ -148,11 +147,9 @@ fn repeated() -> Talk {
 
 #[test]
 fn the_agent_greets_at_the_end_of_the_handshake() {
-    for (content, greeting) in [
-        (SMTP, GREETING),
-        (IMAP, "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"),
-        (POP3, "+OK ready\r\n"),
-    ] {
+    for (content, greeting) in
+        [(SMTP, GREETING), (IMAP, "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"), (POP3, "+OK ready\r\n")]
+    {
         let talk = Talk::new(content);
         assert_eq!(talk.heard_after(0), greeting);
         assert_eq!(talk.exact.engine.connections(), 1);
@@ -167,7 +164,10 @@ fn a_server_hears_again_what_the_client_has_said() {
     assert_eq!(talk.hears(MAIL), MAIL_OK);
     let seen = talk.says(RCPT);
     // The lines of the client end where its recipient begins; the agent keeps the NOOP to itself.
-    assert!(matches!(seen[..], [Seen::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6), "{seen:?}");
+    assert!(
+        matches!(seen[..], [Seen::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
+        "{seen:?}"
+    );
     talk.opens();
     assert_eq!(talk.told(), "", "the server speaks first");
     talk.answers("220-b\r\n220 ready\r\n");
@@ -287,7 +287,10 @@ fn a_server_that_refuses_what_was_granted() {
     let cases: [(&[&str], &str); 4] = [
         (&["554 5.3.2 not today\r\n"], "554 5.3.2 not today\r\n"),
         (&["220 b\r\n", "421 busy\r\n"], "421 busy\r\n"),
-        (&["220 b\r\n", "250 b\r\n", "451-greylisted\r\n451 4.7.1 come again\r\n"], "451-greylisted\r\n451 4.7.1 come again\r\n"),
+        (
+            &["220 b\r\n", "250 b\r\n", "451-greylisted\r\n451 4.7.1 come again\r\n"],
+            "451-greylisted\r\n451 4.7.1 come again\r\n",
+        ),
         (&["what?\r\n"], "what?\r\n"),
     ];
     for (answers, words) in cases {
@@ -495,8 +498,10 @@ fn starttls_is_opaque_if_offered() {
     assert_eq!(talk.told(), [EHLO, "STARTTLS\r\n"].concat());
     let order = talk.order.expect("an order");
     assert_eq!(order.client, talk.exact.client);
-    let mut talk = Talk::new(r#"{"protocol": "smtp", "default": {"to": "all"}, "rules": [
-        {"name": "m", "match": {"mail_from": "x@y"}, "to": "b"}]}"#);
+    let mut talk = Talk::new(
+        r#"{"protocol": "smtp", "default": {"to": "all"}, "rules": [
+        {"name": "m", "match": {"mail_from": "x@y"}, "to": "b"}]}"#,
+    );
     for command in ["STARTTLS\r\n", "AUTH PLAIN AGEAYg==\r\n", "HELP\r\n"] {
         assert!(talk.hears(command).starts_with("502 "), "{command}");
     }
@@ -526,7 +531,9 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     let heard = imap.heard.len();
     imap.says("a LOGIN root secret\r\n");
     assert!(imap.heard_after(heard).starts_with("* BYE ") && imap.is_closed);
-    let mut pop3 = Talk::new(&format!(r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "offer": ["STLS"], "rules": {guard}}}"#));
+    let mut pop3 = Talk::new(&format!(
+        r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "offer": ["STLS"], "rules": {guard}}}"#
+    ));
     for command in ["STLS\r\n", "AUTH PLAIN\r\n", "APOP a 123\r\n"] {
         assert!(pop3.hears(command).starts_with("-ERR "), "{command}");
     }

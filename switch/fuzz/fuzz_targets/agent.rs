@@ -17,27 +17,34 @@ use sluice_rules::RuleSet;
 
 const OWN: [u8; 6] = [2, 0, 0, 0, 9, 2];
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 9, 1];
-const CONTENT: &[u8] = br#"{"protocol": "http", "default": {"to": "a"}, "rules": [
+const MAIL: &[u8] = br#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["STARTTLS"], "rules": [
+    {"name": "b", "match": {"rcpt_to": "b@b"}, "to": "b"},
+    {"name": "c", "match": {"helo": "c"}, "to": "c"}]}"#;
+const HTTP: &[u8] = br#"{"protocol": "http", "default": {"to": "a"}, "rules": [
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
-const SAID: [&[u8]; 5] = [
+const SAID: [&[u8]; 8] = [
     b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
     b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<a/>\n\r\n0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
     b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    b"EHLO a\r\nMAIL FROM:<a@a>\r\nRCPT TO:<b@b>\r\nDATA\r\n",
+    b"NOOP\r\nSTARTTLS\r\nQUIT\r\n",
+    b"220 a\r\n250-a\r\n250 b\r\n451 later\r\n",
 ];
 
-static RULES: LazyLock<Arc<RuleSet>> = LazyLock::new(|| Arc::new(RuleSet::from_json(CONTENT).expect("valid rules")));
+static RULES: LazyLock<[Arc<RuleSet>; 2]> =
+    LazyLock::new(|| [HTTP, MAIL].map(|content| Arc::new(RuleSet::from_json(content).expect("valid rules"))));
 
 fn address(text: &str) -> SocketAddrV4 {
     text.parse().expect("an address")
 }
 
-fn engine() -> Engine {
+fn engine(rules: &Arc<RuleSet>) -> Engine {
     let group = |(n, name): (usize, &String)| (name.clone(), address(&format!("10.9.0.{}:80", n + 1)));
-    let groups = RULES.groups().iter().enumerate().map(group).collect();
-    let rules = Arc::new(Rules(Arc::clone(&RULES)));
+    let groups = rules.groups().iter().enumerate().map(group).collect();
+    let rules = Arc::new(Rules(Arc::clone(rules)));
     let service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
     let (own, gateway) = ([10, 0, 9, 2].into(), [10, 0, 9, 1].into());
     let mut engine = Engine::new(Settings { mac: OWN, address: own, gateway, epoch_s: 1 << 30, budget: 1 << 20 });
@@ -52,7 +59,8 @@ fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let (mut script, mut engine, mut out) = (Script(data), engine(), Frames::default());
+    let mut script = Script(data);
+    let (mut engine, mut out) = (engine(&RULES[script.below(2)]), Frames::default());
     let (client, own, service) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"), address("10.0.0.100:80"));
     let link = Link { own: ROUTER, router: OWN };
     // Numbers that have been seen: the client's, the agent's, the server's.

@@ -54,9 +54,12 @@ pub struct Server {
     /// What came on connections that are over.
     over: Vec<Vec<u8>>,
     pub is_deaf: bool,
-    /// A server that speaks first: what it has said by the time that it has heard this.
-    pub speaks: Option<fn(&[u8]) -> Vec<u8>>,
+    /// A server that speaks first.
+    pub speaks: Option<Speaks>,
 }
+
+/// What a server has said by the time that it has heard this.
+pub type Speaks = fn(&[u8]) -> Vec<u8>;
 
 /// A connection of a server.
 #[derive(Default)]

@@ -210,7 +210,8 @@ impl Asker<'_> {
 
     /// Whether the operator offers an extension; of several words the first counts.
     fn offers(&self, extension: &str) -> bool {
-        let first = |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
+        let first =
+            |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
         self.rules.offer.iter().any(first)
     }
 

@@ -157,7 +157,11 @@ fn server_that_refuses_what_was_granted() {
 
 #[test]
 fn imap_logins() {
-    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS"]);
+    let rules = rules(
+        "imap",
+        &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]),
+        &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS"],
+    );
     let (said, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
     assert_eq!(
         said,
@@ -208,7 +212,11 @@ fn whole(rules: &Arc<RuleSet>, lines: &[&str]) -> Decision {
 
 #[test]
 fn pop3_users() {
-    let rules = rules("pop3", &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]), &["STLS", "SASL PLAIN LOGIN"]);
+    let rules = rules(
+        "pop3",
+        &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]),
+        &["STLS", "SASL PLAIN LOGIN"],
+    );
     let (said, decision) = dialogue(&rules, &["CAPA\r\n", "STAT\r\n", "user tim\r\n"]);
     assert_eq!(said, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\nSASL PLAIN LOGIN\r\n.\r\n", "-ERR log in first\r\n"]);
     assert_eq!(short(&rules, &decision), "t");
