@@ -15,6 +15,7 @@ from sluice.agents.client import connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import configuration
 from sluice.configload import parse
+from sluice.switch.plan import make_plan
 from sluice.switch.rules import Rules
 
 PROGRAM = binary.find()
@@ -42,7 +43,7 @@ def control(tmp_path: Path) -> Generator[str]:
 
 async def test_it_is_configured_refuses_and_is_heard(control: str) -> None:
     config = parse(content(agents=(control, "127.0.0.1:9471")))
-    wanted = configuration(config, control, Rules(7, b"-"), Cookies.fresh())
+    wanted = configuration(make_plan(config), control, Rules(7, b"-"), Cookies.fresh())
     assert len(wanted.services) == 1
     wanted.generation = 7
     async with connected(control) as agent:

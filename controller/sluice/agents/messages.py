@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from sluice.config import Config
+from sluice.switch.plan import Plan, Service
 from sluice.switch.rules import Rules
 
 from .cookies import Cookies
@@ -38,9 +38,9 @@ def make(kind: str, /, **fields: object) -> Any:
     return cast(Any, MESSAGES[kind])(**fields)
 
 
-def configuration(config: Config, control: str, rules: Rules, cookies: Cookies) -> Any:
+def configuration(plan: Plan, control: str, rules: Rules, cookies: Cookies) -> Any:
     """What the agent that listens at ``control`` is to do."""
-    services = {service.name: service for service in config.services}
+    services = {service.name: service for service in plan.services}
     served = [
         make(
             "Service",
@@ -48,11 +48,12 @@ def configuration(config: Config, control: str, rules: Rules, cookies: Cookies) 
             address=str(service.address),
             port=service.port,
             agent_port=service.port,
-            groups={name: f"{services[name].address}:{services[name].port}" for name in content.groups},
+            groups={name: _endpoint(services[name]) for name in content.groups},
+            servers={name: make("Servers", ids=[s.id for s in services[name].servers]) for name in content.groups},
             content=content.rule_set_json(),
             guess=content.guesses,
         )
-        for service in config.services
+        for service in plan.config.services
         if (content := service.content) is not None and any(agent.control == control for agent in content.agents)
     ]
     return make(
@@ -62,6 +63,11 @@ def configuration(config: Config, control: str, rules: Rules, cookies: Cookies) 
         cookie_key=cookies.key,
         former_cookie_key=cookies.former,
     )
+
+
+def _endpoint(service: Service) -> str:
+    address, _, port = service.endpoint
+    return f"{address}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from sluice.agents.messages import Problem, Report, Told, configuration
 from sluice.config import Config
 from sluice.log import logger
 from sluice.names import Table
-from sluice.switch.plan import Service
+from sluice.switch.plan import Plan, Service
 
 from .commands import Refused
 from .link import Link
@@ -79,10 +79,10 @@ class Agents:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def prepare(self, config: Config) -> None:
-        """Have them take the rules of a configuration that is to come. Raises Refused naming the agent that does not;
+    async def prepare(self, plan: Plan) -> None:
+        """Have them take the rules of a plan that is to come. Raises Refused naming the agent that does not;
         then all have those that they had. One that does not answer gets them when it does."""
-        wanted = [(control, self._wanted(config, control)) for control in _controls(config)]
+        wanted = [(control, self._wanted(plan, control)) for control in _controls(plan.config)]
         taken: list[str] = []
         answering = [(control, message) for control, message in wanted if self._answers(control)]
         for place, (control, message) in enumerate(answering):
@@ -132,7 +132,7 @@ class Agents:
 
     async def _configure(self, agent: Agent, view: AgentView) -> None:
         """Give it what it is to do, if it has not got it. Raises AgentError."""
-        message = self._wanted(self._world.config, view.control)
+        message = self._wanted(self._world.plan, view.control)
         wanted = message.SerializeToString(deterministic=True)
         if view.has == wanted:
             return
@@ -142,8 +142,8 @@ class Agents:
         if problems:
             _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
 
-    def _wanted(self, config: Config, control: str) -> Any:
-        return configuration(config, control, self._world.rules.then(config), self._cookies())
+    def _wanted(self, plan: Plan, control: str) -> Any:
+        return configuration(plan, control, self._world.rules.then(plan.config), self._cookies())
 
     def _cookies(self) -> Cookies:
         path = Path(f"{self._world.config.control}.cookies")

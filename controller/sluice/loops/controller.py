@@ -219,8 +219,7 @@ class Controller:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
                         await self._look_at_pins(link)
-                    planned(self.world, order.config)
-                    await self.agents.prepare(order.config)
+                    await self.agents.prepare(planned(self.world, order.config))
                     reconfigure(self.world, order.config, time())
                     updates = await link.apply(self.world.state())
             except Refused as error:

@@ -20,7 +20,7 @@ from sluice.loops.commands import Refused
 from sluice.status import gather
 from sluice.statustext import render
 
-SHOP, A1, A2 = 1, 1, 2
+SHOP, A1, A2, X1, X2, X3 = 1, 1, 2, 3, 4, 5
 BOTH = {A1: 64, A2: 192}
 WriteShop = Callable[[], Path]
 
@@ -52,6 +52,7 @@ async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent,
     (shop,) = first.services
     assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, True)
     assert dict(shop.groups) == {"all": "10.9.0.1:80", "fast": "10.9.0.2:8080"}
+    assert {name: list(one.ids) for name, one in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
     rules = json.loads(shop.content)
     assert [rule["name"] for rule in rules["rules"]] == ["big", "perl", "admin"]
     assert "agents" not in rules
@@ -179,11 +180,13 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
         assert told["groups"]["fast"] == {"opened": 4, "failed": 1}
         assert told["refused"] == {"403": 2}
         assert told["counts"]["handshakes"] == 10
+        assert [told["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
         assert [(one["answers"], one["waiting"]) for one in told["agents"]] == [(True, 2), (False, 0)]
         assert "content" not in shown["services"][1]
         text = render(shown)
         assert "agents: a1 3 connections, 2 waiting, 4096 bytes; a2 does not answer" in text
         assert "requests by rule (generation 1): big 3, perl 0, (default) 5" in text
+        assert "guesses right 7, guesses wrong 2, guesses reset 1" in text
         samples = {
             (sample.name, *sample.labels.values()): sample.value
             for family in metrics.families(shown)
@@ -191,6 +194,7 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
         }
         assert samples["sluice_content_rules_total", "shop", "big"] == 3
         assert samples["sluice_content_opened_total", "shop", "all"] == 4
+        assert samples["sluice_content_counts_total", "shop", "guesses_right"] == 7
         assert samples["sluice_agent_answers", "shop", "a2"] == 0
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
 

@@ -66,7 +66,13 @@ impl Service {
         groups: Vec<(String, SocketAddrV4)>,
         rules: Arc<dyn Decider>,
     ) -> Service {
-        let group = |(name, address)| Group { name, address, opened: Counter::default(), failed: Counter::default() };
+        let group = |(name, address)| Group {
+            name,
+            address,
+            servers: Vec::new(),
+            opened: Counter::default(),
+            failed: Counter::default(),
+        };
         let hits = (0..rules.rules()).map(|_| Counter::default()).collect();
         let counters = Counters { hits, ..Counters::default() };
         let groups = groups.into_iter().map(group).collect();
@@ -81,6 +87,8 @@ pub struct Group {
     pub name: String,
     /// Its internal address.
     pub address: SocketAddrV4,
+    /// Its servers, by the data plane's numbers.
+    pub servers: Vec<u16>,
     /// Connections opened to its servers.
     pub opened: Counter,
     /// Connections that its servers refused or did not answer.
@@ -108,6 +116,12 @@ pub struct Counters {
     pub lost: Counter,
     /// Segments that belong to nothing, with a wrong cookie for instance.
     pub strays: Counter,
+    /// Connections that the data plane had opened to a server of the right group, and to one of another.
+    pub guesses_right: Counter,
+    /// The others.
+    pub guesses_wrong: Counter,
+    /// Connections reset, for the wrong server had spoken already.
+    pub guesses_reset: Counter,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 

@@ -11,6 +11,7 @@ use crate::config::Service;
 use crate::cookie::Offer;
 use crate::decider::Reason;
 use crate::frames::Frames;
+use crate::guess::Guess;
 use crate::opening::Opening;
 use crate::pool::Pools;
 use crate::reading::Reading;
@@ -102,6 +103,8 @@ pub struct Connection {
     pub phase: Phase,
     /// When a segment came last.
     pub heard: u64,
+    /// What is known of the server that the data plane has guessed.
+    pub guess: Option<Box<Guess>>,
 }
 
 impl Connection {
@@ -134,6 +137,7 @@ impl Connection {
             reading: Some(Reading::new(reader, now)),
             phase: Phase::Reading,
             heard: now,
+            guess: None,
         }
     }
 
@@ -142,6 +146,9 @@ impl Connection {
         self.heard = ctx.now;
         if segment.has(RST) {
             return self.on_client_reset(ctx, segment);
+        }
+        if self.has_heard_guessed(segment) {
+            return self.give_guess_up(ctx);
         }
         // RFC 5961, sections 4 and 5: neither a SYN nor an acknowledgement of what was never sent changes anything.
         if segment.has(SYN) || !segment.has(ACK) || self.toward_client.is_before(segment.ack()) {
@@ -195,6 +202,9 @@ impl Connection {
                 self.own(ctx);
             }
         }
+        if self.take_again(ctx) == Ends {
+            return Ends;
+        }
         let fate = match &mut self.phase {
             Phase::Reading => Stays,
             Phase::Opening(_) => self.ask_again(ctx),
@@ -231,7 +241,8 @@ impl Connection {
             Phase::Refusing(until) => Some(*until),
         };
         let repeating = self.repeating.as_ref().map(|repeating| repeating.until);
-        [speech, reading, phase, repeating].into_iter().flatten().fold(self.idle_end(), u64::min)
+        let guess = self.guess.as_ref().and_then(|guess| guess.due());
+        [speech, reading, phase, repeating, guess].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
     /// Since when a request waits for its other bytes, if one does.
@@ -245,7 +256,8 @@ impl Connection {
         let serving = if let Phase::Serving(serving) = &self.phase { serving.memory() } else { 0 };
         let repeating = self.repeating.as_ref().map_or(0, |repeating| repeating.memory());
         let reading = self.reading.as_ref().map_or(0, Reading::memory);
-        size_of::<Self>() + self.request.memory() + speech + reading + serving + repeating
+        let guess = if self.guess.is_some() { size_of::<Guess>() } else { 0 };
+        size_of::<Self>() + self.request.memory() + speech + reading + serving + repeating + guess
     }
 
     /// Whether the client's FIN is all that is left of its side.
@@ -284,6 +296,7 @@ impl Connection {
 
     /// Takes over what has come, and says so.
     pub fn own(&mut self, ctx: &mut Context<'_>) {
+        self.take(ctx);
         self.owned = self.request.end();
         if let Some(reading) = &mut self.reading {
             reading.acknowledge_at = None;
@@ -293,6 +306,7 @@ impl Connection {
 
     /// Says something to the client, until it has it.
     pub fn say(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
+        self.take(ctx);
         self.owned = self.request.end() + u32::from(ends && self.is_finished());
         if let Some(reading) = &mut self.reading {
             reading.acknowledge_at = None;
@@ -338,9 +352,15 @@ impl Connection {
         let (group, seq) = match &self.phase {
             Phase::Opening(opening) => (opening.group, self.request.base()),
             Phase::Serving(serving) => (serving.group, serving.handover.next),
-            Phase::Reading | Phase::Refusing(_) => return,
+            Phase::Reading | Phase::Refusing(_) => match self.guessed_group() {
+                Some(group) => (group, self.request.base()),
+                None => return,
+            },
         };
         self.send_reset(ctx, group, seq);
+        if let Some(guess) = &mut self.guess {
+            guess.leave();
+        }
     }
 
     /// Sends a reset towards a group.

@@ -141,14 +141,30 @@ fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Ser
             None => problems.push(problem(name, "", format!("group {group} has no address"), "give it one")),
         }
     }
+    let servers: Vec<_> = rules.groups().iter().map(|group| numbers(wanted, group, problems)).collect();
     let ((Some(port), Some(agent_port)), Some(address)) = (ports, address) else { return None };
     if problems.len() > before {
         return None;
     }
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
     let address = SocketAddrV4::new(address, port);
-    let service = Service { guess: wanted.guess, ..Service::new(name.clone(), address, agent_port, groups, deciding) };
+    let mut service = Service::new(name.clone(), address, agent_port, groups, deciding);
+    service.guess = wanted.guess;
+    for (group, servers) in service.groups.iter_mut().zip(servers) {
+        group.servers = servers;
+    }
     Some((Arc::new(service), rules))
+}
+
+/// The servers of a group; without them each guess is wrong.
+fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec<u16> {
+    let ids = wanted.servers.get(group).map_or(&[][..], |servers| &servers.ids);
+    let numbers = ids.iter().map(|id| u16::try_from(*id)).collect::<Result<_, _>>();
+    numbers.unwrap_or_else(|_| {
+        let text = format!("group {group}: a server's number is larger than the data plane's");
+        problems.push(problem(&wanted.name, "", text, "give one up to 65535"));
+        Vec::new()
+    })
 }
 
 /// What a service has to tell.
@@ -173,6 +189,9 @@ fn told((service, rules): &(Arc<Service>, Arc<RuleSet>)) -> proto::ServiceStatus
         resets: counters.resets.get(),
         lost: counters.lost.get(),
         strays: counters.strays.get(),
+        guesses_right: counters.guesses_right.get(),
+        guesses_wrong: counters.guesses_wrong.get(),
+        guesses_reset: counters.guesses_reset.get(),
     }
 }
 

@@ -5,6 +5,8 @@
 //! A connection is kept from there until the data plane has confirmed that it translates. All work for a frame takes a time that
 //! does not depend on how many connections there are, but for the logarithm of ordered sets.
 
+mod guessed;
+
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -17,8 +19,9 @@ use crate::connection::{Connection, Context, Fate};
 use crate::cookie::{Cookies, Handshake, Offer};
 use crate::decider::Reason;
 use crate::frames::Frames;
+use crate::guess::GUESSED;
 use crate::handshakes::Handshakes;
-use crate::order::{ORDER, Order};
+use crate::order::{ORDER, Order, Turn};
 use crate::pool::{Ability, Pools};
 use crate::strangers::Strangers;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
@@ -189,8 +192,15 @@ impl Engine {
             Some(ORDER) if !is_broadcast => {
                 let Some(order) = Order::read(frame) else { return };
                 if let Some(&id) = self.by_key.get(&(order.client, order.service)) {
-                    self.with(id, now, out, |connection, ctx| connection.on_order(ctx, order.status));
+                    self.with(id, now, out, |connection, ctx| match order.turn {
+                        Turn::Agent => connection.on_taken(ctx, order.status),
+                        Turn::Spliced => connection.on_order(ctx, order.status),
+                    });
                 }
+            }
+            Some(GUESSED) if !is_broadcast => {
+                self.router.get_or_insert(source);
+                self.on_guessed(now, frame, out);
             }
             _ => {}
         }
@@ -217,12 +227,17 @@ impl Engine {
             return;
         }
         let port = destination.port();
-        let service = self.services.get(&port).map(|entry| entry.service.address);
-        let Some(service) = service.or_else(|| self.retired.get(&port).copied()) else { return };
+        let Some(service) = self.service_at(port) else { return };
         match self.by_key.get(&(source, service)) {
             Some(&id) => self.with(id, now, out, |connection, ctx| connection.on_client(ctx, segment)),
             None => self.on_unknown(now, segment, out),
         }
+    }
+
+    /// The service that a port stands for, or stood for.
+    fn service_at(&self, port: u16) -> Option<SocketAddrV4> {
+        let service = self.services.get(&port).map(|entry| entry.service.address);
+        service.or_else(|| self.retired.get(&port).copied())
     }
 
     /// Takes a client's segment that belongs to no connection.
@@ -334,9 +349,14 @@ impl Engine {
         let Some(entry) = self.services.get(&own.port()) else { return };
         let known = (known.0, known.1, entry.told.window);
         let service = Arc::clone(&entry.service);
-        let key = (client, service.address);
         let numbers = (segment.seq(), segment.ack() - 1);
         let connection = Connection::new((client, own), service, self.generation, known, numbers, now);
+        self.keep(now, connection, segment, out);
+    }
+
+    /// Keeps a new connection, and has it take its first segment.
+    fn keep(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
+        let key = (connection.client, connection.service.address);
         let memory = connection.memory();
         let kept = Kept { connection, key, timer: u64::MAX, waits: None, memory };
         self.memory += memory;

@@ -14,6 +14,7 @@ pub mod cookie;
 pub mod decider;
 mod engine;
 pub mod frames;
+pub mod guess;
 mod handover;
 mod handshakes;
 mod mail;

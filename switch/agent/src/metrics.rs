@@ -44,7 +44,7 @@ type Values = Vec<(Labels, u64)>;
 type Number = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
 
 /// A family for each number that every service has.
-const NUMBERS: [Number; 7] = [
+const NUMBERS: [Number; 10] = [
     ("handshakes", "SYNs answered", |service| service.handshakes),
     ("spliced", "Connections that the data plane took over", |service| service.spliced),
     ("orders_repeated", "Splice orders repeated", |service| service.orders_repeated),
@@ -52,6 +52,9 @@ const NUMBERS: [Number; 7] = [
     ("resets", "Connections reset in the agent's hands", |service| service.resets),
     ("lost", "Connections lost with bytes that the agent had acknowledged", |service| service.lost),
     ("strays", "Segments that belong to nothing", |service| service.strays),
+    ("guesses_right", "Connections opened ahead to a server of the right group", |service| service.guesses_right),
+    ("guesses_wrong", "Connections opened ahead to a server of another group", |service| service.guesses_wrong),
+    ("guesses_reset", "Connections reset because the wrong server had spoken", |service| service.guesses_reset),
 ];
 
 impl Collector for Metrics {

@@ -4,7 +4,7 @@ use crate::connection::Fate::Stays;
 use crate::connection::{Connection, Context, Fate, Phase};
 use crate::decider::{Framing, Reason, Route, Sticky};
 use crate::seq::Seq;
-use crate::serving::Serving;
+use crate::serving::{Answer, Serving};
 use crate::wire::flags::{ACK, RST, SYN};
 use crate::wire::{Head, RawOffer, Segment, reset};
 
@@ -30,7 +30,8 @@ impl Connection {
     /// Asks a group for a server.
     pub fn open(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
         let Route { group, sticky, framing, .. } = route;
-        let left = if let Phase::Serving(serving) = &self.phase { Some(serving.group) } else { None };
+        let left =
+            if let Phase::Serving(serving) = &self.phase { Some(serving.group) } else { self.guessed_group() };
         self.reset_server(ctx);
         self.phase = Phase::Opening(Opening { group, due: ctx.now + REPEAT, sticky, framing, asked: 1, left });
         self.ask(ctx, group);
@@ -98,13 +99,15 @@ impl Connection {
             self.phase = Phase::Reading;
             return self.apologize(ctx, Reason::ServerRefused);
         }
-        let (offered, answer) = (self.offered(), segment.offer());
+        let (offered, said) = (self.offered(), segment.offer());
         ctx.has_learned |= ctx.pools.learn(address, &offered, segment);
         self.service.groups[group].opened.add(1);
         let Phase::Opening(Opening { sticky, framing, .. }) = std::mem::replace(&mut self.phase, Phase::Reading) else {
             return Stays;
         };
-        let serving = Serving::new(self, (group, sticky, framing), segment, &answer);
+        let window = u32::from(segment.window());
+        let answer = Answer { first: segment.seq() + 1, scale: said.scale, mss: said.mss, window };
+        let serving = Serving::new(self, (group, sticky, framing), &answer);
         self.phase = Phase::Serving(Box::new(serving));
         self.begin_to_serve(ctx)
     }

@@ -8,9 +8,13 @@ use crate::wire::{ETHERNET, Link, pad};
 /// EtherType of orders (IEEE local experimental).
 pub const ORDER: u16 = 0x88b5;
 
+/// An order is repeated after this time, then after twice as long, and so on.
+pub const REPEAT: u64 = 20_000_000;
+/// How often it is sent in all.
+pub const ORDERS: u32 = 7;
+
 const LENGTH: usize = 22;
 const SPLICE: u8 = 1;
-const SPLICED: u8 = 1;
 
 /// What the data plane says of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +40,15 @@ pub enum Remember {
     Client,
 }
 
+/// Whose turn the connection is to be from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// The agent's: it takes a guessed connection, of which the delta says the client's initial sequence number.
+    Agent,
+    /// The data plane's.
+    Spliced,
+}
+
 /// An order, or its confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
@@ -53,9 +66,25 @@ pub struct Order {
     pub remember: Remember,
     /// Of the rules.
     pub generation: u8,
+    /// Whose turn it is to be.
+    pub turn: Turn,
 }
 
 impl Order {
+    /// The order by which an agent takes a guessed connection.
+    pub fn take(client: SocketAddrV4, service: SocketAddrV4, isn: Seq) -> Order {
+        Order {
+            status: Status::Order,
+            client,
+            service,
+            delta: isn.0,
+            shift: 0,
+            remember: Remember::Nothing,
+            generation: 0,
+            turn: Turn::Agent,
+        }
+    }
+
     /// Reads a frame whose EtherType is that of orders.
     pub fn read(frame: &[u8]) -> Option<Order> {
         let order = frame.get(ETHERNET..ETHERNET + LENGTH)?;
@@ -76,7 +105,12 @@ impl Order {
             2 => Remember::Client,
             _ => return None,
         };
-        (order[0] == SPLICE && order[21] == SPLICED).then(|| Order {
+        let turn = match order[21] {
+            0 => Turn::Agent,
+            1 => Turn::Spliced,
+            _ => return None,
+        };
+        (order[0] == SPLICE).then(|| Order {
             status,
             client: end(2),
             service: end(8),
@@ -84,6 +118,7 @@ impl Order {
             shift: order[18] as i8,
             remember,
             generation: order[20],
+            turn,
         })
     }
 
@@ -110,7 +145,11 @@ impl Order {
             Remember::Guess => 1,
             Remember::Client => 2,
         };
-        frame.extend_from_slice(&[self.shift as u8, remember, self.generation, SPLICED]);
+        let turn = match self.turn {
+            Turn::Agent => 0,
+            Turn::Spliced => 1,
+        };
+        frame.extend_from_slice(&[self.shift as u8, remember, self.generation, turn]);
         pad(frame, start);
     }
 }
@@ -146,6 +185,7 @@ mod tests {
             shift: -3,
             remember: Remember::Client,
             generation: 7,
+            turn: Turn::Spliced,
         }
     }
 
@@ -165,7 +205,8 @@ mod tests {
     fn what_is_written_is_read() {
         for status in [Status::Order, Status::Applied, Status::NoConnection, Status::Foreign] {
             for remember in [Remember::Nothing, Remember::Guess, Remember::Client] {
-                let order = Order { status, remember, ..order() };
+                let turn = if remember == Remember::Nothing { Turn::Agent } else { Turn::Spliced };
+                let order = Order { status, remember, turn, ..order() };
                 let mut frame = Vec::new();
                 order.write(&LINK, &mut frame);
                 assert_eq!(Order::read(&frame), Some(order));

@@ -103,6 +103,7 @@ impl Connection {
         }
         match &self.phase {
             Phase::Serving(serving) if serving.group == route.group => self.serve_next(ctx, route),
+            Phase::Reading if self.guess.is_some() => self.follow_guess(ctx, route),
             _ => self.open(ctx, route),
         }
     }
@@ -124,10 +125,18 @@ impl Connection {
         if let Some(rule) = refusal.rule {
             self.service.counters.hits[rule as usize].add(1);
         }
+        let is_spoilt = self.is_guess_spoilt();
+        let is_silent = refusal.say.is_empty() || is_spoilt;
+        if is_spoilt {
+            self.service.counters.guesses_reset.add(1);
+        } else if !is_silent {
+            // What the client answers is for the agent.
+            self.take(ctx);
+        }
         self.reset_server(ctx);
         (self.reading, self.repeating) = (None, None);
         self.heard = ctx.now;
-        if refusal.say.is_empty() {
+        if is_silent {
             self.phase = Phase::Reading;
             self.owned = self.request.end();
             self.reset_client(ctx);

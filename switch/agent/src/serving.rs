@@ -10,19 +10,28 @@ use crate::connection::Fate::{Ends, Stays};
 use crate::connection::{Connection, Context, Fate, Phase};
 use crate::decider::{Framing, Progress, Reason, Route, Sticky};
 use crate::handover::{Handover, Then};
-use crate::order::{self, Order, Remember, Status, shifted};
+use crate::order::{self, ORDERS, Order, REPEAT, Remember, Status, shifted};
 use crate::reading::Reading;
 use crate::seq::Seq;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use crate::wire::{Head, Passage, RawOffer, Segment, pass_on};
+use crate::wire::{Head, Passage, Segment, pass_on};
 
-/// An order is repeated after this time, then after twice as long, and so on.
-const REPEAT: u64 = 20_000_000;
-const ORDERS: u32 = 7;
 /// Bytes of a response that may come beyond a gap.
 const RESPONSE_ROOM: usize = 256 << 10;
 /// The largest segment on Ethernet.
 const LARGEST: u16 = 1460;
+
+/// What a server has said of itself in its SYN-ACK.
+pub struct Answer {
+    /// Its first number.
+    pub first: Seq,
+    /// How its window field is to be read; none where windows are not scaled.
+    pub scale: Option<u8>,
+    /// Largest segment that it takes, if it says so.
+    pub mss: Option<u16>,
+    /// Its window, in bytes.
+    pub window: u32,
+}
 
 /// A server, and who translates.
 pub struct Serving {
@@ -114,15 +123,14 @@ impl Exchange {
 }
 
 impl Serving {
-    /// Of a server that has answered with this SYN-ACK.
+    /// Of a server that has answered.
     pub fn new(
         connection: &Connection,
         (group, sticky, framing): (usize, Sticky, Option<Box<dyn Framing>>),
-        segment: &Segment<'_>,
-        answer: &RawOffer,
+        answer: &Answer,
     ) -> Serving {
         let scale = answer.scale.filter(|_| connection.offer.scale.is_some()).unwrap_or(0);
-        let first = segment.seq() + 1;
+        let first = answer.first;
         let mss = answer.mss.unwrap_or(536).min(LARGEST);
         let base = connection.request.base();
         let turn = match framing {
@@ -133,7 +141,7 @@ impl Serving {
             group,
             address: connection.service.groups[group].address,
             sticky,
-            handover: Handover::new(base, mss, u32::from(segment.window())),
+            handover: Handover::new(base, mss, answer.window),
             delta: order::delta(connection.toward_client, first),
             shift: scale as i8 - connection.told as i8,
             scale,
@@ -306,6 +314,7 @@ impl Serving {
                 _ => Remember::Nothing,
             },
             generation: connection.generation,
+            turn: order::Turn::Spliced,
         }
     }
 }

@@ -85,7 +85,14 @@ impl<'f> Segment<'f> {
     /// # Errors
     /// When there is no whole segment in it.
     pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
-        let packet = frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?;
+        Self::of_packet(frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?)
+    }
+
+    /// Reads an IPv4 packet, with what fills its frame up.
+    ///
+    /// # Errors
+    /// When there is no whole segment in it.
+    pub fn of_packet(packet: &'f [u8]) -> Result<Self, Unreadable> {
         let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
         let tcp = usize::from(first & 15) * 4;
         let packet = packet.get(..usize::from(length)).ok_or(Unreadable::Malformed)?;

@@ -1,10 +1,11 @@
 //! What the controller may say, and what it hears.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sluice_agent::control::{Control, Shared, locked};
 use sluice_agent::proto::agent_server::Agent as _;
-use sluice_agent::proto::{Configuration, Service, WatchRequest};
+use sluice_agent::proto::{Configuration, Servers, Service, WatchRequest};
 use tokio_stream::StreamExt as _;
 use tonic::Request;
 
@@ -21,7 +22,12 @@ fn service() -> Service {
         groups: [group("all", "10.9.0.1:80"), group("images", "10.9.0.2:80")].into(),
         content: CONTENT.to_owned(),
         guess: false,
+        servers: servers(&[3, 5]),
     }
+}
+
+fn servers(ids: &[u32]) -> HashMap<String, Servers> {
+    HashMap::from([("images".to_owned(), Servers { ids: ids.to_vec() })])
 }
 
 fn wanted(services: Vec<Service>) -> Configuration {
@@ -43,6 +49,8 @@ async fn a_configuration_is_in_force_and_told() {
     let shared = Arc::new(Shared::default());
     assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
     assert_eq!(locked(&shared.next).as_ref().map(|next| next.generation), Some(2), "modulo 256");
+    let next = Arc::clone(&locked(&shared.next).as_ref().unwrap().services[0]);
+    assert_eq!(next.groups.iter().map(|group| &group.servers[..]).collect::<Vec<_>>(), [&[][..], &[3, 5]]);
     let control = Control::new(Arc::clone(&shared), || {});
     let request = Request::new(WatchRequest { interval_ms: 10 });
     let status = control.watch(request).await.unwrap().into_inner().next().await.unwrap().unwrap();
@@ -55,6 +63,7 @@ async fn a_configuration_is_in_force_and_told() {
 async fn what_is_wrong_changes_nothing_and_is_named() {
     let shared = Arc::new(Shared::default());
     let cases = [
+        (Service { servers: servers(&[1, 65_536]), ..service() }, "shop/: group images: a server's number"),
         (Service { content: "{".to_owned(), ..service() }, "shop/"),
         (Service { content: CONTENT.replace("suffix", "sufix"), ..service() }, "rules[0]"),
         (

@@ -91,7 +91,8 @@ impl Exact {
         "10.0.9.2:8080".parse().unwrap()
     }
 
-    fn take(&mut self, frame: &[u8]) -> Vec<Seen> {
+    /// Gives the engine a frame.
+    pub fn take(&mut self, frame: &[u8]) -> Vec<Seen> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
         self.seen(&out)

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod exact;
+pub mod guess;
 pub mod host;
 pub mod rules;
 pub mod switch;

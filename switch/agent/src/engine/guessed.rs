@@ -1,0 +1,49 @@
+//! Takes what comes of guessed connections.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::connection::{Connection, Fate};
+use crate::cookie::Offer;
+use crate::frames::Frames;
+use crate::guess::{Facts, Guess};
+use crate::wire::Segment;
+use crate::wire::flags::{ACK, RST, SYN};
+
+impl Engine {
+    /// Takes a client's segment, behind what its handshake with a guessed server has said.
+    pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
+        let Some((facts, packet)) = Facts::read(frame) else { return };
+        let Ok(segment) = Segment::of_packet(packet) else { return };
+        let (source, own) = (segment.source(), segment.destination());
+        let Some(service) = self.service_at(own.port()).filter(|_| *own.ip() == self.settings.address) else { return };
+        if let Some(&id) = self.by_key.get(&(source, service)) {
+            if self.connections[id].connection.is_guessed(&facts) {
+                self.with(id, now, out, |connection, ctx| connection.on_guessed(ctx, &facts, &segment));
+                return;
+            }
+            // The client uses its port again.
+            self.with(id, now, out, |_, _| Fate::Ends);
+        }
+        self.begin_guessed(now, &facts, &segment, out);
+    }
+
+    /// Begins a connection whose handshake is the guessed server's.
+    fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
+        let (client, own) = (segment.source(), segment.destination());
+        let first = facts.isn + 1;
+        let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
+        let Some(entry) = self.services.get(&own.port()).filter(|entry| says && !entry.service.rules.greets()) else {
+            return;
+        };
+        // Without a scale of both there is none.
+        let (scale, told) = facts.client_scale.zip(facts.server_scale).unzip();
+        let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
+        let known = (offer, told.unwrap_or(0), entry.told.window);
+        let service = Arc::clone(&entry.service);
+        let numbers = (first, segment.ack() - 1);
+        let mut connection = Connection::new((client, own), service, self.generation, known, numbers, now);
+        connection.guess = Some(Box::new(Guess::new(*facts, segment.ack())));
+        self.keep(now, connection, segment, out);
+    }
+}

@@ -1,0 +1,98 @@
+//! A guessed connection, segment by segment.
+
+use std::sync::Arc;
+
+use sluice_agent::guess::Facts;
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, PSH, SYN};
+use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::{Configuration, Frames, Service};
+
+use super::exact::{Exact, ISN, SERVER_ISN, Seen, service};
+use super::switch::{AGENT_MAC, SWITCH_MAC};
+
+/// The server that the data plane has guessed: of group `a`, the first. Another is of `b`, one of both.
+pub const OF_A: u16 = 31;
+pub const OF_B: u16 = 32;
+pub const OF_BOTH: u16 = 33;
+
+pub const FACTS: Facts = Facts {
+    server_scale: Some(7),
+    client_scale: Some(9),
+    sack: true,
+    has_spoken: false,
+    mss: 1460,
+    server: OF_A,
+    isn: ISN,
+};
+
+/// A connection of a service whose servers are known, and that guesses.
+pub fn guessing(content: &str) -> Exact {
+    guessing_if(content, true)
+}
+
+/// The same of a service that may guess, or not.
+pub fn guessing_if(content: &str, guess: bool) -> Exact {
+    let mut exact = Exact::new(content);
+    let mut known = Arc::into_inner(service(content)).unwrap();
+    known.guess = guess;
+    for (group, servers) in known.groups.iter_mut().zip([vec![OF_A, OF_BOTH], vec![OF_B, OF_BOTH], vec![]]) {
+        group.servers = servers;
+    }
+    use_service(&mut exact, known);
+    // The client knows the server's numbers.
+    exact.cookie = SERVER_ISN;
+    exact
+}
+
+fn use_service(exact: &mut Exact, service: Service) {
+    exact.service = Arc::new(service);
+    let services = vec![Arc::clone(&exact.service)];
+    exact.engine.configure(Configuration { services, generation: 1, key: [7; 16], former_key: None });
+}
+
+/// A ClientHello without extensions (RFC 8446, section 4.1.2).
+pub fn client_hello() -> Vec<u8> {
+    let mut body = vec![3, 3];
+    body.extend([7; 32]);
+    body.extend([0, 0, 2, 0x13, 0x01, 1, 0]);
+    let message = [&[1, 0, 0, body.len() as u8][..], &body].concat();
+    [&[22, 3, 1, 0, message.len() as u8][..], &message].concat()
+}
+
+impl Exact {
+    /// A segment of the client, as the data plane hands it to an agent.
+    pub fn guessed_with(&mut self, facts: Facts, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+        let frame = self.guessed_frame(facts, at, heard, flags, data);
+        self.take(&frame)
+    }
+
+    /// That frame.
+    pub fn guessed_frame(&self, facts: Facts, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<u8> {
+        let seq: Seq = facts.isn + 1 + at;
+        let (source, destination) = (self.client, self.own());
+        let head = Head { source, destination, seq, ack: self.cookie + 1 + heard, flags, window: 100 };
+        let mut frame = Vec::new();
+        head.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &[], [data, b""], &mut frame);
+        facts.write(&frame)
+    }
+
+    /// Data of the client.
+    pub fn guessed(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
+        self.guessed_with(FACTS, at, 0, ACK | PSH, data)
+    }
+
+    /// What the SYNs say that answer a frame.
+    pub fn offers(&mut self, frame: &[u8]) -> Vec<RawOffer> {
+        let mut out = Frames::default();
+        self.engine.receive(self.now, frame, &mut out);
+        let segments = out.iter().filter_map(|frame| Segment::read(frame).ok());
+        segments.filter(|segment| segment.has(SYN)).map(|segment| segment.offer()).collect()
+    }
+
+    /// Right, wrong, reset.
+    pub fn guesses(&self) -> [u64; 3] {
+        let counters = &self.service.counters;
+        [&counters.guesses_right, &counters.guesses_wrong, &counters.guesses_reset].map(|counter| counter.get())
+    }
+}
