@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use sluice_agent::order::{Order, Status, shifted};
-use sluice_agent::wire::{ETHERNET, Link};
+use sluice_agent::guess::Facts;
+use sluice_agent::order::{Order, Remember, Status, Turn, shifted};
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::{ETHERNET, Link, Segment};
 use smoltcp::wire::{Ipv4Packet, TcpPacket, TcpSeqNumber};
 
 pub const AGENT_MAC: [u8; 6] = [2, 0, 0, 0, 9, 2];
@@ -21,9 +23,17 @@ pub enum Port {
 pub struct Slot {
     pub server: SocketAddrV4,
     pub is_spliced: bool,
+    /// Nobody's turn: what is known of the guessed connection.
+    guess: Option<Facts>,
     pub has_ended: bool,
     delta: u32,
     shift: i8,
+}
+
+impl Slot {
+    fn new(server: SocketAddrV4) -> Slot {
+        Slot { server, is_spliced: false, guess: None, has_ended: false, delta: 0, shift: 0 }
+    }
 }
 
 pub struct Switch {
@@ -34,6 +44,12 @@ pub struct Switch {
     /// Orders that were applied, and packets that passed a spliced slot.
     pub orders: usize,
     pub spliced: usize,
+    /// Packets of guessed connections that passed no agent.
+    pub guessed: usize,
+    /// The last servers of clients, and whether they are guesses.
+    pub remembered: HashMap<Ipv4Addr, (SocketAddrV4, bool)>,
+    /// Servers by their numbers, which begin with 1.
+    pub numbers: Vec<SocketAddrV4>,
     next: usize,
 }
 
@@ -42,7 +58,10 @@ struct Seen {
     destination: SocketAddrV4,
     is_syn: bool,
     is_rst: bool,
+    is_fin: bool,
     has_ack: bool,
+    payload: usize,
+    seq: Seq,
 }
 
 fn look(packet: &[u8]) -> Option<Seen> {
@@ -55,7 +74,10 @@ fn look(packet: &[u8]) -> Option<Seen> {
         destination: SocketAddrV4::new(to, tcp.dst_port()),
         is_syn: tcp.syn(),
         is_rst: tcp.rst(),
+        is_fin: tcp.fin(),
         has_ack: tcp.ack(),
+        payload: tcp.payload().len(),
+        seq: Seq(tcp.seq_number().0 as u32),
     })
 }
 
@@ -100,7 +122,69 @@ fn shift_sacks(tcp: &mut TcpPacket<&mut [u8]>, delta: u32) {
 
 impl Switch {
     pub fn new(service: SocketAddrV4, agent: SocketAddrV4, groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>>) -> Switch {
-        Switch { service, agent, groups, slots: HashMap::new(), orders: 0, spliced: 0, next: 0 }
+        Switch {
+            service,
+            agent,
+            groups,
+            slots: HashMap::new(),
+            orders: 0,
+            spliced: 0,
+            guessed: 0,
+            remembered: HashMap::new(),
+            numbers: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// A SYN of a client whose last server is remembered claims a slot.
+    fn claim(&mut self, seen: &Seen, packet: &[u8]) {
+        let is_vacant = self.slots.get(&seen.source).is_none_or(|slot| slot.has_ended);
+        let Some(&(server, is_guess)) = self.remembered.get(seen.source.ip()) else { return };
+        if seen.is_syn && is_vacant {
+            let offer = Segment::of_packet(packet).unwrap().offer();
+            let facts = Facts {
+                server_scale: None,
+                client_scale: offer.scale,
+                sack: offer.sack,
+                has_spoken: false,
+                mss: offer.mss.unwrap_or(536),
+                server: 1 + self.numbers.iter().position(|number| *number == server).unwrap() as u16,
+                isn: seen.seq,
+            };
+            let guess = is_guess.then_some(facts);
+            self.slots.insert(seen.source, Slot { is_spliced: !is_guess, guess, ..Slot::new(server) });
+        }
+    }
+
+    /// A client's packet of a guessed connection.
+    fn client_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
+        let slot = self.slots.get_mut(&seen.source).unwrap();
+        let facts = slot.guess.unwrap();
+        if seen.payload > 0 && !seen.is_syn && !seen.is_rst {
+            change(&mut packet, seen.source, self.agent, |_| {});
+            return (Port::Agent, facts.write(&Switch::frame(&packet)));
+        }
+        slot.has_ended |= seen.is_rst;
+        self.guessed += 1;
+        let server = slot.server;
+        change(&mut packet, seen.source, server, |_| {});
+        (Port::Server(*server.ip()), packet)
+    }
+
+    /// A server's packet of a guessed connection.
+    fn server_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
+        let slot = self.slots.get_mut(&seen.destination).unwrap();
+        let facts = slot.guess.as_mut().unwrap();
+        if seen.is_syn {
+            let offer = Segment::of_packet(&packet).unwrap().offer();
+            facts.server_scale = offer.scale;
+            facts.sack &= offer.sack;
+        }
+        facts.has_spoken |= seen.payload > 0 || seen.is_fin;
+        slot.has_ended |= seen.is_rst;
+        self.guessed += 1;
+        change(&mut packet, self.service, seen.destination, |_| {});
+        (Port::Client, packet)
     }
 
     /// A packet of a client or a server.
@@ -108,7 +192,11 @@ impl Switch {
         let seen = look(&packet)?;
         if seen.destination == self.service {
             let client = seen.source;
+            self.claim(&seen, &packet);
             match self.slots.get_mut(&client) {
+                Some(slot) if slot.guess.is_some() && !(slot.has_ended && seen.is_syn) => {
+                    Some(self.client_guessed(&seen, packet))
+                }
                 Some(slot) if slot.is_spliced && !(slot.has_ended && seen.is_syn) => {
                     slot.has_ended |= seen.is_rst;
                     self.spliced += 1;
@@ -129,6 +217,9 @@ impl Switch {
         } else {
             let client = seen.destination;
             let slot = self.slots.get_mut(&client).filter(|slot| slot.server == seen.source && !slot.has_ended)?;
+            if slot.guess.is_some() {
+                return Some(self.server_guessed(&seen, packet));
+            }
             slot.has_ended |= seen.is_rst && slot.is_spliced;
             if !slot.is_spliced {
                 change(&mut packet, self.service, client, |_| {});
@@ -153,9 +244,22 @@ impl Switch {
             let mut order = Order::read(frame).expect("an order");
             assert_eq!(order.status, Status::Order);
             order.status = match self.slots.get_mut(&order.client) {
+                Some(slot) if !slot.has_ended && order.turn == Turn::Agent => match slot.guess {
+                    Some(facts) if facts.isn.0 == order.delta => {
+                        slot.guess = None;
+                        Status::Applied
+                    }
+                    None if !slot.is_spliced => Status::Applied,
+                    _ => Status::Foreign,
+                },
                 Some(slot) if !slot.has_ended => {
                     self.orders += usize::from(!slot.is_spliced);
                     (slot.is_spliced, slot.delta, slot.shift) = (true, order.delta, order.shift);
+                    slot.guess = None;
+                    if order.remember != Remember::Nothing {
+                        let memory = (slot.server, order.remember == Remember::Guess);
+                        self.remembered.insert(*order.client.ip(), memory);
+                    }
                     Status::Applied
                 }
                 _ => Status::NoConnection,
@@ -174,14 +278,13 @@ impl Switch {
         let (client, group) = (seen.source, &self.groups[&seen.destination]);
         if seen.is_syn {
             let is_live = self.slots.get(&client).is_some_and(|slot| !slot.has_ended);
-            if is_live && self.slots[&client].is_spliced {
+            if is_live && (self.slots[&client].is_spliced || self.slots[&client].guess.is_some()) {
                 return None;
             }
             if !is_live {
                 self.next += 1;
                 let server = group[self.next % group.len()];
-                let slot = Slot { server, is_spliced: false, has_ended: false, delta: 0, shift: 0 };
-                self.slots.insert(client, slot);
+                self.slots.insert(client, Slot::new(server));
             }
         }
         let slot = self.slots.get_mut(&client)?;

@@ -13,6 +13,8 @@ use super::rules::{Letters, lengths};
 use super::switch::{AGENT_MAC, Port, SWITCH_MAC, Switch};
 
 pub const GROUPS: usize = 3;
+const ORDER: &[u8] = &[0x88, 0xb5];
+const GUESSED: &[u8] = &[0x88, 0xb6];
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
@@ -119,6 +121,16 @@ pub fn service(groups: usize, wait_s: u64) -> Arc<Service> {
     ))
 }
 
+/// The service, which guesses and knows its servers: each has its place among them as its number, from 1 on.
+fn knowing(service: Arc<Service>, servers: usize) -> Arc<Service> {
+    let mut service = Arc::into_inner(service).unwrap();
+    service.guess = true;
+    for number in 0..servers {
+        service.groups[number % GROUPS].servers.push(number as u16 + 1);
+    }
+    Arc::new(service)
+}
+
 fn group_address(group: usize) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1 + group as u8), 80)
 }
@@ -149,7 +161,8 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
         // Links that lose take their time.
-        World::of(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), seed, links, client, servers)
+        let service = knowing(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
+        World::of(service, seed, links, client, servers)
     }
 
     pub fn of(service: Arc<Service>, seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
@@ -166,10 +179,12 @@ impl World {
             groups.entry(group_address(server.group)).or_default().push(server.address);
         }
         let agent = SocketAddrV4::new(settings().address, service.agent_port);
+        let mut switch = Switch::new(service.address, agent, groups);
+        switch.numbers = servers.iter().map(|server| server.address).collect();
         World {
             now: 1_000_000,
             engine: engine(&service),
-            switch: Switch::new(service.address, agent, groups),
+            switch,
             client_host: Host::new(CLIENT, client.0, client.1, seed),
             clients: Vec::new(),
             servers,
@@ -272,7 +287,7 @@ impl World {
                 }
             }
             Port::Agent => {
-                let is_order = packet[12..14] == [0x88, 0xb5];
+                let is_order = packet[12..14] == *ORDER;
                 self.at_agent += usize::from(!is_order);
                 let mut out = Frames::default();
                 self.engine.receive(self.now, &packet, &mut out);
@@ -310,7 +325,7 @@ impl World {
     /// may be delayed.
     fn travel(&mut self, port: Port, packet: Vec<u8>) {
         let packet = match port {
-            Port::Agent if packet.get(12..14) != Some(&[0x88, 0xb5]) => Switch::frame(&packet),
+            Port::Agent if ![ORDER, GUESSED].contains(&&packet[12..14]) => Switch::frame(&packet),
             _ => packet,
         };
         let delay = match port {
