@@ -240,23 +240,25 @@ impl Connection {
         let Some(guess) = self.guess.as_ref().filter(|guess| guess.turn != Turn::Left) else {
             return self.open(ctx, route);
         };
-        if self.service.groups[route.group].servers.contains(&guess.facts.server) {
-            self.service.counters.guesses_right.add(1);
-            return self.keep_guess(ctx, route);
+        let has_spoken = guess.facts.has_spoken;
+        if !self.service.groups[route.group].servers.contains(&guess.facts.server) {
+            self.service.counters.guesses_wrong.add(1);
+            return if has_spoken { self.give_guess_up(ctx) } else { self.open(ctx, route) };
         }
-        self.service.counters.guesses_wrong.add(1);
-        if guess.facts.has_spoken { self.give_guess_up(ctx) } else { self.open(ctx, route) }
+        self.service.counters.guesses_right.add(1);
+        if is_for_one_request(&route) {
+            if has_spoken {
+                // Where its response ends, and the next request is for the rules, nobody can say.
+                return self.give_guess_up(ctx);
+            }
+            self.take(ctx);
+        }
+        self.keep_guess(ctx, route)
     }
 
     /// Goes on with the guessed server, as if it had just been opened.
     fn keep_guess(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
         let Route { group, sticky, framing, .. } = route;
-        let has_spoken = self.is_guess_spoilt();
-        // Where a response began that has begun already, nobody can say.
-        let framing = framing.filter(|_| !has_spoken);
-        if sticky == Sticky::None && framing.is_some() {
-            self.take(ctx);
-        }
         let Some(guess) = &self.guess else { return Stays };
         let came = self.request.end().since(self.request.base()) as u32;
         let answer = Answer {
@@ -271,4 +273,8 @@ impl Connection {
         self.phase = Phase::Serving(Box::new(serving));
         self.begin_to_serve(ctx)
     }
+}
+
+fn is_for_one_request(route: &Route) -> bool {
+    route.sticky == Sticky::None && route.framing.is_some()
 }

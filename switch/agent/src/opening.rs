@@ -30,8 +30,7 @@ impl Connection {
     /// Asks a group for a server.
     pub fn open(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
         let Route { group, sticky, framing, .. } = route;
-        let left =
-            if let Phase::Serving(serving) = &self.phase { Some(serving.group) } else { self.guessed_group() };
+        let left = if let Phase::Serving(serving) = &self.phase { Some(serving.group) } else { self.guessed_group() };
         self.reset_server(ctx);
         self.phase = Phase::Opening(Opening { group, due: ctx.now + REPEAT, sticky, framing, asked: 1, left });
         self.ask(ctx, group);

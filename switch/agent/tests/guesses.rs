@@ -203,6 +203,11 @@ fn a_server_that_has_spoken_cannot_be_left() {
         assert!(matches!(ends[..], [Seen::Client { seq, .. }] if *seq == exact.cookie + 1 + heard), "{seen:?}");
         assert_eq!((exact.guesses(), exact.engine.connections()), ([0, 1, 1], 0));
     }
+    // Where its response to a request ends cannot be told, and so not where the next one begins.
+    let mut exact = guessing_wrong();
+    let seen = exact.guessed_with(spoken, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(seen.iter().all(|seen| seen.flags() & RST != 0), "{seen:?}");
+    assert_eq!(exact.guesses(), [1, 0, 1]);
     // It may stay.
     let mut exact = guessing(RULES);
     let seen = exact.guessed_with(Facts { has_spoken: true, ..FACTS }, 0, 9, ACK | PSH, GET);
@@ -230,7 +235,8 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     let mut exact = guessing(RULES);
     let get = b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
     let seen = exact.guessed(0, get);
-    let [Seen::Order(taken), Seen::Server { flags: RST, seq, .. }, Seen::Client { seq: said, data, flags, .. }] = &seen[..]
+    let [Seen::Order(taken), Seen::Server { flags: RST, seq, .. }, Seen::Client { seq: said, data, flags, .. }] =
+        &seen[..]
     else {
         panic!("{seen:?}")
     };
@@ -255,7 +261,9 @@ fn half_a_request_is_408_in_the_servers_numbers() {
     let mut exact = guessing(RULES);
     exact.guessed(0, b"G");
     let seen = exact.waits(10);
-    assert!(matches!(seen[..], [Seen::Order(_), Seen::Client { seq, ack, .. }] if seq == SERVER_ISN + 1 && ack == ISN + 2));
+    assert!(
+        matches!(seen[..], [Seen::Order(_), Seen::Client { seq, ack, .. }] if seq == SERVER_ISN + 1 && ack == ISN + 2)
+    );
     exact.confirms(&take(), Status::Applied);
     let seen = exact.waits(2_000);
     assert!(seen.iter().any(|seen| seen.data().starts_with(b"HTTP/1.1 408 ")), "{seen:?}");

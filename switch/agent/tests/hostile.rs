@@ -2,11 +2,13 @@
 
 mod support;
 
-use sluice_agent::order::{Order, Status};
+use sluice_agent::guess::Facts;
+use sluice_agent::order::{Order, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 use sluice_agent::wire::{Head, sack_option};
-use support::exact::{Exact, ISN, RULES, Seen, group};
+use support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
 use support::world::Rng;
 
 /// Requests whose bodies say for which group they are, in any order.
@@ -38,6 +40,8 @@ struct Play {
     order: Option<Order>,
     /// The connection stays where it is from the first request that is not decided alone.
     is_stuck: bool,
+    /// What the data plane says of the client's segments, as long as no agent has the connection.
+    guess: Option<Facts>,
 }
 
 impl Play {
@@ -47,11 +51,13 @@ impl Play {
                 Seen::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
+                    // A server that is left is reset by any group's address.
+                    self.is_stuck |= *to != group(2) && flags & RST == 0;
                     // After the splice all that comes is the server's.
                     assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {seen:?}");
-                    self.is_stuck |= *to != group(2);
                     self.had[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
                     if flags & SYN != 0 {
+                        self.guess = None;
                         self.server = (*seq + 1, Seq(self.rng.next() as u32));
                         self.said = 0;
                     } else {
@@ -60,7 +66,8 @@ impl Play {
                 }
                 Seen::Order(order) => {
                     self.order = Some(*order);
-                    self.is_stuck = true;
+                    self.is_stuck |= order.turn == Turn::Spliced;
+                    self.guess = None;
                 }
                 Seen::Client { seq, data, .. } => {
                     let heard = (*seq + data.len() as u32) - (self.exact.cookie + 1);
@@ -91,6 +98,9 @@ impl Play {
             let (source, destination) = (self.exact.client, self.exact.own());
             let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + heard);
             self.exact.sends(Head { source, destination, seq, ack, flags: ACK, window: 9 }, &options[..length], b"")
+        } else if let Some(facts) = self.guess {
+            let has_spoken = facts.has_spoken || self.rng.percent(2);
+            self.exact.guessed_with(Facts { has_spoken, ..facts }, start as u32, heard, flags, &data)
         } else {
             self.exact.client(start as u32, heard, flags, &data)
         };
@@ -140,11 +150,15 @@ impl Play {
     }
 }
 
-fn play(seed: u64) -> [usize; 2] {
+fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
     let mut rng = Rng(seed);
     let stream = stream(&mut rng);
-    let mut exact = Exact::new(RULES);
-    exact.handshake();
+    let mut exact = if is_guessed { guessing(RULES) } else { Exact::new(RULES) };
+    if !is_guessed {
+        exact.handshake();
+    }
+    let server = [OF_A, OF_B, OF_BOTH][rng.below(3) as usize];
+    let guess = is_guessed.then_some(Facts { server, ..FACTS });
     let mut play = Play {
         exact,
         rng,
@@ -153,9 +167,10 @@ fn play(seed: u64) -> [usize; 2] {
         heard: 0,
         had: [0; 2],
         said: 0,
-        server: (ISN, Seq(0)),
+        server: if is_guessed { (ISN + 1, SERVER_ISN) } else { (ISN, Seq(0)) },
         order: None,
         is_stuck: false,
+        guess,
     };
     for _ in 0..60 {
         play.step();
@@ -170,6 +185,9 @@ fn play(seed: u64) -> [usize; 2] {
 
 #[test]
 fn no_byte_reaches_a_server_that_was_not_meant_for_it() {
-    let had = (0..3000).map(play).fold([0; 2], |sum, had| [sum[0] + had[0], sum[1] + had[1]]);
-    assert!(had.iter().all(|requests| *requests > 500), "both groups have requests: {had:?}");
+    for is_guessed in [false, true] {
+        let plays = (0..3000).map(|seed| play(seed, is_guessed));
+        let had = plays.fold([0; 2], |sum, had| [sum[0] + had[0], sum[1] + had[1]]);
+        assert!(had.iter().all(|requests| *requests > 500), "both groups have requests: {had:?}");
+    }
 }

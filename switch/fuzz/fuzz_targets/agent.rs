@@ -1,11 +1,12 @@
-//! Frames and time into the agent's engine: a client and a server that send anything, and bytes that are no segments. What comes out
-//! must be whole segments or orders, and all memory comes back.
+//! Frames and time into the agent's engine: a client and a server that send anything, guessed connections, and bytes that are no
+//! segments. What comes out must be whole segments or orders, and all memory comes back.
 #![no_main]
 
 use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
+use sluice_agent::guess::Facts;
 use sluice_agent::order::{ORDER, Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
@@ -45,7 +46,10 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
     let group = |(n, name): (usize, &String)| (name.clone(), address(&format!("10.9.0.{}:80", n + 1)));
     let groups = rules.groups().iter().enumerate().map(group).collect();
     let rules = Arc::new(Rules(Arc::clone(rules)));
-    let service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
+    let mut service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
+    for (number, group) in (1..).zip(&mut service.groups) {
+        group.servers = vec![number, number + 1];
+    }
     let (own, gateway) = ([10, 0, 9, 2].into(), [10, 0, 9, 1].into());
     let mut engine = Engine::new(Settings { mac: OWN, address: own, gateway, epoch_s: 1 << 30, budget: 1 << 20 });
     let services = vec![Arc::new(service)];
@@ -56,6 +60,28 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
 /// The next number near one of those that are in use.
 fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
     known[script.below(known.len())] + u32::from(script.byte()) - 2
+}
+
+/// What the data plane says of a guessed connection: mostly something that can be, else any bytes.
+fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
+    let (flags, scales) = (script.byte(), [script.byte() & 15, script.byte() & 15]);
+    let [server_scale, client_scale] = scales.map(|scale| (scale < 15).then_some(scale));
+    let facts = Facts {
+        server_scale,
+        client_scale,
+        sack: flags & 1 != 0,
+        has_spoken: flags & 6 == 6,
+        mss: u16::from(script.byte()) << 3,
+        server: u16::from(flags >> 6),
+        isn,
+    };
+    let mut frame = facts.write(frame);
+    if flags & 0x38 == 0 {
+        let at = 12 + script.below(16);
+        frame[at] = script.byte();
+        frame.truncate(14 + usize::from(script.byte()));
+    }
+    frame
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -81,13 +107,17 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             side => {
-                let (source, destination) = if side < 5 { (client, own) } else { (service, client) };
+                let (source, destination) = if side < 5 || side == 7 { (client, own) } else { (service, client) };
                 let (seq, ack) = (near(&mut script, &known), near(&mut script, &known));
                 let head = Head { source, destination, seq, ack, flags: script.byte() & 0x3f, window: script.byte().into() };
                 let said = SAID[script.below(SAID.len())];
                 let said = &said[..script.below(said.len() + 1)];
                 let said = if head.flags & SYN == 0 { said } else { b"" };
                 head.write(&link, &[], [said, b""], &mut frame);
+                if side == 7 {
+                    let isn = if script.byte() & 3 == 0 { head.seq - 1 } else { Seq(1000) };
+                    frame = guessed(&mut script, isn, &frame);
+                }
                 known.push(head.seq + said.len() as u32 + 1);
             }
         }
