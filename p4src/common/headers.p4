@@ -133,6 +133,8 @@ header guessed_h {
     bit<8>  sack;
     bit<8>  flags;
     bit<16> client_mss;
+    server_id_t server;           // the guessed one
+    bit<32> client_number;        // the client's initial sequence number
     bit<16> type;
 }
 

@@ -18,6 +18,9 @@
 #include "splice_cells.p4"
 #include "resplice.p4"
 
+// What a guessed server's clients are told of its largest segment at most: Ethernet's, less the header on the way to an agent.
+const bit<16> GUESSED_MSS_LIMIT = 1446;
+
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
     SpliceCells() cells;
     Resplice() resplice;
@@ -36,13 +39,18 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 resplice.apply(hdr, meta, splice);
             } else if (splice.turn == Turn.guessed) {
                 meta.agent_address = 0;
+                if (meta.pass == Pass.facts && meta.options.mss > GUESSED_MSS_LIMIT) {
+                    meta.options.mss = GUESSED_MSS_LIMIT;
+                }
                 if (meta.content == Content.client && meta.payload != 0 && (meta.event == Event.ack || meta.event == Event.fin)) {
-                    meta.server = meta.stable_choice;
                     hdr.guessed.setValid();
+                    hdr.guessed.server = meta.server;
+                    hdr.guessed.client_number = splice.client;
+                    meta.server = meta.stable_choice;
                     hdr.guessed.server_scale = (bit<8>)splice.value[GUESSED_SERVER_SCALE] - 1;
                     hdr.guessed.client_scale = (bit<8>)splice.value[GUESSED_CLIENT_SCALE] - 1;
                     hdr.guessed.sack = (bit<8>)splice.value[GUESSED_SACK];
-                    hdr.guessed.flags = 0;
+                    hdr.guessed.flags = (bit<8>)splice.value[GUESSED_HAS_SPOKEN];
                     hdr.guessed.client_mss = splice.value[GUESSED_MSS];
                     hdr.guessed.type = ETHERTYPE_IPV4;
                 }

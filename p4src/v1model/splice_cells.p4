@@ -1,13 +1,16 @@
-// The cell of a content connection's slot: whose turn it is, its agent, shift, and delta or the agent's address.
+// The cell of a content connection's slot: whose turn it is, its agent, shift, and delta or the agent's address; of a guessed one the
+// client's initial sequence number, and what the handshake has said.
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
 
-typedef bit<55> splice_cell_t;
-#define SPLICE_TURN 54:53
+typedef bit<62> splice_cell_t;
+#define SPLICE_TURN 61:60
 #define SPLICE_AGENT 52:37
 #define SPLICE_SHIFT 36:32
 #define SPLICE_VALUE 31:0
-// The value of a guessed connection: what its SYN and its SYN-ACK have said.
+// Of a guessed connection: what its SYN and its SYN-ACK have said.
+#define GUESSED_CLIENT 59:28
+#define GUESSED_HAS_SPOKEN 17:17       // the server has sent data, or its FIN
 #define GUESSED_SERVER_SCALE 27:23     // as in options_t
 #define GUESSED_CLIENT_SCALE 22:18
 #define GUESSED_SACK 16:16
@@ -15,7 +18,7 @@ typedef bit<55> splice_cell_t;
 
 // Both ways of the connection table in one register. An agent's SYN takes the cell of the slot that it claims, or, in an agent's turn, the
 // connection of another agent. The splice order of the connection's agent ends that turn; the same order again changes nothing.
-// A guessed connection has no agent yet: any may splice it, or leave its server.
+// A guessed connection has no agent yet: any may splice it, leave its server, or by an order take it, if it knows the client's number.
 control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, out splice_t splice, inout DropReason drop) {
     @name(".SluiceIngress.splice.splice_cells")
     @id(REGISTER_SPLICE)
@@ -36,29 +39,39 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
                 mine = true;
             }
             if (meta.path == Path.order) {
-                splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ meta.agent ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
-                if (mine && ((bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced || cell == ordered)) {
+                splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ 7w0 ++ meta.agent ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
+                bool may = mine && (bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced;
+                if (hdr.splice.turn == (bit<8>)Turn.agent) {
+                    ordered = ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 5w0 ++ meta.agent_address;
+                    may = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed && cell[GUESSED_CLIENT] == hdr.splice.delta;
+                }
+                if (may || cell == ordered) {
                     splice_cells.write(index, ordered);
                     hdr.splice.status = (bit<8>)SpliceStatus.applied;
                 } else {
                     hdr.splice.status = (bit<8>)SpliceStatus.not_yours;
                 }
             } else if (meta.claimed == 1 || (meta.event == Event.syn && agents_turn)) {
-                splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ meta.agent ++ 5w0 ++ meta.agent_address);
+                splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 5w0 ++ meta.agent_address);
             } else if (!mine || meta.event == Event.syn) {
                 drop = DropReason.spliced;
             }
         } else if (meta.content == Content.client && meta.claimed == 1) {
-            cell = ((bit<8>)Turn.spliced)[1:0] ++ 53w0;
+            cell = ((bit<8>)Turn.spliced)[1:0] ++ 60w0;
             if (meta.pass == Pass.guess) {
-                cell = ((bit<8>)Turn.guessed)[1:0] ++ 30w0 ++ meta.options.scale ++ 1w0 ++ meta.options.sack ++ meta.options.mss;
+                cell = ((bit<8>)Turn.guessed)[1:0] ++ hdr.tcp.sequence ++ 5w0 ++ meta.options.scale ++ 1w0 ++ meta.options.sack ++ meta.options.mss;
             }
             splice_cells.write(index, cell);
         } else if (meta.pass == Pass.facts && (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed) {
             cell[GUESSED_SERVER_SCALE] = meta.options.scale;
             cell[GUESSED_SACK] = cell[GUESSED_SACK] & meta.options.sack;
             splice_cells.write(index, cell);
+        } else if (meta.content == Content.server && meta.pinned == 1 && (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed
+                   && cell[GUESSED_HAS_SPOKEN] == 0 && (meta.payload != 0 || meta.event == Event.fin)) {
+            cell[GUESSED_HAS_SPOKEN] = 1;
+            splice_cells.write(index, cell);
         }
+        splice.client = cell[GUESSED_CLIENT];
         splice.turn = (Turn)(bit<8>)cell[SPLICE_TURN];
         splice.agent = cell[SPLICE_AGENT];
         splice.shift = cell[SPLICE_SHIFT];

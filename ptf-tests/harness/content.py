@@ -5,7 +5,16 @@ from __future__ import annotations
 import struct
 from typing import Any, cast
 
-from sluice.names import ETHERTYPE_GUESSED, ETHERTYPE_SPLICE, ORDER_SPLICE, PROTOCOL_TCP, Remember, SpliceStatus, Turn
+from sluice.names import (
+    ETHERTYPE_GUESSED,
+    ETHERTYPE_IPV4,
+    ETHERTYPE_SPLICE,
+    ORDER_SPLICE,
+    PROTOCOL_TCP,
+    Remember,
+    SpliceStatus,
+    Turn,
+)
 
 from .flow import FIRST, Flow
 from .frames import IP, TCP, TTL, Ether, Packet, layers
@@ -67,23 +76,32 @@ class ContentFlow(Flow):
         *,
         remember: Remember = Remember.NOTHING,
         generation: int = 1,
+        turn: Turn = Turn.SPLICED,
     ) -> bytes:
         """The splice order, as the flow's agent (or another one) sends it."""
         host, key = (agent or self.agent).host, self.key
         ether = bytes.fromhex((host.port.mac + host.mac).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
         client, service = (bytes(map(int, address.split("."))) for address in (key.client, key.service))
         ends = struct.pack("!4sH4sH", client, key.client_port, service, key.service_port)
-        body = bytes((ORDER_SPLICE, 0)) + ends + struct.pack("!IbBBB", delta, shift, remember, generation, Turn.SPLICED)
+        body = bytes((ORDER_SPLICE, 0)) + ends + struct.pack("!IbBBB", delta, shift, remember, generation, turn)
         return (ether + body).ljust(60, b"\0")
 
     def confirmation(self, order: bytes, status: SpliceStatus) -> bytes:
         """What comes back of an order."""
         return order[6:12] + order[:6] + order[12:15] + bytes([status]) + order[16:]
 
-    def guessed(self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int) -> bytes:
+    def take(self, first: int = FIRST) -> bytes:
+        """The order by which an agent takes a guessed connection whose client began with this number."""
+        return self.order(first, generation=0, turn=Turn.AGENT)
+
+    def guessed(
+        self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int, *, spoken: bool = False
+    ) -> bytes:
         """What the agent's port must send of a client's payload on a guessed connection."""
         sent = bytes(self.at_agent(frame))
-        facts = struct.pack("!BBBBHH", server_scale, client_scale, sack, 0, mss, 0x0800)
+        facts = struct.pack(
+            "!BBBBHHIH", server_scale, client_scale, sack, spoken, mss, self.server.id, FIRST, ETHERTYPE_IPV4
+        )
         return sent[:12] + ETHERTYPE_GUESSED.to_bytes(2, "big") + facts + sent[14:]
 
     # -- a connection's first frames

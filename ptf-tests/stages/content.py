@@ -23,7 +23,7 @@ from harness.content import (
 from harness.flow import FIRST
 from harness.frames import ICMP, IP, TCP, Ether, Packet, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, POOL_A, POOL_B, UPLINK, Server
-from sluice.names import DropReason, PinState, Register, Remember, SpliceStatus, Table
+from sluice.names import DropReason, PinState, Register, Remember, SpliceStatus, Table, Turn
 
 REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 LOAD = (Register.LOAD_FIRST, Register.LOAD_OTHER)
@@ -412,9 +412,9 @@ class Remembering(ContentTest):
         self.switch.modify([entries.content(SHOP, generation, remember)])
         self.addCleanup(self.switch.modify, [entries.content(SHOP)])
 
-    def remembers(self, how: Remember) -> None:
+    def remembers(self, how: Remember, client_port: int = 39000) -> None:
         """A connection whose agent has the switch remember its client."""
-        flow = self.flow(client_port=39000)
+        flow = self.flow(client_port=client_port)
         self.opens_group(flow)
         self.ordered(flow, flow.order(remember=how, generation=self.GENERATION))
 
@@ -483,29 +483,36 @@ def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = 
     return cast(Packet, copy)
 
 
+GUESSED_MSS = 1446
+"""What a guessed server's client is told: the segment and the header in front of it fit in an Ethernet frame."""
+
+
 class Guess(Remembering):
     """Base: SHOP has seen the client, and guesses its last server."""
 
-    def guesses(self, **client: Any) -> ContentFlow:
+    def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
         """A connection up to its handshake: end to end with the remembered server, with the options that are kept."""
-        self.remembers(Remember.GUESS)
+        self.remembers(Remember.GUESS, first_port)
         flow = self.flow(**client)
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
         self.client_says(flow, syn, rebuilt(syn))
         answer = flow.reply(
             flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=[("MSS", 1460), ("NOP", None), ("WScale", 9)]
         )
-        self.server_says(flow, answer, rebuilt(answer, 1460, 9, sack=False))
+        self.server_says(flow, answer, rebuilt(answer, GUESSED_MSS, 9, sack=False))
         ack = flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1)
         self.client_says(flow, ack, ack)
         self.assertPinned(flow, PinState.ESTABLISHED)
         return flow
 
-    def asks(self, flow: ContentFlow, payload: bytes = REQUEST) -> None:
+    def asks(self, flow: ContentFlow, payload: bytes = REQUEST, *, spoken: bool = False, **fields: Any) -> None:
         """The client's payload reaches the agent, with what the handshake has said."""
-        data = flow.request(payload, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1)
+        data = flow.request(payload, **{"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields})
         self.forwards(
-            CLIENT, data, flow.agent.host.port, flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400)
+            CLIENT,
+            data,
+            flow.agent.host.port,
+            flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400, spoken=spoken),
         )
 
 
@@ -550,6 +557,51 @@ class GuessedWrong(Guess):
     def reaches_agent_guessed_no_more(self, flow: ContentFlow) -> None:
         """The request again, meanwhile: to an agent, which knows it."""
         self.asks(flow)
+
+
+class GuessedPieces(Guess):
+    """Of a request in any order every segment says where the client began, and which server is guessed."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.asks(flow, bytes(GUESSED_MSS), seq=FIRST + 1 + GUESSED_MSS)
+        self.asks(flow, b"x", flags="FA", seq=FIRST + 1 + 2 * GUESSED_MSS)
+        self.asks(flow, bytes(GUESSED_MSS))
+
+
+class GuessedServerSpeaks(Guess):
+    """An agent is told when the guessed server has said something: data, or its FIN."""
+
+    def runTest(self) -> None:
+        for port, (payload, flags) in enumerate(((b"x", "PA"), (b"", "FA")), start=44000):
+            with self.subTest(flags=flags):
+                flow = self.guesses(port - 5000, client_port=port)
+                bare = flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1)
+                self.server_says(flow, bare, bare)
+                self.asks(flow)
+                answer = flow.reply(payload, flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
+                self.server_says(flow, answer, answer)
+                self.asks(flow, spoken=True)
+
+
+class GuessedIsTaken(Guess):
+    """By an order an agent has both sides' packets, and then splices; another connection of the port it cannot take."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.ordered(flow, flow.take(FIRST + 1), SpliceStatus.NOT_YOURS)
+        self.asks(flow)
+        for _ in range(2):
+            self.ordered(flow, flow.take())
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.server_reaches_agent(flow, flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 30))
+        other = flow.order(FIRST, agent=AGENT_2, generation=0, turn=Turn.AGENT)
+        self.forwards(POOL_B, other, POOL_B, flow.confirmation(other, SpliceStatus.NOT_YOURS))
+        self.splices(flow, 0)
+        self.ordered(flow, flow.take(), SpliceStatus.NOT_YOURS)
+        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
+        self.server_says(flow, answer, answer)
 
 
 class GuessedSynWithData(Guess):

@@ -1,0 +1,167 @@
+"""Clients that come again, with real curl, Apache and agents: straight to their last server, moved if that is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.namespaces import interface_packets
+from testbed.processes import await_true, run_in
+from topo.apache import PAGE
+from topo.content import AGENT, ContentLab
+from topo.switches import switch_kind
+from workload.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
+from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, HostPlan
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+URL = f"http://{SHOP_ADDRESS}"
+IMAGES = {server.name for server in GROUPS["images"]}
+TOLD_S = 0.6
+"""Agents tell the controller twice a second."""
+HEARD_S = 5.0
+TIMES = 20
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[ContentLab]:
+    with ContentLab(switch_kind()) as running:
+        bought(running)  # from now on the client is known, and its last server is of the group `fast`
+        yield running
+
+
+def curl(lab: ContentLab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
+    return run_in(lab.pid(host.name), ["curl", "-sS", "--max-time", "10", *options])
+
+
+def server_of(headers: str) -> str:
+    """Who answered, by the header that each server sets."""
+    found = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
+    assert found, headers
+    return found[-1]
+
+
+def bought(lab: ContentLab, total: int = 60_000, path: str = "/buy", *, padding: int = 0) -> str:
+    """The server that gets a purchase."""
+    body = f"{' ' * padding}<purchase><totalAmount>{total}</totalAmount></purchase>"
+    options = ["-H", "Content-Type: text/xml", "-H", "Expect:", "--data-binary", body]
+    return server_of(curl(lab, "-i", *options, URL + path))
+
+
+def counts(lab: ContentLab) -> dict[str, int]:
+    """What both agents have counted."""
+    shop = lab.controller.ask(command="status")["services"][0]
+    return dict(shop["content"]["counts"])
+
+
+class Guesses:
+    """Right and wrong guesses since the beginning."""
+
+    def __init__(self, lab: ContentLab) -> None:
+        self.lab = lab
+        self.before = counts(lab)
+
+    def are(self, right: int, wrong: int) -> None:
+        wanted = {"guesses_right": right, "guesses_wrong": wrong, "guesses_reset": 0, "handshakes": 0}
+
+        def told() -> bool:
+            now = counts(self.lab)
+            return {name: now[name] - self.before[name] for name in wanted} == wanted
+
+        await_true(f"{right} right and {wrong} wrong guesses, and no handshake of an agent", told, HEARD_S)
+
+
+def settled(lab: ContentLab) -> Guesses:
+    """From when all that was has been told."""
+    last = counts(lab)
+
+    def quiet() -> bool:
+        nonlocal last
+        before, last = last, counts(lab)
+        return before == last
+
+    time.sleep(TOLD_S)
+    await_true("agents to have told of everything", quiet, HEARD_S)
+    return Guesses(lab)
+
+
+def test_the_same_group_is_a_hit(lab: ContentLab) -> None:
+    guesses = settled(lab)
+    assert {bought(lab) for _ in range(3)} == {S3.name}
+    guesses.are(right=3, wrong=0)
+
+
+def test_another_group_is_a_miss(lab: ContentLab) -> None:
+    guesses = settled(lab)
+    assert {server_of(curl(lab, "-I", f"{URL}/{number}.gif")) for number in range(3)} <= IMAGES
+    guesses.are(right=0, wrong=3)
+
+
+def test_a_page_comes_whole_from_a_guessed_server_that_has_each_request(lab: ContentLab, tmp_path: Path) -> None:
+    guesses = settled(lab)
+    page = tmp_path / "page"
+    for _ in range(3):
+        assert server_of(curl(lab, "-D", "-", "-o", str(page), f"{URL}/{PAGE}")) == S3.name
+        assert page.read_bytes() == (lab.files / PAGE).read_bytes()
+    guesses.are(right=3, wrong=0)
+
+
+def test_requests_of_one_guessed_connection_go_each_to_its_group(lab: ContentLab) -> None:
+    guesses = settled(lab)
+    paths = [f"{URL}/{number}.gif" if number % 2 else f"{URL}/{PAGE}" for number in range(10)]
+    told = curl(lab, "-D", "-", *(word for path in paths for word in ("-o", "/dev/null", path)))
+    servers = re.findall(r"^X-Server: (\w+)", told, re.MULTILINE)
+    assert len(servers) == len(paths)
+    assert servers[0] == S3.name
+    assert {name for number, name in enumerate(servers) if number % 2} <= IMAGES
+    guesses.are(right=1, wrong=0)
+
+
+def test_a_request_of_many_segments(lab: ContentLab) -> None:
+    guesses = settled(lab)
+    assert bought(lab, padding=30_000) == S3.name
+    guesses.are(right=1, wrong=0)
+    assert bought(lab, 10, "/xmlprocess.pl", padding=30_000) in IMAGES
+    guesses.are(right=1, wrong=1)
+
+
+def test_an_upload_longer_than_any_window(lab: ContentLab, tmp_path: Path) -> None:
+    upload = tmp_path / "upload"
+    upload.write_bytes(os.urandom(1 << 20) * 10)
+    options = ("-o", "/dev/null", "-w", "%{http_code} %{size_upload}", "-H", "Expect:", "-X", "POST", "-T", str(upload))
+    guesses = settled(lab)
+    assert curl(lab, *options, f"{URL}/{PAGE}") == f"200 {10 << 20}"
+    guesses.are(right=1, wrong=0)
+
+
+def test_what_is_ambiguous_is_refused(lab: ContentLab) -> None:
+    told = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
+    assert told.startswith("HTTP/1.1 400")
+
+
+def packets(lab: ContentLab) -> int:
+    """To all agents."""
+    return sum(interface_packets(lab.pid(agent.name))[f"{agent.name}-eth0"][0] for agent in AGENTS)
+
+
+def test_later_connections_of_a_sticky_client_pass_no_agent(lab: ContentLab) -> None:
+    first = server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT))
+    before = packets(lab)
+    found = {server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(TIMES)}
+    assert found == {first}
+    # A connection that passes an agent costs it two packets at least. The router answers it now and then.
+    assert packets(lab) - before < TIMES
+
+
+def test_another_agent_goes_on_when_one_is_killed(lab: ContentLab) -> None:
+    os.kill(lab.agents[AGENTS[0].name].pid, signal.SIGKILL)
+    assert {bought(lab) for _ in range(5)} == {S3.name}
