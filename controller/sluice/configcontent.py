@@ -95,7 +95,8 @@ class ContentConfig(Section):
     rules: tuple[RuleConfig, ...] = ()
     """In the order in which they are asked."""
     guess: bool = True
-    """A client's next connection goes straight to its last server, and is moved when its request is another group's."""
+    """A client's next connection goes straight to its last server, and is moved when its request is another group's.
+    HTTP and TLS only; connections with ``sticky: none`` are not remembered."""
     remember_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0
     """How long a client's last server is remembered, for ``guess`` and ``sticky: client``."""
     offer: tuple[Extension, ...] = ()
