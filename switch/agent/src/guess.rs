@@ -14,81 +14,17 @@
 use crate::connection::Fate::{Ends, Stays};
 use crate::connection::{Connection, Context, Fate, Phase};
 use crate::decider::{Route, Sticky};
+use crate::facts::{Facts, SMALLEST};
 use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::serving::{Answer, Serving};
+use crate::wire::Segment;
 use crate::wire::flags::ACK;
-use crate::wire::{ETHERNET, IPV4, Segment, ether_type};
 
-/// EtherType of guessed connections' segments (IEEE local experimental).
-pub const GUESSED: u16 = 0x88b6;
-
-const LENGTH: usize = 14;
-const NO_SCALE: u8 = 255;
-const LARGEST_SCALE: u8 = 14;
-/// Flag: the server has sent data, or its FIN.
-const SPOKEN: u8 = 1;
-/// A client that tells less is told to be able to do this much.
-const SMALLEST: u16 = 64;
 /// What a server takes that has not told its window: as much as clients may send at first (RFC 3390).
 const WINDOW: u32 = 4096;
 /// Numbers further off are not the connection's.
 const NEAR: usize = 1 << 16;
-
-/// What the data plane knows of a guessed connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
-    /// The server's window scale; none where windows are not scaled.
-    pub server_scale: Option<u8>,
-    /// The client's.
-    pub client_scale: Option<u8>,
-    /// Whether both permit SACK.
-    pub sack: bool,
-    /// Whether the server has said something already.
-    pub has_spoken: bool,
-    /// Largest segment that the client takes.
-    pub mss: u16,
-    /// The guessed server, by the data plane's number.
-    pub server: u16,
-    /// The client's initial sequence number.
-    pub isn: Seq,
-}
-
-impl Facts {
-    /// Reads a frame with the EtherType of guessed connections: the facts, and the IPv4 packet behind them.
-    pub fn read(frame: &[u8]) -> Option<(Facts, &[u8])> {
-        let (facts, packet) = frame.get(ETHERNET..)?.split_at_checked(LENGTH)?;
-        let word = |at: usize| u16::from_be_bytes([facts[at], facts[at + 1]]);
-        let scale = |at: usize| match facts[at] {
-            NO_SCALE => Some(None),
-            scale if scale <= LARGEST_SCALE => Some(Some(scale)),
-            _ => None,
-        };
-        if ether_type(frame) != Some(GUESSED) || word(12) != IPV4 {
-            return None;
-        }
-        let facts = Facts {
-            server_scale: scale(0)?,
-            client_scale: scale(1)?,
-            sack: facts[2] != 0,
-            has_spoken: facts[3] & SPOKEN != 0,
-            mss: word(4).max(SMALLEST),
-            server: word(6),
-            isn: Seq(u32::from_be_bytes(std::array::from_fn(|n| facts[8 + n]))),
-        };
-        Some((facts, packet))
-    }
-
-    /// Puts them in front of what is in a frame.
-    pub fn write(&self, frame: &[u8]) -> Vec<u8> {
-        let (mss, server, isn) = (self.mss.to_be_bytes(), self.server.to_be_bytes(), self.isn.0.to_be_bytes());
-        let scales = [self.server_scale, self.client_scale].map(|scale| scale.unwrap_or(NO_SCALE));
-        let flags = [u8::from(self.sack), if self.has_spoken { SPOKEN } else { 0 }];
-        let (macs, packet) = (&frame[..ETHERNET - 2], &frame[ETHERNET..]);
-        let parts = [macs, &GUESSED.to_be_bytes(), &scales, &flags, &mss, &server, &isn, &IPV4.to_be_bytes(), packet];
-        parts.concat()
-    }
-}
 
 /// A guess, and what has become of it.
 #[derive(Debug)]

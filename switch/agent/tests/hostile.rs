@@ -2,7 +2,7 @@
 
 mod support;
 
-use sluice_agent::guess::Facts;
+use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};

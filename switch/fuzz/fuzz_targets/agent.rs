@@ -6,7 +6,7 @@ use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use sluice_agent::guess::Facts;
+use sluice_agent::facts::Facts;
 use sluice_agent::order::{ORDER, Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::Engine;
 use crate::connection::{Connection, Fate};
 use crate::cookie::Offer;
+use crate::facts::Facts;
 use crate::frames::Frames;
-use crate::guess::{Facts, Guess};
+use crate::guess::Guess;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluice_agent::guess::Facts;
+use sluice_agent::facts::Facts;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, SYN};
 use sluice_agent::wire::{Head, Link, RawOffer, Segment};

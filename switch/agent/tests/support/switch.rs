@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use sluice_agent::guess::Facts;
+use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Remember, Status, Turn, shifted};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::{ETHERNET, Link, Segment};
