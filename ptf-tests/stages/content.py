@@ -507,7 +507,8 @@ class Guess(Remembering):
 
     def asks(self, flow: ContentFlow, payload: bytes = REQUEST, *, spoken: bool = False, **fields: Any) -> None:
         """The client's payload reaches the agent, with what the handshake has said."""
-        data = flow.request(payload, **{"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields})
+        said: dict[str, Any] = {"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields}
+        data = flow.request(payload, **said)
         self.forwards(
             CLIENT,
             data,
