@@ -4,7 +4,7 @@ use crate::connection::Fate::Stays;
 use crate::connection::{Connection, Context, Fate, Phase};
 use crate::decider::{Framing, Reason, Route, Sticky};
 use crate::seq::Seq;
-use crate::serving::{Answer, Serving};
+use crate::serving::{Answer, RESPONSE_ROOM, Serving};
 use crate::wire::flags::{ACK, RST, SYN};
 use crate::wire::{Head, RawOffer, Segment, reset};
 
@@ -22,15 +22,32 @@ pub struct Opening {
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
     asked: u32,
-    /// The group whose server the connection has left. Its reset may be lost, and the SYN would go there.
-    left: Option<usize>,
+    left: Option<Left>,
+}
+
+/// A server that the connection has left. Its reset may be lost, and the SYN would go there.
+#[derive(Clone, Copy)]
+struct Left {
+    group: usize,
+    /// The next number that was to come of it.
+    next: Seq,
+}
+
+impl Left {
+    /// Whether a segment is of this server, which did not know yet that it is left.
+    fn has_sent(&self, segment: &Segment<'_>) -> bool {
+        !segment.has(SYN) && !segment.has(RST) && (segment.seq() - self.next).unsigned_abs() as usize <= RESPONSE_ROOM
+    }
 }
 
 impl Connection {
     /// Asks a group for a server.
     pub fn open(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
         let Route { group, sticky, framing, .. } = route;
-        let left = if let Phase::Serving(serving) = &self.phase { Some(serving.group) } else { self.guessed_group() };
+        let left = match &self.phase {
+            Phase::Serving(serving) => Some(Left { group: serving.group, next: serving.next() }),
+            _ => self.guessed_group().map(|group| Left { group, next: self.toward_client }),
+        };
         self.reset_server(ctx);
         self.phase = Phase::Opening(Opening { group, due: ctx.now + REPEAT, sticky, framing, asked: 1, left });
         self.ask(ctx, group);
@@ -70,7 +87,7 @@ impl Connection {
         opening.due = ctx.now + (REPEAT << opening.asked);
         opening.asked += 1;
         if let Some(left) = opening.left {
-            self.send_reset(ctx, left, self.request.base());
+            self.send_reset(ctx, left.group, self.request.base());
         }
         self.ask(ctx, group);
         Stays
@@ -81,7 +98,7 @@ impl Connection {
         let Phase::Opening(opening) = &mut self.phase else { return Stays };
         let group = opening.group;
         let address = self.service.groups[group].address;
-        if !segment.has(ACK) {
+        if !segment.has(ACK) || opening.left.is_some_and(|left| left.has_sent(segment)) {
             return Stays;
         }
         if segment.ack() != self.request.base() || !segment.has(SYN) && !segment.has(RST) {

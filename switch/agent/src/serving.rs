@@ -17,7 +17,7 @@ use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
 use crate::wire::{Head, Passage, Segment, pass_on};
 
 /// Bytes of a response that may come beyond a gap.
-const RESPONSE_ROOM: usize = 256 << 10;
+pub const RESPONSE_ROOM: usize = 256 << 10;
 /// The largest segment on Ethernet.
 const LARGEST: u16 = 1460;
 
@@ -151,6 +151,11 @@ impl Serving {
             fin_seen: false,
             turn,
         }
+    }
+
+    /// The next number that is to come of the server.
+    pub fn next(&self) -> Seq {
+        self.next
     }
 
     /// When there is something to do.
@@ -366,8 +371,26 @@ impl Connection {
         }
     }
 
+    /// No further request can come, and all of this one is the server's: it is the last that the connection meets.
+    fn settle(&mut self) {
+        let is_finished = self.is_finished();
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        let Turn::Each(exchange) = &serving.turn else { return };
+        if is_finished && exchange.is_asked && exchange.limit == self.request.end() {
+            serving.turn = Turn::Agent;
+        }
+    }
+
+    /// Whether the client asks for more when it knows that the server has ended the connection.
+    fn asks_too_late(&self) -> bool {
+        let Phase::Serving(serving) = &self.phase else { return false };
+        let Turn::Each(exchange) = &serving.turn else { return false };
+        serving.fin_seen && self.client_ack == self.toward_client && exchange.limit.is_before(self.request.end())
+    }
+
     /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
     pub fn advance(&mut self, ctx: &mut Context<'_>) -> bool {
+        self.settle();
         self.take_turn(ctx);
         let view = self.view();
         let Phase::Serving(serving) = &mut self.phase else { return false };
@@ -431,6 +454,12 @@ impl Connection {
         if self.repeating.is_some() {
             return self.hold_client(ctx, segment, has_come);
         }
+        if self.asks_too_late() {
+            // As the server would: no other may answer behind its end.
+            self.service.counters.resets.add(1);
+            self.reset_both(ctx);
+            return Ends;
+        }
         if self.reading.is_some() && !self.request.ready().is_empty() && !segment.payload().is_empty() {
             return self.read_or_acknowledge(ctx, segment, has_come);
         }
@@ -467,7 +496,7 @@ impl Connection {
             self.acknowledge_server(ctx);
             return Stays;
         }
-        if !segment.has(ACK) {
+        if !segment.has(ACK) || self.is_of_another(segment) {
             return Stays;
         }
         if !self.take_acknowledgement(ctx, segment) {
@@ -488,6 +517,11 @@ impl Connection {
         }
         self.advance(ctx);
         self.go_on(ctx)
+    }
+
+    /// Whether a segment is of a server that the connection has left: before this one's first number, which a keepalive repeats.
+    fn is_of_another(&self, segment: &Segment<'_>) -> bool {
+        matches!(&self.phase, Phase::Serving(serving) if segment.seq().is_before(serving.first - 1))
     }
 
     /// The connection stays with this server. What the client had sent already for the next request is not for it, and keeps the

@@ -425,3 +425,87 @@ fn a_hundred_thousand_partial_requests_share_one_budget() {
     let seen = exact.data(5, b" HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(asks(&seen, 0, 1), "{seen:?}");
 }
+
+const GET_B: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// A connection with one answered request, whose next is decided anew.
+fn answered() -> Exact {
+    let mut exact = connected();
+    exact.data(0, GET_B);
+    exact.opens(0, Some(7));
+    exact.server(0, GET_B.len() as u32, ACK | PSH, OK);
+    exact.client(GET_B.len() as u32, OK.len() as u32, ACK, b"");
+    exact
+}
+
+#[test]
+fn a_late_segment_of_the_server_before_is_not_the_next_ones() {
+    let mut exact = answered();
+    let (asked, heard) = (GET_B.len() as u32, OK.len() as u32);
+    let seen = exact.client(asked, heard, ACK | PSH, GET);
+    let [Seen::Server { flags: RST, .. }, Seen::Server { flags: SYN, to, .. }] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(to, group(1));
+    // It repeats its answer, since the acknowledgement was late.
+    assert_eq!(exact.server(0, asked, ACK | PSH, OK), []);
+    let seen = exact.opens(asked, Some(7));
+    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
+    // A segment of the one before means nothing to the one after, either.
+    let (source, destination) = (exact.service.address, exact.client);
+    let seq = SERVER_ISN - 1_000_000;
+    let head = Head { source, destination, seq, ack: ISN + 1 + asked, flags: ACK | PSH, window: 9 };
+    assert_eq!(exact.sends(head, &[], OK), []);
+}
+
+#[test]
+fn a_client_that_has_ended_needs_no_agent() {
+    let mut exact = answered();
+    let (asked, heard) = (GET_B.len() as u32, OK.len() as u32);
+    let seen = exact.client(asked, heard, ACK | FIN, b"");
+    let order = order(&seen);
+    assert!(seen.iter().any(|seen| seen.flags() == ACK | FIN), "{seen:?}");
+    exact.confirms(&order, Status::Applied);
+    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
+    // Half-closed with its only request: the answer may take its time.
+    let mut exact = connected();
+    exact.client(0, 0, ACK | PSH | FIN, GET_B);
+    let seen = exact.opens(0, Some(7));
+    assert!(matches!(seen[0], Seen::Order(_)), "{seen:?}");
+}
+
+#[test]
+fn a_client_that_ends_with_more_requests_is_answered_by_their_groups() {
+    let mut exact = connected();
+    exact.client(0, 0, ACK | PSH | FIN, &[GET_B, GET].concat());
+    let asked = GET_B.len() as u32;
+    let seen = exact.opens(0, Some(7));
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Order(_))), "{seen:?}");
+    assert!(seen.iter().all(|seen| seen.flags() & FIN == 0), "{seen:?}");
+    exact.server(0, asked, ACK | PSH, OK);
+    let end = asked + GET.len() as u32 + 1;
+    let seen = exact.client(end, OK.len() as u32, ACK, b"");
+    let [.., Seen::Server { flags: RST, .. }, Seen::Server { flags: SYN, to, .. }] = seen[..] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(to, group(1));
+    let seen = exact.opens(asked, Some(7));
+    order(&seen);
+    assert!(seen.iter().any(|seen| seen.data() == GET && seen.flags() & FIN != 0), "{seen:?}");
+}
+
+#[test]
+fn a_request_behind_the_servers_end_is_reset() {
+    for next in [GET_B, GET] {
+        let mut exact = answered();
+        let (asked, heard) = (GET_B.len() as u32, OK.len() as u32);
+        exact.server(heard, asked, ACK | FIN, b"");
+        // On its way when the end came: it does not know of it.
+        let seen = exact.client(asked, heard, ACK | PSH, b"");
+        assert!(seen.iter().all(|seen| seen.flags() & RST == 0), "{seen:?}");
+        let seen = exact.client(asked, heard + 1, ACK | PSH, next);
+        let seen = seen.iter().chain(&exact.client(asked, heard + 1, ACK | PSH, next)).cloned().collect::<Vec<_>>();
+        assert!(!seen.iter().any(|seen| seen.flags() == SYN), "another server: {seen:?}");
+        let resets = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
+        assert_eq!((resets, exact.engine.connections()), (2, 0), "{seen:?}");
+    }
+}
