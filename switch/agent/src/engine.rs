@@ -204,6 +204,7 @@ impl Engine {
             }
             _ => {}
         }
+        self.make_room(now, out);
     }
 
     fn on_arp(&mut self, frame: &[u8], out: &mut Frames) {
@@ -266,7 +267,7 @@ impl Engine {
         let known = read(entry.told.scale)
             .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) });
         match known {
-            None => self.on_stranger(segment, is_bare, out),
+            None => self.on_stranger(now, segment, is_bare, out),
             Some(known) => {
                 self.handshakes.forget(&key);
                 self.begin(now, segment, known, out);
@@ -275,12 +276,12 @@ impl Engine {
     }
 
     /// A segment that no cookie explains: of a connection that is lost, or ahead of a first segment that is on its way.
-    fn on_stranger(&mut self, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
+    fn on_stranger(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
-        if let Some(entry) = self.services.get(&own.port()) {
-            entry.service.counters.strays.add(1);
-        }
-        if !is_bare && self.strangers.is_persistent(source, own.port(), segment.seq()) {
+        let Some(entry) = self.services.get(&own.port()) else { return };
+        entry.service.counters.strays.add(1);
+        if !is_bare && self.strangers.is_persistent(now, source, own.port(), segment.seq()) {
+            entry.service.counters.lost.add(1);
             let head = reset(segment, own, source);
             self.send(&head, &[], &[], out);
         }
@@ -310,7 +311,6 @@ impl Engine {
         if entry.service.rules.greets() {
             let key = (client, entry.service.address);
             self.handshakes.note(key, head, told, now);
-            self.make_room(now, out);
         }
     }
 
@@ -363,7 +363,6 @@ impl Engine {
         let id = self.connections.insert(kept);
         self.by_key.insert(key, id);
         self.with(id, now, out, |connection, ctx| connection.begin(ctx, segment));
-        self.make_room(now, out);
     }
 
     /// Has a connection work, and keeps the engine's books.

@@ -384,6 +384,7 @@ fn another_agent_with_the_key_takes_a_request() {
     assert_eq!(stranger.data(0, GET), []);
     // Who insists is told that there is no such connection.
     assert!(matches!(stranger.data(0, GET)[..], [Seen::Client { flags: RST, .. }]));
+    assert_eq!(stranger.service.counters.lost.get(), 1);
     assert_eq!(stranger.engine.connections(), 0);
 }
 
@@ -508,4 +509,30 @@ fn a_request_behind_the_servers_end_is_reset() {
         let resets = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
         assert_eq!((resets, exact.engine.connections()), (2, 0), "{seen:?}");
     }
+}
+
+#[test]
+fn requests_that_grow_share_the_budget() {
+    let mut exact = Exact::new(RULES);
+    let budget = support::world::settings().budget;
+    let head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 60000\r\n\r\n";
+    let clients: Vec<_> = (0..1000).map(|n| format!("10.1.0.1:{}", 1024 + n).parse().unwrap()).collect();
+    let mut cookies = Vec::new();
+    for client in &clients {
+        exact.client = *client;
+        exact.shake();
+        cookies.push(exact.cookie);
+        exact.data(0, head);
+    }
+    assert_eq!(exact.engine.waiting(), 1000);
+    for part in 0..40 {
+        for (client, cookie) in clients.iter().zip(&cookies) {
+            exact.now += 1;
+            (exact.client, exact.cookie) = (*client, *cookie);
+            exact.data(head.len() as u32 + 1400 * part, &[b' '; 1400]);
+            assert!(exact.engine.memory() <= budget);
+        }
+    }
+    assert!(exact.refused().contains(&("crowded", 1000 - exact.engine.waiting() as u64)), "{:?}", exact.refused());
+    assert!(exact.engine.waiting() > 100);
 }
