@@ -100,7 +100,7 @@ COUNTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an agent tells of a service, since it was configured; of several agents, together."""
+    """What an agent tells of a service, since it started; of several agents, together."""
 
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     rules: Mapping[str, int] = field(default_factory=dict[str, int])

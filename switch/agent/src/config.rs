@@ -1,6 +1,6 @@
 //! What the engine is told: once at its start, and by the controller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,8 +53,10 @@ pub struct Service {
     pub rules: Arc<dyn Decider>,
     /// Whether the data plane is to open a known client's next connection to the server of its last.
     pub guess: bool,
-    /// What has happened.
-    pub counters: Counters,
+    /// Requests that each rule took.
+    pub hits: Vec<Arc<Counter>>,
+    /// What has happened besides.
+    pub counters: Arc<Counters>,
 }
 
 impl Service {
@@ -70,13 +72,29 @@ impl Service {
             name,
             address,
             servers: Vec::new(),
-            opened: Counter::default(),
-            failed: Counter::default(),
+            opened: Arc::default(),
+            failed: Arc::default(),
         };
-        let hits = (0..rules.rules()).map(|_| Counter::default()).collect();
-        let counters = Counters { hits, ..Counters::default() };
+        let hits = (0..rules.rules()).map(|_| Arc::default()).collect();
+        let counters = Arc::default();
         let groups = groups.into_iter().map(group).collect();
-        Service { name, address, agent_port, groups, rules, guess: false, counters }
+        Service { name, address, agent_port, groups, rules, guess: false, hits, counters }
+    }
+
+    /// Counts on from the service before it: groups by their names, rules by these.
+    pub fn count_on(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
+        self.counters = Arc::clone(&before.counters);
+        for group in &mut self.groups {
+            if let Some(same) = before.groups.iter().find(|same| same.name == group.name) {
+                (group.opened, group.failed) = (Arc::clone(&same.opened), Arc::clone(&same.failed));
+            }
+        }
+        let hits_before: HashMap<_, _> = rules_before.iter().zip(&before.hits).collect();
+        for (name, hits) in rules.iter().zip(&mut self.hits) {
+            if let Some(same) = hits_before.get(name) {
+                *hits = Arc::clone(same);
+            }
+        }
     }
 }
 
@@ -90,16 +108,14 @@ pub struct Group {
     /// Its servers, by the data plane's numbers.
     pub servers: Vec<u16>,
     /// Connections opened to its servers.
-    pub opened: Counter,
+    pub opened: Arc<Counter>,
     /// Connections that its servers refused or did not answer.
-    pub failed: Counter,
+    pub failed: Arc<Counter>,
 }
 
 /// What has happened at a service. The engine's thread writes, anybody reads.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Requests that each rule took.
-    pub hits: Vec<Counter>,
     /// Requests that the default took.
     pub by_default: Counter,
     /// SYNs answered.
@@ -112,7 +128,7 @@ pub struct Counters {
     pub orders_failed: Counter,
     /// Connections reset by client or server while the agent had them.
     pub resets: Counter,
-    /// Connections lost with bytes that the agent had acknowledged.
+    /// Connections lost: with bytes that the agent had acknowledged, or of an agent that is gone.
     pub lost: Counter,
     /// Segments that belong to nothing, with a wrong cookie for instance.
     pub strays: Counter,

@@ -75,13 +75,14 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
     proto::Problem { service: service.to_owned(), path, message, remedy: remedy.to_owned() }
 }
 
-/// Compiles a configuration.
+/// Compiles a configuration. Its services count on from those of the same names.
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn compile(wanted: &proto::Configuration) -> Result<(Configuration, InForce), Problems> {
+pub fn compile(wanted: &proto::Configuration, before: Option<&InForce>) -> Result<(Configuration, InForce), Problems> {
     let mut problems = Problems::new();
-    let services: Vec<_> = wanted.services.iter().filter_map(|service| compiled(service, &mut problems)).collect();
+    let services: Vec<_> =
+        wanted.services.iter().filter_map(|service| compiled(service, before, &mut problems)).collect();
     for (n, (service, _)) in services.iter().enumerate() {
         let earlier = &services[..n];
         if earlier.iter().any(|(other, _)| other.agent_port == service.agent_port) {
@@ -111,8 +112,12 @@ pub fn compile(wanted: &proto::Configuration) -> Result<(Configuration, InForce)
     }
 }
 
-fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Service>, Arc<RuleSet>)> {
-    let before = problems.len();
+fn compiled(
+    wanted: &proto::Service,
+    before: Option<&InForce>,
+    problems: &mut Problems,
+) -> Option<(Arc<Service>, Arc<RuleSet>)> {
+    let faults = problems.len();
     let name = &wanted.name;
     let mut port = |number: u32, what| {
         let port = u16::try_from(number).ok().filter(|port| *port > 0);
@@ -143,7 +148,7 @@ fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Ser
     }
     let servers: Vec<_> = rules.groups().iter().map(|group| numbers(wanted, group, problems)).collect();
     let ((Some(port), Some(agent_port)), Some(address)) = (ports, address) else { return None };
-    if problems.len() > before {
+    if problems.len() > faults {
         return None;
     }
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
@@ -152,6 +157,10 @@ fn compiled(wanted: &proto::Service, problems: &mut Problems) -> Option<(Arc<Ser
     service.guess = wanted.guess;
     for (group, servers) in service.groups.iter_mut().zip(servers) {
         group.servers = servers;
+    }
+    let mut known = before.into_iter().flat_map(|before| &before.services);
+    if let Some((before, rules_before)) = known.find(|(before, _)| before.name == service.name) {
+        service.count_on(rules.rules(), (before, rules_before.rules()));
     }
     Some((Arc::new(service), rules))
 }
@@ -170,7 +179,7 @@ fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec
 /// What a service has to tell.
 fn told((service, rules): &(Arc<Service>, Arc<RuleSet>)) -> proto::ServiceStatus {
     let counters = &service.counters;
-    let hits = rules.rules().iter().zip(&counters.hits);
+    let hits = rules.rules().iter().zip(&service.hits);
     let group = |group: &crate::config::Group| proto::GroupStatus {
         name: group.name.clone(),
         opened: group.opened.get(),
@@ -213,8 +222,9 @@ pub fn status(shared: &Shared, started: Instant) -> proto::Status {
 impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> {
     async fn configure(&self, request: Request<proto::Configuration>) -> Result<Response<proto::Verdict>, Refused> {
         let wanted = request.into_inner();
+        let before = locked(&self.shared.current).clone();
         // Rules may take a while to compile.
-        let compiled = tokio::task::spawn_blocking(move || compile(&wanted)).await;
+        let compiled = tokio::task::spawn_blocking(move || compile(&wanted, before.as_deref())).await;
         let problems = match compiled.map_err(|error| Refused::internal(error.to_string()))? {
             Ok((configuration, in_force)) => {
                 tracing::info!(generation = in_force.generation, services = in_force.services.len(), "configured");

@@ -50,7 +50,9 @@ const NUMBERS: [Number; 10] = [
     ("orders_repeated", "Splice orders repeated", |service| service.orders_repeated),
     ("orders_failed", "Splice orders that were refused or not confirmed", |service| service.orders_failed),
     ("resets", "Connections reset in the agent's hands", |service| service.resets),
-    ("lost", "Connections lost with bytes that the agent had acknowledged", |service| service.lost),
+    ("lost", "Connections lost with bytes that the agent had acknowledged, or whose agent is gone", |service| {
+        service.lost
+    }),
     ("strays", "Segments that belong to nothing", |service| service.strays),
     ("guesses_right", "Connections opened ahead to a server of the right group", |service| service.guesses_right),
     ("guesses_wrong", "Connections opened ahead to a server of another group", |service| service.guesses_wrong),

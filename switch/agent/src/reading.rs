@@ -98,7 +98,7 @@ impl Connection {
             self.prepare_repetition(ctx, repetition);
         }
         match route.rule {
-            Some(rule) => self.service.counters.hits[rule as usize].add(1),
+            Some(rule) => self.service.hits[rule as usize].add(1),
             None => self.service.counters.by_default.add(1),
         }
         match &self.phase {
@@ -123,7 +123,7 @@ impl Connection {
     pub fn refuse(&mut self, ctx: &mut Context<'_>, refusal: Refusal) -> Fate {
         self.service.counters.refuse(refusal.why);
         if let Some(rule) = refusal.rule {
-            self.service.counters.hits[rule as usize].add(1);
+            self.service.hits[rule as usize].add(1);
         }
         let is_spoilt = self.is_guess_spoilt();
         let is_silent = refusal.say.is_empty() || is_spoilt;

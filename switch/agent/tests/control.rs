@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use sluice_agent::control::{Control, Shared, locked};
+use sluice_agent::control::{Control, Shared, locked, status};
 use sluice_agent::proto::agent_server::Agent as _;
 use sluice_agent::proto::{Configuration, Servers, Service, WatchRequest};
 use tokio_stream::StreamExt as _;
@@ -57,6 +58,25 @@ async fn a_configuration_is_in_force_and_told() {
     assert_eq!(status.generation, 258);
     let service = &status.services[0];
     assert_eq!((service.name.as_str(), service.rules[0].name.as_str(), service.groups.len()), ("shop", "images", 2));
+}
+
+#[tokio::test]
+async fn counts_outlive_the_rules_that_they_began_with() {
+    let shared = Arc::new(Shared::default());
+    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    let running = locked(&shared.next).take().unwrap().services.remove(0);
+    let more = CONTENT
+        .replace(r#""rules": ["#, r#""rules": [{"name": "css", "match": {"path": {"suffix": ".css"}}, "to": "all"}, "#);
+    assert_eq!(problems(&shared, wanted(vec![Service { content: more, ..service() }])).await, [""; 0]);
+    // A connection that began under the former rules.
+    running.counters.lost.add(1);
+    running.hits[0].add(2);
+    running.groups.iter().find(|group| group.name == "images").unwrap().opened.add(3);
+    let told = status(&shared, Instant::now()).services.remove(0);
+    let hits: Vec<_> = told.rules.iter().map(|rule| (rule.name.as_str(), rule.hits)).collect();
+    let opened: Vec<_> = told.groups.iter().map(|group| (group.name.as_str(), group.opened)).collect();
+    assert_eq!((told.lost, &hits[..]), (1, &[("css", 0), ("images", 2)][..]));
+    assert!(opened.contains(&("images", 3)) && opened.contains(&("all", 0)), "{opened:?}");
 }
 
 #[tokio::test]
