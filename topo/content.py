@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from testbed.namespaces import listening
 from testbed.processes import Process, run_in
+from topo.load import answering, asking
 from topo.network import Lab
 from topo.switches import REPOSITORY
-from workload.content import AGENTS, POOL, SHOP_ADDRESS
-from workload.plan import Balance, HostPlan
+from workload.content import AGENTS, POOL, SHOP_ADDRESS, content_config
+from workload.plan import LOAD_CLIENT, Balance, HostPlan
 
 AGENT = REPOSITORY / "switch/target/release/sluice-agent"
 READY_TIMEOUT_S = 20.0
@@ -36,8 +41,11 @@ MaxKeepAliveRequests 0
 LoadModule headers_module /usr/lib/apache2/modules/mod_headers.so
 Header always set X-Server {name}"""
 
-    def __init__(self, kind: str, balance: Balance = BALANCE) -> None:
+    def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
+        """With ``content``, keys of the service's block ``content`` other than those of the paper."""
         super().__init__(kind, balance, pool=POOL)
+        if content is not None:
+            self.content = partial(content_config, content=content)
         self.agents: dict[str, Process] = {}
 
     def control_of(self, agent: HostPlan) -> Path:
@@ -71,3 +79,59 @@ Header always set X-Server {name}"""
 
     def _hosts_to_meet(self) -> list[HostPlan]:
         return [host for host in super()._hosts_to_meet() if host not in AGENTS]
+
+
+ANSWERING_RULES: Sequence[Mapping[str, object]] = (
+    {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
+    {"name": "images", "match": {"path": {"prefix": "/images"}}, "to": "images", "sticky": "none"},
+    {"name": "fast", "match": {"path": {"prefix": "/fast"}}, "to": "fast", "sticky": "none"},
+    {"name": "stay", "match": {"path": {"prefix": "/stay/images"}}, "to": "images"},
+    {"name": "stay-fast", "match": {"path": {"prefix": "/stay/fast"}}, "to": "fast"},
+    {"name": "order", "match": {"xml": {"order.total": "> 5000"}}, "to": "fast"},
+)
+
+
+class AnsweringLab(ContentLab):
+    """Its servers answer so that every byte can be compared (`topo.load.answering`), and by other rules."""
+
+    def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
+        rules = {"rules": list(ANSWERING_RULES), "guess": False}
+        super().__init__(kind, balance, {**rules, **(content or {})})
+
+    def start_server(self, server: HostPlan) -> Process:
+        """Start a server, and return once it listens."""
+        namespace_pid = self.pid(server.name)
+        process = Process(
+            server.name,
+            [sys.executable, "-m", answering.__name__, "--name", server.name, "--address", str(server.address)],
+            log=self.directory / f"{server.name}.log",
+            namespace_pid=namespace_pid,
+            cores=self._cores.servers,
+            directory=REPOSITORY,
+        )
+        self._stack.callback(process.stop)
+        process.await_true("listening", lambda: listening(namespace_pid, answering.PORT), READY_TIMEOUT_S)
+        return process
+
+    def _start_servers(self) -> None:
+        self.servers = {server.name: self.start_server(server) for server in self.pool.servers}
+
+    def start_asking(self, *options: str, host: HostPlan = LOAD_CLIENT) -> Process:
+        """Start a client (`topo.load.asking`); its output is what `asked` reads."""
+        self._loads += 1
+        process = Process(
+            f"asking {self._loads}",
+            [sys.executable, "-m", asking.__name__, "--address", str(self.target), *options],
+            log=self.directory / f"asking{self._loads}.log",
+            namespace_pid=self.pid(host.name),
+            directory=REPOSITORY,
+        )
+        self._stack.callback(process.stop)
+        return process
+
+
+def asked(client: Process, timeout_s: float = 120.0) -> asking.Told:
+    """What has come of a client's requests, once it has ended; raise LabError when it fails."""
+    if client.wait(timeout_s):
+        client.require_running()
+    return asking.Told(**json.loads(client.output()))

@@ -41,6 +41,16 @@ class SluiceRun:
         """Write its configuration."""
         self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
 
+    def reload(self, content: Mapping[str, object]) -> None:
+        """Replace its configuration while it runs; raise LabError if it is refused."""
+        self.configure(content)
+        self.ask(command="reload")
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """What it was last configured with."""
+        return yaml.safe_load(self._configuration.read_text())
+
     def start(self) -> None:
         """Start it and return once the pipeline is programmed."""
         self.process = Process(

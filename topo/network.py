@@ -46,7 +46,7 @@ class Lab(Ground):
     """By which it goes there."""
     apache_directives = "KeepAlive Off"
     """What Apache is told besides."""
-    content = staticmethod(content_config)
+    content: Callable[..., Mapping[str, object]] = staticmethod(content_config)
     """Makes the controller's configuration where there are agents."""
 
     def __init__(

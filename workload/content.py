@@ -73,8 +73,12 @@ def content_config(
     trace_file: str,
     controls: Mapping[str, str],
     thrift: bool,
+    content: Mapping[str, object] | None = None,
 ) -> Mapping[str, object]:
-    """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller."""
+    """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller.
+
+    ``content`` replaces keys of the service's block ``content``.
+    """
     shop = {
         "name": SHOP,
         "address": str(SHOP_ADDRESS),
@@ -86,6 +90,7 @@ def content_config(
             ],
             "default": {"to": "all", "sticky": "none"},
             "rules": list(RULES),
+            **(content or {}),
         },
     }
     groups = [

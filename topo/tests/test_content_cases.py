@@ -1,0 +1,321 @@
+"""Cases that go wrong elsewhere, with real hosts, switch, controller and agents; every byte is compared.
+
+What a host cannot be made to send is tested segment by segment in `switch/agent/tests/cases.rs`. `FULL=1` in the
+environment: 10,000 requests on 100 connections, instead of 1,000 on 20.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.namespaces import listening, socket_in
+from testbed.processes import Process, await_true, run_in
+from topo.content import AGENT, AnsweringLab, asked
+from topo.load.answering import PORT, body
+from topo.switches import switch_kind
+from workload.content import GROUPS, S1, S2, S3
+from workload.plan import LOAD_CLIENT, HostPlan
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+CONNECTIONS, REQUESTS = (100, 100) if os.environ.get("FULL") else (20, 50)
+IMAGES = {server.name for server in GROUPS["images"]}
+PATIENCE_S = 10.0
+WAIT_S = 2.0
+"""How long a request may take to come, by default."""
+UPLOAD = body(7, 10 << 20)
+XML = "Content-Type: text/xml\r\n"
+ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[AnsweringLab]:
+    with AnsweringLab(switch_kind()) as running:
+        yield running
+
+
+class Client:
+    """A connection of c1 to the service."""
+
+    def __init__(self, lab: AnsweringLab) -> None:
+        self.socket = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect((str(lab.target), PORT))
+        self._came = b""
+
+    def say(self, *pieces: bytes) -> None:
+        """Send."""
+        for piece in pieces:
+            self.socket.sendall(piece)
+
+    def hear(self, end: bytes) -> bytes:
+        """What comes up to this."""
+        while end not in self._came:
+            more = self.socket.recv(1 << 16)
+            assert more, self._came
+            self._came += more
+        heard, _, self._came = self._came.partition(end)
+        return heard
+
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Status, fields and body of the next answer."""
+        first, *lines = self.hear(b"\r\n\r\n").decode().splitlines()
+        fields = dict(line.split(": ", 1) for line in lines)
+        while len(self._came) < (length := int(fields.get("Content-Length", 0))):
+            more = self.socket.recv(1 << 16)
+            assert more, self._came
+            self._came += more
+        whole, self._came = self._came[:length], self._came[length:]
+        return int(first.split(" ")[1]), fields, whole
+
+
+@contextmanager
+def connected(lab: AnsweringLab) -> Generator[Client]:
+    client = Client(lab)
+    with closing(client.socket):
+        yield client
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: shop\r\n\r\n".encode()
+
+
+def refusals(lab: AnsweringLab) -> dict[str, int]:
+    (shop, *_) = lab.controller.ask(command="status")["services"]
+    return shop["content"]["refused"]
+
+
+def held(lab: AnsweringLab) -> int:
+    """Connections in the hands of agents."""
+    (shop, *_) = lab.controller.ask(command="status")["services"]
+    return sum(agent["connections"] for agent in shop["content"]["agents"])
+
+
+@pytest.mark.parametrize("pipelined", [1, 7])
+def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipelined: int) -> None:
+    size = ("--connections", str(CONNECTIONS), "--at-once", str(CONNECTIONS), "--requests", str(REQUESTS))
+    paths = ("--paths", "/images", "/fast", "/page")
+    told = asked(lab.start_asking(*size, *paths, "--pipelined", str(pipelined)))
+    assert (told.wrong, told.broken, told.answered) == ([], {}, CONNECTIONS * REQUESTS)
+    assert set(told.servers["/images"]) <= IMAGES
+    assert set(told.servers["/fast"]) == {S3.name}
+    # Nobody needs to hear of what is over.
+    await_true("agents hold nothing", lambda: held(lab) == 0, 3.0)
+
+
+def test_two_gets_for_different_groups_in_one_segment(lab: AnsweringLab) -> None:
+    with connected(lab) as client:
+        client.say(get("/images?seed=1&bytes=5000") + get("/fast?seed=2&bytes=5000"))
+        answers = [client.answer() for _ in range(2)]
+    assert [whole for _, _, whole in answers] == [body(1, 5000), body(2, 5000)]
+    assert answers[0][1]["X-Server"] in IMAGES
+    assert answers[1][1]["X-Server"] == S3.name
+
+
+@pytest.mark.parametrize("path", ["/fast", "/stay/fast"])
+def test_client_half_closes_and_the_answer_comes_later(lab: AnsweringLab, path: str) -> None:
+    with connected(lab) as client:
+        client.say(get(f"{path}?seed=3&bytes=200000&wait={WAIT_S + 0.5}"))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.answer()[::2] == (200, body(3, 200_000))
+        assert client.socket.recv(1) == b""
+
+
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_expect_100_continue(lab: AnsweringLab, where: str) -> None:
+    fields = XML if where == "body" else ""
+    path = "/order" if where == "body" else "/stay/fast"
+    head = f"POST {path} HTTP/1.1\r\nHost: shop\r\n{fields}Expect: 100-continue\r\nContent-Length: {len(ORDER)}\r\n\r\n"
+    with connected(lab) as client:
+        client.say(head.encode())
+        assert client.hear(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+        client.say(ORDER)
+        status, fields, digest = client.answer()
+        if where == "body" and status == 100:  # the server says it again
+            status, fields, digest = client.answer()
+    assert (status, fields["X-Server"], digest) == (200, S3.name, hashlib.sha256(ORDER).hexdigest().encode())
+
+
+def test_chunked_upload_with_a_rule_on_the_body(lab: AnsweringLab) -> None:
+    chunks = [ORDER[at : at + 1999] for at in range(0, len(ORDER), 1999)] + [b""]
+    raw = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    with connected(lab) as client:
+        client.say(f"POST /order HTTP/1.1\r\nHost: shop\r\n{XML}Transfer-Encoding: chunked\r\n\r\n".encode(), raw)
+        status, fields, digest = client.answer()
+    assert (status, fields["X-Server"], digest) == (200, S3.name, hashlib.sha256(ORDER).hexdigest().encode())
+
+
+def test_body_above_its_limit_loses_nothing(lab: AnsweringLab) -> None:
+    order = b"<order>" + b" " * 300_000 + b"<total>6000</total></order>"
+    with connected(lab) as client:
+        client.say(f"POST /order HTTP/1.1\r\nHost: shop\r\n{XML}Content-Length: {len(order)}\r\n\r\n".encode(), order)
+        status, _, digest = client.answer()
+    assert (status, digest) == (200, hashlib.sha256(order).hexdigest().encode())
+
+
+@pytest.mark.parametrize("head", ["CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", "Upgrade"])
+def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
+    upgrade = "GET /fast HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+    with connected(lab) as client:
+        client.say((upgrade if head == "Upgrade" else head).encode())
+        assert client.answer()[0] in (101, 200)
+        # What looks like a request for another group is none.
+        client.say(get("/images"), UPLOAD[:200_000])
+        client.hear(get("/images"))
+        client.say(b"end.")
+        assert client.hear(b"end.") == UPLOAD[:200_000]
+
+
+def test_http_2_is_refused_where_rules_refuse(lab: AnsweringLab) -> None:
+    with connected(lab) as client:
+        client.say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert client.answer()[0] == 505
+
+
+def test_one_byte_is_408_and_others_do_not_wait(lab: AnsweringLab) -> None:
+    slow = [Client(lab) for _ in range(20)]
+    for client in slow:
+        client.say(b"G")
+    began = time.monotonic()
+    with connected(lab) as client:
+        client.say(get("/fast?bytes=9&seed=4"))
+        assert client.answer()[::2] == (200, body(4, 9))
+    assert {client.answer()[0] for client in slow} == {408}
+    assert time.monotonic() - began >= WAIT_S - 0.5
+    for client in slow:
+        client.socket.close()
+
+
+def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
+    before = refusals(lab)
+    lab.servers[S3.name].stop()
+    with connected(lab) as client:
+        client.say(get("/fast"))
+        assert client.answer()[0] == 503
+    lab.servers[S3.name] = lab.start_server(S3)
+    drop = ["-p", "tcp", "--dport", str(PORT), "-j", "DROP"]
+    run_in(lab.pid(S3.name), ["iptables", "-A", "INPUT", *drop])
+    try:
+        with connected(lab) as client:
+            client.say(get("/fast"))
+            assert client.answer()[0] == 503
+        # One that does not wait for it leaves nothing behind.
+        with connected(lab) as client:
+            client.say(get("/fast"))
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    finally:
+        run_in(lab.pid(S3.name), ["iptables", "-D", "INPUT", *drop])
+    with connected(lab) as client:
+        client.say(get("/fast?bytes=9&seed=5"))
+        assert client.answer()[::2] == (200, body(5, 9))
+
+    def refused() -> bool:
+        now = refusals(lab)
+        return all(now.get(why, 0) == before.get(why, 0) + 1 for why in ("server_refused", "no_server"))
+
+    await_true("both are counted once", refused, 3.0)
+
+
+@pytest.mark.parametrize("path", ["/images", "/stay/images"])
+def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
+    for server, largest in ((S1, 6 << 20), (S2, 32 << 20)):
+        run_in(lab.pid(server.name), ["sysctl", "-q", "-w", f"net.ipv4.tcp_rmem=4096 131072 {largest}"])
+    digest = hashlib.sha256(UPLOAD).hexdigest().encode()
+    scales: set[str] = set()
+    for _ in range(20):
+        with connected(lab) as client:
+            client.say(f"PUT {path} HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(UPLOAD)}\r\n\r\n".encode(), UPLOAD)
+            status, fields, told = client.answer()
+        assert (status, told) == (200, digest)
+        scales.add(fields["X-Scale"])
+        if scales == {"7", "10"}:
+            return
+    raise AssertionError(f"only servers with scale {scales} were met")
+
+
+def test_an_upload_to_a_server_with_a_small_window(lab: AnsweringLab) -> None:
+    run_in(lab.pid(S3.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_rmem=4096 8192 16384"])
+    upload = UPLOAD[: 2 << 20]
+    with connected(lab) as client:
+        client.say(f"PUT /fast HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(upload)}\r\n\r\n".encode(), upload)
+        status, _, told = client.answer()
+    assert (status, told) == (200, hashlib.sha256(upload).hexdigest().encode())
+
+
+NAMES = {S1: "a.example", S3: "b.example"}
+"""TLS servers, and the names that they go by."""
+SECURE = "10.0.0.111"
+MANY_PROTOCOLS = [f"protocol-{number}" for number in range(150)]
+"""In a ClientHello of more than one segment."""
+
+
+def secured(lab: AnsweringLab) -> Mapping[str, Any]:
+    """The lab's configuration with a service that is switched by the name in the ClientHello."""
+    configuration = lab.controller.configuration
+    content = {
+        "protocol": "tls",
+        "agents": configuration["services"][0]["content"]["agents"],
+        "guess": False,
+        "default": {"to": S1.name},
+        "rules": [{"name": "b", "match": {"sni": NAMES[S3]}, "to": S3.name}],
+    }
+    secure = {"name": "secure", "address": SECURE, "port": 443, "content": content}
+    groups = [
+        {
+            "name": server.name,
+            "address": f"10.0.9.{20 + place}",
+            "port": 443,
+            "servers": [{"name": f"tls-{server.name}", "address": str(server.address), "port": 443}],
+        }
+        for place, server in enumerate(NAMES)
+    ]
+    return {**configuration, "services": [*configuration["services"], secure, *groups]}
+
+
+def start_tls(lab: AnsweringLab, server: HostPlan, directory: Path) -> bytes:
+    """Start a TLS server, and return its certificate once it listens."""
+    files = [str(directory / f"{server.name}.{kind}") for kind in ("key", "cert")]
+    subject = ["-subj", f"/CN={server.name}", "-days", "2"]
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *subject]
+    run_in(None, [*make, "-keyout", files[0], "-out", files[1]])
+    serve = ["openssl", "s_server", "-accept", "443", "-key", files[0], "-cert", files[1], "-www"]
+    namespace_pid = lab.pid(server.name)
+    process = Process(f"TLS of {server.name}", serve, log=directory / server.name, namespace_pid=namespace_pid)
+    lab.at_end(process.stop)
+    process.await_true("listening", lambda: listening(namespace_pid, 443), PATIENCE_S)
+    return ssl.PEM_cert_to_DER_cert(Path(files[1]).read_text())
+
+
+def test_tls_goes_by_the_name_in_its_hello(lab: AnsweringLab, tmp_path: Path) -> None:
+    certificates = {server: start_tls(lab, server, tmp_path) for server in NAMES}
+    lab.controller.reload(secured(lab))
+    for name, protocols, server in (
+        (NAMES[S1], [], S1),
+        (NAMES[S3], [], S3),
+        (None, [], S1),
+        (NAMES[S3], MANY_PROTOCOLS, S3),
+    ):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(protocols)
+        with socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM) as plain:
+            plain.settimeout(PATIENCE_S)
+            plain.connect((SECURE, 443))
+            with context.wrap_socket(plain, server_hostname=name) as client:
+                assert client.getpeercert(binary_form=True) == certificates[server]
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert client.recv(15) == b"HTTP/1.0 200 ok"

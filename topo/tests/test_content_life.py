@@ -1,0 +1,239 @@
+"""What happens to connections while agents, controller, rules and weights come and go; every byte is compared.
+
+`FULL=1` in the environment: 100,000 transfers under loss instead of 1,000.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from testbed.errors import SetupError
+from testbed.namespaces import socket_in
+from testbed.processes import Process, await_true, run_in
+from topo.content import AGENT, ANSWERING_RULES, AnsweringLab, asked
+from topo.load.answering import PORT
+from topo.switches import switch_kind
+from workload.content import AGENTS, GROUPS, S3, SHOP, SHOP_ADDRESS
+from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVERS
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+A1, A2 = AGENTS
+TRANSFERS = 100_000 if os.environ.get("FULL") else 1000
+IMAGES = {server.name for server in GROUPS["images"]}
+RECOVERED_S = 10.0
+SPLICED = ("--paths", "/stay/images", "/stay/fast")
+"""For one request a connection."""
+LONG = ("--paths", "/stay/images")
+EACH = ("--paths", "/images", "/fast")
+ETH_P_IP = 0x0800
+FLOOD_SYNS = 20_000
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[AnsweringLab]:
+    with AnsweringLab(switch_kind()) as running:
+        yield running
+
+
+def shop(lab: AnsweringLab) -> Mapping[str, Any]:
+    """What `sluice status` says of the service."""
+    return next(one for one in lab.controller.ask(command="status")["services"] if one["name"] == SHOP)
+
+
+def counts(lab: AnsweringLab) -> Mapping[str, int]:
+    return shop(lab)["content"]["counts"]
+
+
+def syns(lab: AnsweringLab, agent: str) -> int:
+    return next(one["syn"] for one in shop(lab)["servers"] if one["name"] == agent)
+
+
+def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
+    """Return once the status says so of agents."""
+
+    def told() -> bool:
+        return {agent["name"]: agent["answers"] for agent in shop(lab)["content"]["agents"]} == answering
+
+    await_true(f"agents answer: {answering}", told, RECOVERED_S)
+
+
+def with_rules(lab: AnsweringLab, first: Mapping[str, object]) -> Mapping[str, Any]:
+    """The lab's configuration with a rule before the others."""
+    configuration = lab.controller.configuration
+    for service in configuration["services"]:
+        if service["name"] == SHOP:
+            service["content"]["rules"] = [first, *ANSWERING_RULES]
+    return configuration
+
+
+@contextmanager
+def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
+    """Hosts lose some of the segments that come to them."""
+    rule = f"INPUT -p tcp -m statistic --mode random --probability {probability} -j DROP".split()
+    hosts = (LOAD_CLIENT, *SERVERS)
+    for host in hosts:
+        run_in(lab.pid(host.name), ["iptables", "-A", *rule])
+    try:
+        yield
+    finally:
+        for host in hosts:
+            run_in(lab.pid(host.name), ["iptables", "-D", *rule])
+
+
+def assert_right(client: Process, timeout_s: float = 60.0) -> int:
+    """Every answer was right, and no connection broke; how many there were."""
+    told = asked(client, timeout_s)
+    assert (told.wrong, told.broken) == ([], {})
+    for path, servers in told.servers.items():
+        assert set(servers) <= ({S3.name} if path.endswith("fast") else IMAGES)
+    return told.answered
+
+
+def test_a_drained_agent_gets_no_new_clients(lab: AnsweringLab) -> None:
+    lab.controller.drain(f"{SHOP}/{A1.name}", drain=True)
+    before = syns(lab, A1.name), syns(lab, A2.name)
+    assert assert_right(lab.start_asking("--connections", "60", *EACH, *("--requests", "3"))) == 180
+    assert syns(lab, A1.name) == before[0]
+    assert syns(lab, A2.name) >= before[1] + 60
+    lab.controller.drain(f"{SHOP}/{A1.name}", drain=False)
+    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    assert syns(lab, A1.name) > before[0]
+
+
+def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
+    """Nothing is refused, and each connection sees one set of rules: its requests for a path reach one server."""
+    options = ("--seconds", "5", "--at-once", "10", "--requests", "10", "--pause-s", "0.02")
+    client = lab.start_asking(*options, "--paths", "/swap")
+    spliced = lab.start_asking(*options, *LONG)
+    targets = 0
+    while client.exit_code() is None:
+        to = "fast" if targets % 2 else "images"
+        lab.controller.reload(with_rules(lab, {"name": "swap", "match": {"path": "/swap"}, "to": to, "sticky": "none"}))
+        targets += 1
+        time.sleep(0.3)
+    told = asked(client)
+    assert (told.wrong, told.broken, told.mixed) == ([], {}, 0)
+    assert IMAGES | {S3.name} == set(told.servers["/swap"])
+    assert assert_right(spliced) > 0
+    assert shop(lab)["content"]["refused"] == {}
+
+
+def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
+    """Spliced connections do not notice. Requests that nobody acknowledged are answered by the other agent. Only
+    connections whose every request the agent decides are lost, and counted."""
+    spliced = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "50", "--pause-s", "0.1", *LONG)
+    short = lab.start_asking("--seconds", "6", "--at-once", "10", *SPLICED, *EACH[1:])
+    held = lab.start_asking("--seconds", "4", "--at-once", "20", "--requests", "50", "--pause-s", "0.1", *EACH)
+    time.sleep(2.0)
+    os.kill(lab.agents[A1.name].pid, signal.SIGKILL)
+    lab.agents[A1.name].wait(5.0)
+    await_agents(lab, {A1.name: False, A2.name: True})
+    assert assert_right(spliced) == 500
+    assert assert_right(short) > 0
+    told = asked(held)
+    assert told.wrong == []
+    assert 0 < sum(told.broken.values()) <= 20
+    assert counts(lab)["lost"] >= sum(told.broken.values())
+    lab.start_agent(A1)
+    await_agents(lab, {A1.name: True, A2.name: True})
+    generations = {agent["generation"] for agent in shop(lab)["content"]["agents"]}
+    assert len(generations) == 1
+    before = syns(lab, A1.name)
+    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    assert syns(lab, A1.name) > before
+
+
+def test_the_controller_is_killed_and_comes_back(lab: AnsweringLab) -> None:
+    generation = shop(lab)["content"]["generation"]
+    load = lab.start_asking("--seconds", "5", "--at-once", "10", "--requests", "5", "--pause-s", "0.02", *EACH)
+    assert lab.controller.process is not None
+    os.kill(lab.controller.process.pid, signal.SIGKILL)
+    lab.controller.process.wait(5.0)
+    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    lab.controller.start()
+    await_agents(lab, {A1.name: True, A2.name: True})
+    assert assert_right(load) > 0
+    assert shop(lab)["content"]["generation"] == generation
+
+
+def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> None:
+    options = ("--at-once", "30", "--most-bytes", "300000")
+    with lossy(lab, 0.01):
+        spliced = lab.start_asking("--connections", str(TRANSFERS), *options, *SPLICED)
+        each = lab.start_asking("--connections", str(TRANSFERS // 30), *options, "--requests", "10", *EACH)
+        times = 0
+        while spliced.exit_code() is None or each.exit_code() is None:
+            to = "fast" if times % 2 else "images"
+            rule = {"name": "other", "match": {"path": "/other"}, "to": to}
+            lab.controller.reload(with_rules(lab, rule))
+            lab.controller.drain("s1", drain=times % 2 == 0)
+            times += 1
+            time.sleep(0.3)
+    assert assert_right(spliced) == TRANSFERS
+    assert assert_right(each) == TRANSFERS // 30 * 10
+    assert times
+
+
+def syn(number: int) -> bytes:
+    """A SYN of a client that does not exist, in c2's subnet, as a frame."""
+    source, target = DOWNLOAD_CLIENT.address + 1 + number % 200, SHOP_ADDRESS
+    tcp = struct.pack("!HHIIBBHHH", 1024 + number // 200, PORT, number * 7919, 0, 5 << 4, 2, 64_000, 0, 0)
+    pseudo = source.packed + target.packed + struct.pack("!HH", socket.IPPROTO_TCP, len(tcp))
+    tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
+    ip = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), number & 0xFFFF, 0, 64, 6, 0, source.packed, target.packed
+    )
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    macs = bytes.fromhex((DOWNLOAD_CLIENT.gateway_mac + DOWNLOAD_CLIENT.mac).replace(":", ""))
+    return macs + struct.pack("!H", ETH_P_IP) + ip + tcp
+
+
+def checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def test_a_flood_of_syns_takes_nothing(lab: AnsweringLab) -> None:
+    before = counts(lab)
+    spliced = lab.start_asking("--seconds", "4", "--at-once", "10", "--requests", "20", *LONG)
+    with socket_in(lab.pid(DOWNLOAD_CLIENT.name), socket.AF_PACKET, socket.SOCK_RAW) as flood:
+        flood.bind((f"{DOWNLOAD_CLIENT.name}-eth0", ETH_P_IP))
+        for number in range(FLOOD_SYNS):
+            flood.send(syn(number))
+    assert assert_right(spliced) > 0
+    agents = shop(lab)["content"]["agents"]
+    assert sum(agent["memory"] for agent in agents) < 100_000
+    assert counts(lab)["handshakes"] - before["handshakes"] > FLOOD_SYNS // 2
+    assert counts(lab)["orders_failed"] == before["orders_failed"]
+
+
+def test_the_switch_begins_anew(lab: AnsweringLab) -> None:
+    """The controller programs it again, and clients are served as before."""
+    lab.switch.stop_process()
+    lab.switch.start([])
+
+    def served() -> bool:
+        curl = ["curl", "-sS", "--max-time", "2", f"http://{lab.target}/fast"]
+        try:
+            run_in(lab.pid(LOAD_CLIENT.name), curl)
+        except SetupError:
+            return False
+        return True
+
+    await_true("served again", served, 20.0)
+    assert assert_right(lab.start_asking("--connections", "60", *EACH, *SPLICED[1:])) == 60
