@@ -24,7 +24,8 @@ class Rules:
         return _NOTE + self.digest
 
     def then(self, config: Config) -> Rules:
-        """What follows when a configuration takes over: the same as long as it sends requests to the same servers."""
+        """What follows when a configuration takes over: the same as long as it sends requests to the same servers, and
+        guesses as before. Clients remembered for guesses would otherwise go on being guessed."""
         digest = _digest(config)
         if digest == self.digest or not self.digest:
             return Rules(self.generation, digest)
@@ -42,6 +43,7 @@ def _digest(config: Config) -> bytes:
         [
             service.name,
             service.content.rule_set(),
+            service.content.guesses,
             {name: sorted(f"{s.address}:{s.port}" for s in services[name].servers) for name in service.content.groups},
         ]
         for service in config.services

@@ -169,7 +169,11 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
 ) -> None:
     rules = _state().rules
     assert rules.then(parse(content().replace("capacity: 3", "capacity: 4"))) == rules
-    for old, new in (("5000", "6000"), ("address: 10.0.2.11, port: 8000", "address: 10.0.2.11, port: 8001")):
+    for old, new in (
+        ("5000", "6000"),
+        ("address: 10.0.2.11, port: 8000", "address: 10.0.2.11, port: 8001"),
+        ("protocol: http", "protocol: http\n    guess: false"),
+    ):
         assert old in content()
         assert rules.then(parse(content().replace(old, new))).generation == 2
     assert replace(rules, generation=255).then(parse(content().replace("5000", "6000"))).generation == 1
