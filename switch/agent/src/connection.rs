@@ -250,6 +250,26 @@ impl Connection {
         self.reading.as_ref()?.since
     }
 
+    /// Since when the connection only waits for its client: it may be given up for others.
+    pub fn yields_since(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Refusing(_) => Some(self.heard),
+            Phase::Serving(serving) if serving.has_ended() => Some(self.heard),
+            _ => self.reading.as_ref().map(|reading| reading.begun),
+        }
+    }
+
+    /// Gives the connection up for others: a request is refused, and one that has not begun finds no connection.
+    pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
+        if self.waits_since().is_some() {
+            let _ = self.apologize(ctx, Reason::Crowded);
+        } else if !matches!(self.phase, Phase::Refusing(_)) {
+            self.service.counters.refuse(Reason::Crowded.name());
+            self.reset_both(ctx);
+        }
+        Ends
+    }
+
     /// Memory taken.
     pub fn memory(&self) -> usize {
         let speech = self.speech.as_ref().map_or(0, Speech::memory);

@@ -17,7 +17,6 @@ use crate::arp::{self, Operation};
 use crate::config::{Configuration, Service, Settings};
 use crate::connection::{Connection, Context, Fate};
 use crate::cookie::{Cookies, Handshake, Offer};
-use crate::decider::Reason;
 use crate::facts::GUESSED;
 use crate::frames::Frames;
 use crate::handshakes::Handshakes;
@@ -52,8 +51,10 @@ struct Kept {
     key: Key,
     /// Its entry among the timers; not after it is due.
     timer: u64,
-    /// Its entry among those that wait.
-    waits: Option<u64>,
+    /// Its request waits for its other bytes.
+    waits: bool,
+    /// Its entry among those that yield.
+    yields: Option<u64>,
     memory: usize,
 }
 
@@ -72,8 +73,10 @@ pub struct Engine {
     connections: Slab<Kept>,
     by_key: HashMap<Key, usize>,
     timers: BTreeSet<(u64, usize)>,
-    /// Requests that wait for their other bytes, the oldest first.
-    waiting: BTreeSet<(u64, usize)>,
+    /// Connections that are given up for others, the oldest first.
+    yielding: BTreeSet<(u64, usize)>,
+    /// Requests that wait for their other bytes.
+    waiting: usize,
     strangers: Strangers,
     handshakes: Handshakes,
     memory: usize,
@@ -95,7 +98,8 @@ impl Engine {
             connections: Slab::new(),
             by_key: HashMap::new(),
             timers: BTreeSet::new(),
-            waiting: BTreeSet::new(),
+            yielding: BTreeSet::new(),
+            waiting: 0,
             strangers: Strangers::default(),
             handshakes: Handshakes::default(),
             memory: 0,
@@ -130,7 +134,7 @@ impl Engine {
 
     /// How many requests wait for their other bytes.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting
     }
 
     /// Bytes that connections take, and handshakes where the agent greets.
@@ -314,18 +318,15 @@ impl Engine {
         }
     }
 
-    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest of what waits.
+    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest whose next request is not complete.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
             if self.handshakes.make_room() {
                 continue;
             }
-            let Some(&(_, oldest)) = self.waiting.first() else { break };
-            self.with(oldest, now, out, |connection, ctx| {
-                let _ = connection.apologize(ctx, Reason::Crowded);
-                Fate::Ends
-            });
+            let Some(&(_, oldest)) = self.yielding.first() else { break };
+            self.with(oldest, now, out, Connection::give_up);
         }
     }
 
@@ -358,7 +359,7 @@ impl Engine {
     fn keep(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
         let key = (connection.client, connection.service.address);
         let memory = connection.memory();
-        let kept = Kept { connection, key, timer: u64::MAX, waits: None, memory };
+        let kept = Kept { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
         self.memory += memory;
         let id = self.connections.insert(kept);
         self.by_key.insert(key, id);
@@ -383,11 +384,14 @@ impl Engine {
                 let memory = kept.connection.memory();
                 self.memory = self.memory - kept.memory + memory;
                 kept.memory = memory;
-                let waits = kept.connection.waits_since();
-                if waits != kept.waits {
-                    kept.waits.map(|since| self.waiting.remove(&(since, id)));
-                    waits.map(|since| self.waiting.insert((since, id)));
-                    kept.waits = waits;
+                let waits = kept.connection.waits_since().is_some();
+                self.waiting = self.waiting + usize::from(waits) - usize::from(kept.waits);
+                kept.waits = waits;
+                let yields = kept.connection.yields_since();
+                if yields != kept.yields {
+                    kept.yields.map(|since| self.yielding.remove(&(since, id)));
+                    yields.map(|since| self.yielding.insert((since, id)));
+                    kept.yields = yields;
                 }
                 // A timer that comes too early finds out then.
                 let due = kept.connection.due();
@@ -402,7 +406,8 @@ impl Engine {
                 self.memory -= kept.memory;
                 self.by_key.remove(&kept.key);
                 self.timers.remove(&(kept.timer, id));
-                kept.waits.map(|since| self.waiting.remove(&(since, id)));
+                kept.yields.map(|since| self.yielding.remove(&(since, id)));
+                self.waiting -= usize::from(kept.waits);
             }
         }
         if has_learned {

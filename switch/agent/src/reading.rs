@@ -19,6 +19,8 @@ pub struct Reading {
     reader: Box<dyn Reader>,
     /// When its first byte came.
     pub since: Option<u64>,
+    /// When the first byte came, or, before that, the request before was answered.
+    pub begun: u64,
     /// When to acknowledge what has come.
     pub acknowledge_at: Option<u64>,
 }
@@ -26,12 +28,12 @@ pub struct Reading {
 impl Reading {
     /// Begins, at the time of the first byte.
     pub fn new(reader: Box<dyn Reader>, now: u64) -> Reading {
-        Reading { reader, since: Some(now), acknowledge_at: None }
+        Reading { reader, since: Some(now), begun: now, acknowledge_at: None }
     }
 
     /// Begins, with no byte yet.
-    pub fn idle(reader: Box<dyn Reader>) -> Reading {
-        Reading { reader, since: None, acknowledge_at: None }
+    pub fn idle(reader: Box<dyn Reader>, now: u64) -> Reading {
+        Reading { reader, since: None, begun: now, acknowledge_at: None }
     }
 
     /// When the client's time is up.
@@ -67,7 +69,9 @@ impl Connection {
     pub fn read(&mut self, ctx: &mut Context<'_>) -> Fate {
         let is_finished = self.is_finished();
         let Some(reading) = &mut self.reading else { return Stays };
-        reading.since.get_or_insert(ctx.now);
+        if reading.since.is_none() {
+            (reading.since, reading.begun) = (Some(ctx.now), ctx.now);
+        }
         match reading.reader.read(self.request.ready()) {
             Decision::NeedMore { say } if is_finished => self.close(ctx, say, Reason::CutShort),
             Decision::NeedMore { say } if self.request.room() == 0 => self.close(ctx, say, Reason::TooLarge),

@@ -175,6 +175,11 @@ impl Serving {
         self.fin_seen && fin.is_some_and(|fin| fin.is_before(self.handover.una))
     }
 
+    /// Whether the server has ended its side.
+    pub fn has_ended(&self) -> bool {
+        self.fin_seen
+    }
+
     /// What the agent is to repeat of the client's bytes, in place of the client, ends here.
     fn owed(&self, view: &View, request: &Assembler) -> Seq {
         view.owned.earlier(self.limit(request))
@@ -439,7 +444,8 @@ impl Connection {
         }
     }
 
-    fn reset_both(&mut self, ctx: &mut Context<'_>) {
+    /// Resets both sides.
+    pub fn reset_both(&mut self, ctx: &mut Context<'_>) {
         if let Phase::Serving(serving) = &self.phase
             && serving.handover.una.is_before(self.owned)
         {
@@ -609,7 +615,7 @@ impl Connection {
             return Stays;
         }
         let reader = self.service.rules.begin(self.client, self.service.address);
-        self.reading = Some(Reading::idle(reader));
+        self.reading = Some(Reading::idle(reader, ctx.now));
         if self.request.ready().is_empty() { Stays } else { self.read(ctx) }
     }
 

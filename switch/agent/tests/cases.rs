@@ -536,3 +536,47 @@ fn requests_that_grow_share_the_budget() {
     assert!(exact.refused().contains(&("crowded", 1000 - exact.engine.waiting() as u64)), "{:?}", exact.refused());
     assert!(exact.engine.waiting() > 100);
 }
+
+#[test]
+fn connections_between_two_requests_share_the_budget() {
+    let mut exact = Exact::new(RULES);
+    let budget = support::world::settings().budget;
+    let mut clients = Vec::new();
+    let mut let_go = 0;
+    while let_go == 0 {
+        exact.now += 1000;
+        exact.client = format!("10.1.{}.1:{}", clients.len() >> 12, 1024 + (clients.len() & 0xfff)).parse().unwrap();
+        exact.shake();
+        let mut seen = exact.data(0, GET_B);
+        seen.extend(exact.opens(0, Some(7)));
+        seen.extend(exact.server(0, GET_B.len() as u32, ACK | PSH, OK));
+        seen.extend(exact.client(GET_B.len() as u32, OK.len() as u32, ACK, b""));
+        let_go = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
+        clients.push(exact.client);
+        assert!(exact.engine.memory() <= budget);
+        assert!(clients.len() < 100_000, "{} bytes", exact.engine.memory());
+    }
+    // The oldest: both of its sides.
+    assert_eq!((let_go, exact.engine.connections()), (2, clients.len() - 1));
+    assert_eq!(exact.refused(), [("crowded", 1)]);
+    // A new request is as welcome as before.
+    exact.client = "10.2.0.1:4711".parse().unwrap();
+    exact.shake();
+    let seen = exact.data(0, GET_B);
+    assert!(seen.iter().any(|seen| seen.flags() == SYN), "{seen:?}");
+}
+
+#[test]
+fn refused_clients_that_stay_share_the_budget() {
+    let mut exact = Exact::new(RULES);
+    let budget = support::world::settings().budget;
+    for n in 0..60_000u32 {
+        exact.now += 10_000;
+        exact.client = format!("10.1.{}.{}:{}", n >> 8 & 255, n & 255, 1024 + (n >> 16)).parse().unwrap();
+        exact.shake();
+        let seen = exact.data(0, b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(is_answer(&seen, "403"), "{n}: {seen:?}");
+        assert!(exact.engine.memory() <= budget);
+    }
+    assert_eq!(exact.refused(), [("a rule refuses", 60_000)]);
+}
