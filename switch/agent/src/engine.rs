@@ -318,7 +318,8 @@ impl Engine {
         }
     }
 
-    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest whose next request is not complete.
+    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest whose next
+    /// request is not complete.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {

@@ -231,11 +231,6 @@ impl Serving {
     fn is_swallowed(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
-
-    /// The next number of the server.
-    pub fn next(&self) -> Seq {
-        self.next
-    }
 }
 
 /// What a server is to know of the client's side.
