@@ -336,6 +336,49 @@ class PortUsedAgain(ContentTest):
         self.assertEqual(self.loads(X1, X3), [0, 1])
 
 
+class PortUsedAgainAfterItsEnd(ContentTest):
+    """Both sides have ended a connection: the next one's handshake and request go to an agent, not to the old server."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        end, last = OWN + 1, FIRST + 2
+        self.client_says(
+            flow,
+            flow.request(flags="FA", seq=FIRST + 1, ack=end),
+            flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
+        )
+        self.server_says(
+            flow,
+            flow.reply(flags="FA", seq=SERVERS_OWN + 1, ack=last),
+            flow.reply(flags="FA", seq=end, ack=last),
+        )
+        self.assertPinned(flow, PinState.CLOSED)
+        self.reaches_agent(flow, flow.syn())
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=OWN + 1))
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        again = ContentFlow(AGENT_1, FAST, X3)
+        self.opens_group(again)
+        self.splices(again)
+        self.assertPinned(again, PinState.ESTABLISHED)
+        self.assertEqual(self.loads(X1, X3), [0, 1])
+
+
+class SynOfALiveConnection(ContentTest):
+    """A RST and a SYN, which anybody can send, free no slot: what the server sends takes the connection back."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        reset = flow.request(flags="R", seq=FIRST + 1)
+        self.client_says(flow, reset, reset)
+        self.reaches_agent(flow, flow.syn())
+        self.server_says(
+            flow,
+            flow.reply(b"more", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1),
+            flow.reply(b"more", flags="A", seq=OWN + 1, ack=FIRST + 1),
+        )
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
 class Leaves(ContentTest):
     """An agent leaves a server by a reset to the group, and opens another group; the old server is heard no more."""
 

@@ -64,6 +64,8 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
 
 // A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot. Of a content
 // connection it changes no state, and one that has begun to end is vacant: its client has proved to an agent that it asks for a new one.
+// A client's own SYN, which claims nothing, frees the slot of a former connection of the same ports, once that has ended on both sides or
+// its time is over: what the client sends next is for an agent.
 void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
     found.hit = 0;
@@ -74,11 +76,14 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
     if (content != Content.none) {
         ended = SERVER_CLOSING;
     }
-    if (later(now - lifetime(found.before, times), cell[KEY_STAMP]) || (match && found.before >= ended)) {
+    bool expired = later(now - lifetime(found.before, times), cell[KEY_STAMP]);
+    if (expired || (match && found.before >= ended)) {
         found.vacant = 1;
         if (claims == 1) {
             found.after = PENDING;
             cell = fingerprint ++ PENDING ++ now;
+        } else if (content == Content.client && match && (expired || found.before >= CLOSED)) {
+            cell = ~fingerprint ++ found.before ++ (now - lifetime(found.before, times) - 1);
         }
     } else if (match) {
         found.hit = 1;

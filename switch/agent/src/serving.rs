@@ -49,6 +49,8 @@ pub struct Serving {
     /// How the server's window field is to be read.
     scale: u8,
     /// The server's first number.
+    opened: Seq,
+    /// The server's first number that is for the client.
     first: Seq,
     /// The next number of the server that is to come.
     next: Seq,
@@ -145,6 +147,7 @@ impl Serving {
             delta: order::delta(connection.toward_client, first),
             shift: scale as i8 - connection.told as i8,
             scale,
+            opened: first,
             first,
             next: first,
             fin_sent: false,
@@ -522,7 +525,7 @@ impl Connection {
 
     /// Whether a segment is of a server that the connection has left: before this one's first number, which a keepalive repeats.
     fn is_of_another(&self, segment: &Segment<'_>) -> bool {
-        matches!(&self.phase, Phase::Serving(serving) if segment.seq().is_before(serving.first - 1))
+        matches!(&self.phase, Phase::Serving(serving) if segment.seq().is_before(serving.opened - 1))
     }
 
     /// The connection stays with this server. What the client had sent already for the next request is not for it, and keeps the
