@@ -95,7 +95,7 @@ class AnsweringLab(ContentLab):
     """Its servers answer so that every byte can be compared (`topo.load.answering`), and by other rules."""
 
     def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
-        rules = {"rules": list(ANSWERING_RULES), "guess": False}
+        rules = {"rules": list(ANSWERING_RULES)}
         super().__init__(kind, balance, {**rules, **(content or {})})
 
     def start_server(self, server: HostPlan) -> Process:

@@ -61,7 +61,6 @@ def protocols_config(
             "port": plan.port,
             "content": {
                 "protocol": plan.name,
-                "guess": False,  # every connection is the agents'
                 "agents": agents,
                 "default": {"to": plan.group(S1)},
                 "rules": [{"name": "named", "match": dict(plan.match), "to": plan.group(S2)}],

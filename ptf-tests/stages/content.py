@@ -337,7 +337,7 @@ class PortUsedAgain(ContentTest):
 
 
 class PortUsedAgainAfterItsEnd(ContentTest):
-    """Both sides have ended a connection: the next one's handshake and request go to an agent, not to the old server."""
+    """Both sides have ended a connection: what comes of the next one goes to an agent, not to the old server."""
 
     def runTest(self) -> None:
         flow = self.established()

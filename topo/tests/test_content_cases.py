@@ -44,7 +44,7 @@ ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[AnsweringLab]:
-    with AnsweringLab(switch_kind()) as running:
+    with AnsweringLab(switch_kind(), content={"guess": False}) as running:
         yield running
 
 
@@ -269,7 +269,6 @@ def secured(lab: AnsweringLab) -> Mapping[str, Any]:
     content = {
         "protocol": "tls",
         "agents": configuration["services"][0]["content"]["agents"],
-        "guess": False,
         "default": {"to": S1.name},
         "rules": [{"name": "b", "match": {"sni": NAMES[S3]}, "to": S3.name}],
     }
