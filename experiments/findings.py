@@ -77,6 +77,11 @@ def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why
     return [Finding(figure, what, f"at least {_short(paper)} {unit}", seen, here.value >= paper, why)]
 
 
+def shape(figure: str, what: str, paper: str, here: float, *, agrees: bool, why: str = NOT_KNOWN) -> list[Finding]:
+    """Hold the shape of a figure that comes without numbers against a ratio of ours.  Nothing if not measured."""
+    return [] if math.isnan(here) else [Finding(figure, what, paper, f"{here:.2f} times", agrees, why)]
+
+
 def _digits(value: float) -> int:
     return 2 if abs(value) < 10 else 0
 

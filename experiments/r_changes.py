@@ -14,7 +14,7 @@ from experiments.experiment import Experiment, Goal, Measure, Point, Record, Rep
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
-from experiments.webpool import pool, quiet
+from experiments.webpool import passed_since, pool, quiet
 from testbed.processes import await_true
 from topo.apache import LONG
 from topo.downloads import Download, Downloads
@@ -119,7 +119,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
                 **measured,
                 "changes": written,
                 "resets_by_service": one.handshakes.resets_by_service - resets,
-                "switch": one.passed_since(quiet_before),
+                "switch": passed_since(one.lab, quiet_before),
                 **figures(finished, changing.moments),
             }
 

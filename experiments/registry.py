@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments import (
+    content_agent,
+    content_rules,
+    content_splice,
+    content_ttfb,
     controller_cost,
     news_fig15,
     news_fig16,
@@ -43,6 +47,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         news_scale,
         sim_unlike,
         controller_cost,
+        content_ttfb,
+        content_splice,
+        content_rules,
+        content_agent,
     )
 }
 

@@ -42,6 +42,17 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
     }
 
 
+def passed_since(lab: Lab, before: PacketCounts) -> dict[str, int]:
+    """Return what passed a lab's switch since a quiet moment, and what it lost, once it is quiet again."""
+    packets = lab.quiet_packet_counts().since(before)
+    return {
+        "received": packets.received,
+        "dropped": packets.dropped,
+        "lost_before": packets.lost_before(),
+        "lost_after": packets.lost_after(),
+    }
+
+
 @dataclass(slots=True)
 class Pool:
     """A lab with a capture at the client."""
@@ -58,17 +69,7 @@ class Pool:
         if isinstance(self.lab, AlternativeLab):
             return self.measure(load, events, paths=paths)
         before = self.lab.quiet_packet_counts()
-        return {**self.measure(load, events, paths=paths), "switch": self.passed_since(before)}
-
-    def passed_since(self, before: PacketCounts) -> dict[str, int]:
-        """Return what passed the switch since a quiet moment, and what it lost, once it is quiet again."""
-        packets = self.lab.quiet_packet_counts().since(before)
-        return {
-            "received": packets.received,
-            "dropped": packets.dropped,
-            "lost_before": packets.lost_before(),
-            "lost_after": packets.lost_after(),
-        }
+        return {**self.measure(load, events, paths=paths), "switch": passed_since(self.lab, before)}
 
     def measure(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
+from topo.apache import BACKLOG
 from topo.load import answering, asking
 from topo.network import Lab
 from topo.switches import REPOSITORY
-from workload.content import AGENTS, POOL, SHOP_ADDRESS, content_config
+from workload.content import AGENTS, POOL, SHOP_ADDRESS, ContentPool, content_config
 from workload.plan import LOAD_CLIENT, Balance, HostPlan
 
 AGENT = REPOSITORY / "switch/target/release/sluice-agent"
@@ -41,9 +42,18 @@ MaxKeepAliveRequests 0
 LoadModule headers_module /usr/lib/apache2/modules/mod_headers.so
 Header always set X-Server {name}"""
 
-    def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        balance: Balance = BALANCE,
+        *,
+        content: Mapping[str, object] | None = None,
+        say: Callable[[str], None] = print,
+        pool: ContentPool = POOL,
+        backlog: int = BACKLOG,
+    ) -> None:
         """With ``content``, keys of the service's block ``content`` other than those of the paper."""
-        super().__init__(kind, balance, pool=POOL)
+        super().__init__(kind, balance, say=say, pool=pool, backlog=backlog)
         if content is not None:
             self.content = partial(content_config, content=content)
         self.agents: dict[str, Process] = {}
@@ -96,7 +106,7 @@ class AnsweringLab(ContentLab):
 
     def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
         rules = {"rules": list(ANSWERING_RULES)}
-        super().__init__(kind, balance, {**rules, **(content or {})})
+        super().__init__(kind, balance, content={**rules, **(content or {})})
 
     def start_server(self, server: HostPlan) -> Process:
         """Start a server, and return once it listens."""

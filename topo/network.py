@@ -209,8 +209,12 @@ class Lab(Ground):
             content=self.content,
         )
         self._stack.callback(self.controller.stop)
+        self._before_controller()
         self.controller.start()
         self._say("controller ready")
+
+    def _before_controller(self) -> None:
+        """For labs that configure the controller otherwise: it is there, and does not run yet."""
 
     def _meet_everyone(self) -> None:
         """Return once the switch knows every host's MAC address: an echo has come back from each."""

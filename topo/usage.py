@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -12,6 +13,15 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 def processor_s(pid: int) -> float:
     """Return the seconds a process's first thread has run, to the nanosecond (/proc/PID/schedstat)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def threads_s(pid: int) -> float:
+    """Return the seconds that all threads of a process have run, to the nanosecond; of threads that ended, nothing."""
+    seconds = 0.0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            seconds += int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return seconds
 
 
 def process_usage(pid: int) -> tuple[float, int]:

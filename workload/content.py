@@ -66,6 +66,36 @@ def group_address(name: str) -> Address:
     return from_text("10.0.9.1") + list(GROUPS).index(name)
 
 
+def content_service(
+    name: str,
+    address: Address,
+    agents: Mapping[HostPlan, str],
+    rules: Sequence[Mapping[str, object]],
+    /,
+    **more: object,
+) -> Mapping[str, object]:
+    """Return a service that is switched by content; ``agents`` has where each listens for the controller, and ``more``
+    what else stands in ``content``, or other rules."""
+    listed = [
+        {"name": agent.name, "address": str(agent.address), "control": control} for agent, control in agents.items()
+    ]
+    content = {"protocol": "http", "agents": listed, "rules": list(rules), **more}
+    return {"name": name, "address": str(address), "port": WEB_PORT, "content": content}
+
+
+def group(
+    name: str, address: Address, balance: Balance, servers: Sequence[HostPlan], port: int = WEB_PORT
+) -> Mapping[str, object]:
+    """Return a service with these servers, each on ``port``."""
+    return {
+        "name": name,
+        "address": str(address),
+        "port": WEB_PORT,
+        "balance": balance.as_config(),
+        "servers": [{"name": one.name, "address": str(one.address), "port": port} for one in servers],
+    }
+
+
 def content_config(
     balance: Balance,
     *,
@@ -79,30 +109,10 @@ def content_config(
 
     ``content`` replaces keys of the service's block ``content``.
     """
-    shop = {
-        "name": SHOP,
-        "address": str(SHOP_ADDRESS),
-        "port": WEB_PORT,
-        "content": {
-            "protocol": "http",
-            "agents": [
-                {"name": agent.name, "address": str(agent.address), "control": controls[agent.name]} for agent in AGENTS
-            ],
-            "default": {"to": "all", "sticky": "none"},
-            "rules": list(RULES),
-            **(content or {}),
-        },
-    }
-    groups = [
-        {
-            "name": name,
-            "address": str(group_address(name)),
-            "port": WEB_PORT,
-            "balance": balance.as_config(),
-            "servers": [{"name": one.name, "address": str(one.address), "port": WEB_PORT} for one in servers],
-        }
-        for name, servers in GROUPS.items()
-    ]
+    agents = {agent: controls[agent.name] for agent in AGENTS}
+    keys = {"default": {"to": "all", "sticky": "none"}, **(content or {})}
+    shop = content_service(SHOP, SHOP_ADDRESS, agents, RULES, **keys)
+    groups = [group(name, group_address(name), balance, servers) for name, servers in GROUPS.items()]
     return {
         **switch_config(POOL.hosts, thrift=thrift),
         "services": [shop, *groups],

@@ -1,0 +1,281 @@
+"""What a decision takes: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from experiments.contentload import Requests, example
+from experiments.contentplace import AGENT, CHAIN, KILO, LOCATION, MAP, SERIES, ContentPlace, Series
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.findings import Finding, shape
+from experiments.findings import table as shapes_table
+from experiments.intervals import Mean, mean_of
+from topo.errors import LabError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INDEXED = ("exact", "prefix", "suffix", "host", "number")
+SCANNED = "regex without a literal"
+KINDS = (*INDEXED, "contains", "regex", SCANNED)
+BODIES = ("xml", "json")
+COUNTS = (1, 10, 100, 1_000, 10_000)
+QUICK_COUNTS = (1, 100, 10_000)
+"""Of the lab: the bench has them all."""
+PLACES = ("first", "last", "none")
+WHERE = ("early", "late", "absent")
+ASKED = (AGENT, CHAIN, MAP, LOCATION)
+BENCH = "bench"
+EACH_S, QUICK_EACH_S = 0.3, 0.1
+REPETITIONS = 3
+RATE_PER_S, SECONDS = 150.0, 3.0
+TIMEOUT_S = 300.0
+FLAT_TIMES, MOST_US = 2.0, 5.0
+LINEAR_TIMES = 1.5
+"""What is linear takes so much more at most than in proportion."""
+LEAST_MB_PER_S = 100.0
+EARLY_SHARE = 0.1
+"""Of a body that is decided early, at most so much is read of the largest."""
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """The bench, kind by kind; then a place for each number of rules."""
+    each = QUICK_EACH_S if quick else EACH_S
+    rounds = range(1 if quick else REPETITIONS)
+    bench = [
+        Point(f"{kind}, {each:g} s #{number}", {"kind": kind, "each_s": each}, 25 * each + 2, BENCH)
+        for number in rounds
+        for kind in (*KINDS, *BODIES)
+    ]
+    lab = [
+        Point(
+            f"{one.name}, {count} rules, {where} #{number}",
+            {"series": one.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
+            SECONDS + 1,
+            f"{count} {number}",
+        )
+        for number in rounds
+        for count in (QUICK_COUNTS if quick else COUNTS)
+        for where in (PLACES[1:] if quick else PLACES)
+        for one in ASKED
+    ]
+    return [*bench, *lab]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """The bench needs none; everybody in the lab has so many rules."""
+    if group == BENCH:
+        yield lambda point: bench(point.parameters["kind"], point.parameters["each_s"])
+        return
+    count = int(group.split(maxsplit=1)[0])
+    with ContentPlace(count, say) as one:
+
+        def measure(point: Point) -> Values:
+            asked = point.parameters
+            requests = Requests([path(count, asked["place"])], asked["rate_per_s"], asked["seconds"])
+            return one.run(SERIES[asked["series"]], requests)
+
+        yield measure
+
+
+def path(count: int, where: str) -> str:
+    """Return what the first of so many rules takes, the last, or none."""
+    return {"first": f"/shop/0/{KILO}", "last": f"/shop/{count - 1}/{KILO}", "none": f"/{KILO}"}[where]
+
+
+def bench(kind: str, each_s: float) -> Values:
+    """Run the rule engine's bench of a kind of rule or body."""
+    command = [example("decide"), "--json", "--only", kind, "--seconds", str(each_s)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    if done.returncode:
+        raise LabError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-1000:]}")
+    return {"lines": [json.loads(line) for line in done.stdout.splitlines()]}
+
+
+# -- the report
+
+
+def _lines(records: Sequence[Record]) -> list[Mapping[str, Any]]:
+    return [line for one in records for line in one.result.get("lines", ())]
+
+
+def decision_us(records: Sequence[Record], kind: str, count: int, where: str) -> Mean:
+    """Return the time of a decision with so many rules of a kind."""
+    lines = [one for one in _lines(records) if (one.get("kind"), one.get("rules")) == (kind, count)]
+    return mean_of([one[f"{where}_ns"] / 1e3 for one in lines])
+
+
+def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[Mean, Mean]]:
+    """Return microseconds and MB/s of a kind of body, by its size to one digit."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for one in _lines(records):
+        if (one.get("body"), one.get("place")) == (kind, where):
+            found.setdefault(10 ** round(math.log10(one["bytes"])), []).append(one)
+    return {
+        size: (mean_of([one["ns"] / 1e3 for one in some]), mean_of([one["mb_per_s"] for one in some]))
+        for size, some in sorted(found.items())
+    }
+
+
+def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
+    """Return the CPU of a request in the lab: the agent's or the proxy's."""
+    wanted = (series.name, count, where)
+    runs = [
+        one for one in records if tuple(one.parameters.get(name) for name in ("series", "rules", "place")) == wanted
+    ]
+    return mean_of([one.result["cpu_us"][series.process] for one in runs])
+
+
+def _decisions_table(records: Sequence[Record]) -> Table:
+    rows = [
+        [kind, *(" / ".join(decision_us(records, kind, count, where).text(2) for where in PLACES) for count in COUNTS)]
+        for kind in KINDS
+    ]
+    rows = [[cell.replace("- / - / -", "-") for cell in row] for row in rows]
+    return Table(["a decision (us): first / last / none", *(f"{count:,} rules" for count in COUNTS)], rows)
+
+
+def _bodies_table(records: Sequence[Record]) -> Table:
+    rows: list[list[str]] = []
+    sizes = sorted({size for kind in BODIES for size in bodies(records, kind, WHERE[0])})
+    for kind in BODIES:
+        for where in WHERE:
+            known = bodies(records, kind, where)
+            cells = [f"{known[size][0].text(0)} ({known[size][1].text(0)})" if size in known else "-" for size in sizes]
+            rows.append([kind.upper(), where, *cells])
+    return Table(["body", "element", *(f"{size:,} bytes: us (MB/s)" for size in sizes)], rows)
+
+
+def _lab_table(records: Sequence[Record]) -> Table:
+    counts = sorted({one.parameters["rules"] for one in records if "rules" in one.parameters})
+    rows = [
+        [one.title, where, *(request_us(records, one, count, where).text(0) for count in counts)]
+        for one in ASKED
+        for where in PLACES
+        if any(request_us(records, one, count, where).runs for count in counts)
+    ]
+    return Table(["CPU of a request (us)", "matches", *(f"{count:,} rules" for count in counts)], rows)
+
+
+def _flat(records: Sequence[Record], kind: str) -> Goal:
+    """The most that rules and their place make of the time with one rule, and the worst time."""
+    text = f"{kind}: flat within {FLAT_TIMES:g} times over 1 to 10,000 rules, at most {MOST_US:g} us"
+    times = {
+        where: [mean.value for count in COUNTS if (mean := decision_us(records, kind, count, where)).runs]
+        for where in PLACES
+    }
+    if not all(len(one) > 1 for one in times.values()):
+        return Goal(text, None, "not measured")
+    growth = max(max(one) / one[0] for one in times.values())
+    worst = max(map(max, times.values()))
+    return Goal(text, growth <= FLAT_TIMES and worst <= MOST_US, f"{growth:.2f} times, {worst:.2f} us")
+
+
+def _linear(records: Sequence[Record]) -> Goal:
+    text = "regexes without a literal: linear up to 100"
+    ten, hundred = (decision_us(records, SCANNED, count, "none").value for count in (10, 100))
+    if math.isnan(ten) or math.isnan(hundred):
+        return Goal(text, None, "not measured")
+    seen = f"{hundred / ten:.1f} times the time for 10 times the rules"
+    return Goal(text, hundred <= 10 * LINEAR_TIMES * ten, seen)
+
+
+def _body_goals(records: Sequence[Record], kind: str) -> list[Goal]:
+    read = [bodies(records, kind, where) for where in WHERE[1:]]
+    early, late = (bodies(records, kind, where) for where in WHERE[:2])
+    fast = f"{kind.upper()}: at least {LEAST_MB_PER_S:g} MB/s wherever all of it is read"
+    ends = f"{kind.upper()}: ends when decided (early at most a tenth of late, the largest)"
+    if not (early and late and all(read)):
+        return [Goal(fast, None, "not measured"), Goal(ends, None, "not measured")]
+    slowest, size = min((rate.value, size) for one in read for size, (_, rate) in one.items())
+    share = early[max(early)][0].value / late[max(late)][0].value
+    return [
+        Goal(fast, slowest >= LEAST_MB_PER_S, f"{slowest:.0f} MB/s at {size:,} bytes"),
+        Goal(ends, share <= EARLY_SHARE, f"{share:.1%}"),
+    ]
+
+
+def shapes(records: Sequence[Record]) -> list[Finding]:
+    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+    few, many = (decision_us(records, "prefix", count, "last").value for count in (COUNTS[0], COUNTS[-1]))
+    one, hundred = (decision_us(records, SCANNED, count, "none").value for count in (1, 100))
+    late = {size: us.value for size, (us, _) in bodies(records, "xml", "late").items()}
+    small, large = (min(late), max(late)) if late else (1, 1)
+    grown = late[large] / late[small] if late else math.nan
+    why = "looked up, not scanned"
+    return [
+        *shape(
+            "Fig. 6a", "10,000 rules on prefixes beside 1", "longer", many / few, agrees=many > 2 * few, why=looked_up
+        ),
+        *shape("Fig. 6a", "100 regexes without a literal beside 1", "longer", hundred / one, agrees=hundred > 2 * one),
+        *shape(
+            "Fig. 6c",
+            f"XML {large // small:,} times as large",
+            "dramatically longer",
+            grown,
+            agrees=grown > LINEAR_TIMES * large / small,
+            why="read once, without recursion: in proportion",
+        ),
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Decisions, bodies, the lab, LCS's shapes."""
+    return Report(
+        tables=[
+            _decisions_table(records),
+            _bodies_table(records),
+            _lab_table(records),
+            shapes_table(shapes(records)),
+        ],
+        goals=[
+            *(_flat(records, kind) for kind in INDEXED),
+            _linear(records),
+            *(goal for kind in BODIES for goal in _body_goals(records, kind)),
+        ],
+        summary={one.key: {**one.parameters, **one.result} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Decisions and requests by rules (LCS's Figure 6a), bodies by size (6c)."""
+    decisions, lab, large = figure.subplots(1, 3)
+    for kind in KINDS:
+        known = {count: mean.value for count in COUNTS if (mean := decision_us(records, kind, count, "last")).runs}
+        decisions.plot(list(known), list(known.values()), "o-", label=kind, ms=3)
+    decisions.set_title("decision, last rule (us)", fontsize="medium")
+    for one in ASKED:
+        requests = {count: mean.value for count in COUNTS if (mean := request_us(records, one, count, "last")).runs}
+        lab.plot(list(requests), list(requests.values()), "o-", label=one.title, ms=3)
+    lab.set_title("CPU of a request, last rule (us)", fontsize="medium")
+    for kind in BODIES:
+        for where, style in zip(WHERE, ("o:", "o-", "o--"), strict=True):
+            times = {size: mean.value for size, (mean, _) in bodies(records, kind, where).items()}
+            large.plot(list(times), list(times.values()), style, label=f"{kind.upper()}, {where}", ms=3)
+    large.set_title("decision by a body (us)", fontsize="medium")
+    for axes, what in ((decisions, "rules"), (lab, "rules"), (large, "bytes")):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(what)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="x-small")
+
+
+EXPERIMENT = Experiment(
+    name="content-rules",
+    title="Content switching: a decision",
+    source="Chow, Wang & Prakash, Figs. 6a and 6c",
+    about="The rule engine alone, one thread; bodies with the element early, late or absent. In the lab, by the same "
+    "rules on the path, agent, HAProxy and nginx serve 150 requests/s.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

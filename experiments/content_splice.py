@@ -1,0 +1,163 @@
+"""A spliced transfer of 100 MB against plain forwarding by the same switch, in interleaved pairs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from experiments.contentplace import AGENT, BYTES, HUNDRED, KILO, LAST, PLAIN, RULES, SERIES, ContentPlace
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import mean_of
+from experiments.webpool import passed_since
+from testbed.processes import Process
+from topo.errors import LabError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAIRS, QUICK_PAIRS = 30, 10
+PATH = LAST.replace(KILO, HUNDRED)
+UNDER_WAY = 5_000
+"""Packets of a client that has long had the splice: its answer alone is some 70,000."""
+TIMEOUT_S = 60.0
+LEAST_SHARE, MOST_CPU = 0.9, 1.3
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Both in turn, the first of a pair by turns, too."""
+    pairs = [((PLAIN, AGENT), (AGENT, PLAIN))[number % 2] for number in range(QUICK_PAIRS if quick else PAIRS)]
+    return [
+        Point(f"{one.name} {HUNDRED} #{number}", {"series": one.name, "pair": number}, 3.0, "place")
+        for number, pair in enumerate(pairs)
+        for one in pair
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open a place whose hosts use no timestamps, as agents do not."""
+    del group
+    with ContentPlace(RULES, say, timestamps=False) as one:
+        yield lambda point: transfer(one, point.parameters["series"])
+
+
+def transfer(one: ContentPlace, name: str) -> Values:
+    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU."""
+    series = SERIES[name]
+    packets, cpu_s = one.quiet_packet_counts(), one.cpu_s()["switch"]
+    agent, client = one.agent_packets(), one.client_packets()
+    url = f"http://{series.address}:{series.port}{PATH}"
+    curl = Process(
+        "curl",
+        ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{time_total}\n", url],
+        log=one.directory / "curl.txt",
+        namespace_pid=one.pid(series.client.name),
+    )
+    try:
+        curl.await_true("the transfer is under way", lambda: one.client_packets() - client > UNDER_WAY, TIMEOUT_S)
+        spliced = one.agent_packets()
+        curl.wait(TIMEOUT_S)
+    finally:
+        curl.stop()
+    code, size, seconds = curl.output().split()[-3:]
+    if (code, int(size)) != ("200", BYTES[HUNDRED]):
+        raise LabError(f"{series.title}: {code}, {size} of {BYTES[HUNDRED]} bytes")
+    passed = passed_since(one, packets)
+    return {
+        "mb_per_s": BYTES[HUNDRED] / float(seconds) / 1e6,
+        "agent_before": spliced - agent,
+        "agent_after": one.agent_packets() - spliced,
+        "switch_us_per_packet": 1e6 * (one.cpu_s()["switch"] - cpu_s) / passed["received"],
+        "switch": passed,
+    }
+
+
+# -- the report
+
+
+def pairs(records: Sequence[Record], figure: str) -> list[float]:
+    """Return a figure of the spliced transfer in parts of plain forwarding's, pair by pair."""
+    found: dict[str, dict[int, float]] = {AGENT.name: {}, PLAIN.name: {}}
+    for one in records:
+        found[one.parameters["series"]][one.parameters["pair"]] = one.result[figure]
+    plain, spliced = found[PLAIN.name], found[AGENT.name]
+    return [spliced[number] / plain[number] for number in spliced if number in plain]
+
+
+def _median(records: Sequence[Record], figure: str, text: str, limits: Mapping[str, float]) -> Goal:
+    shares = pairs(records, figure)
+    if not shares:
+        return Goal(text, None, "not measured")
+    median = statistics.median(shares)
+    reached = limits.get("least", 0.0) <= median <= limits.get("most", math.inf)
+    return Goal(text, reached, f"{median:.2f} (pairs: {min(shares):.2f} to {max(shares):.2f})")
+
+
+def _row(records: Sequence[Record], name: str) -> list[str]:
+    runs = [one.result for one in records if one.parameters["series"] == name]
+    cells = [mean_of([one[what] for one in runs]).text(1) for what in ("mb_per_s", "switch_us_per_packet")]
+    before, after = (sorted({one[f"agent_{when}"] for one in runs}) for when in ("before", "after"))
+    return [SERIES[name].title, str(len(runs)), *cells, _range(before), _range(after)]
+
+
+def _range(values: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys(str(one) for one in (*values[:1], *values[-1:]))) or "-"
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row each; medians over the pairs."""
+    after = [one.result["agent_after"] for one in records if one.parameters["series"] == AGENT.name]
+    goals = [
+        _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),
+        _median(
+            records,
+            "switch_us_per_packet",
+            "spliced: at most 1.3 times the switch's CPU of a packet, median",
+            {"most": MOST_CPU},
+        ),
+        Goal(
+            "no packet at the agent after the splice",
+            not any(after) if after else None,
+            f"{sum(after)} in {len(after)} transfers" if after else "not measured",
+        ),
+    ]
+    heading = ["100 MB", "transfers", "MB/s", "switch's CPU (us a packet)", "packets at the agent", "after the splice"]
+    rows = [_row(records, one.name) for one in (PLAIN, AGENT)]
+    summary = {one.key: {**one.parameters, **one.result} for one in records}
+    return Report([Table(heading, rows)], goals, summary)
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Rates in order of the pairs, and their ratio."""
+    rates, ratios = figure.subplots(1, 2)
+    for one in (PLAIN, AGENT):
+        runs = [run for run in records if run.parameters["series"] == one.name]
+        label = one.title if one is PLAIN else "spliced"
+        numbers = [run.parameters["pair"] for run in runs]
+        rates.plot(numbers, [run.result["mb_per_s"] for run in runs], "o", label=label, ms=3)
+    rates.set_ylabel("MB/s")
+    rates.set_ylim(0, None)
+    rates.legend(fontsize="small")
+    ratios.plot(sorted(pairs(records, "mb_per_s")), "o-", ms=3)
+    ratios.axhline(LEAST_SHARE, ls="--", lw=1)
+    ratios.set_ylabel("spliced / plain, in order of size")
+    for axes in (rates, ratios):
+        axes.set_xlabel("pair")
+        axes.grid(alpha=0.3)
+
+
+EXPERIMENT = Experiment(
+    name="content-splice",
+    title="Content switching: a spliced transfer",
+    source="Chow, Wang & Prakash, section 3.1",
+    about="One connection fetches 100 MB through plain service and through an agent, in turn, without timestamps. "
+    "Instructions of a packet are counted by `make bench`.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

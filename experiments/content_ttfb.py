@@ -1,0 +1,328 @@
+"""Time to the first byte, and CPU of a request: agents, plain service, HAProxy and nginx behind one switch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from experiments.contentload import Requests
+from experiments.contentplace import (
+    AGENT,
+    CHAIN,
+    CLIENT,
+    DIRECT,
+    FIRST,
+    HIT,
+    KILO,
+    LAST,
+    LOCATION,
+    MAP,
+    MEGA,
+    MISS,
+    PLAIN,
+    RULES,
+    SERIES,
+    ContentPlace,
+    Series,
+)
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.findings import Finding, shape
+from experiments.findings import table as shapes_table
+from experiments.intervals import Mean, mean_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MEASURED = (PLAIN, AGENT, CLIENT, CHAIN, MAP, LOCATION)
+"""Who is asked for pages."""
+POSTED = (DIRECT, PLAIN, AGENT)
+"""Who is sent documents, as in LCS's Figures 6b and 7."""
+# HIT and MISS join both once agents follow guesses: the report and the plots know them.
+
+LOAD = 0.3
+"""In parts of what HAProxy's chain answers here."""
+CAPACITY_S = 3.0
+SECONDS, QUICK_SECONDS = 20.0, 10.0
+REPETITIONS = 3
+DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
+POST_SECONDS = 4.0
+POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
+"""At most: large documents come less often, or they would meet each other."""
+BOUND, DOCUMENT = "bound by the path", "bound by the document"
+"""What decides on a document: a rule that needs nothing of it, or one on its last element."""
+P50_TIMES, P99_TIMES = 1.3, 1.5
+EQUAL_TIMES = 1.1
+"""Medians of the same way differ by so much from run to run."""
+HALF, TENTH = 0.5, 0.1
+FLAT_TIMES = 2.0
+"""What grows by less over all sizes is constant."""
+SENT = "the time to send the document is part of it"
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Everybody in turn in one place; repetitions open it anew."""
+    seconds = QUICK_SECONDS if quick else SECONDS
+    return [
+        Point(f"{key} #{number}", parameters, parameters["seconds"] + 0.8, f"place {number}")
+        for number in range(1 if quick else REPETITIONS)
+        for key, parameters in (*_pages(seconds), *_posts())
+    ]
+
+
+def _pages(seconds: float) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{one.name} {page} {seconds:g} s", {"series": one.name, "page": page, "load": LOAD, "seconds": seconds})
+        for page in (KILO, MEGA)
+        for one in MEASURED
+    ]
+
+
+def _posts() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (
+            f"{one.name} document of {size:,} bytes, {by}",
+            {"series": one.name, "document": size, "by": by, "rate_per_s": _rate(size), "seconds": POST_SECONDS},
+        )
+        for size in DOCUMENTS
+        for one in POSTED
+        for by in ((BOUND, DOCUMENT) if one.process else (DOCUMENT,))
+    ]
+
+
+def _rate(size: int) -> float:
+    return min(POST_RATE_PER_S, POST_BYTES_PER_S / size)
+
+
+def paths(series: Series, page: str, by: str = BOUND) -> list[str]:
+    """Return what a series asks for in turn.  A miss needs two groups without a common server."""
+    last = f"/{page}" if by == DOCUMENT else LAST.replace(KILO, page)
+    return [FIRST.replace(KILO, page), last] if series is MISS else [last]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open a place with everybody."""
+    del group
+    with ContentPlace(RULES, say) as one:
+        yield lambda point: _measure(one, point.parameters)
+
+
+def _measure(one: ContentPlace, asked: Values) -> Values:
+    series = SERIES[asked["series"]]
+    if size := asked.get("document"):
+        listed = paths(series, KILO, asked["by"])
+        return one.run(series, Requests(listed, asked["rate_per_s"], asked["seconds"], size))
+    listed = paths(series, asked["page"])
+    rate = round(asked["load"] * one.per_second(CHAIN, paths(CHAIN, asked["page"])[0], CAPACITY_S), 1)
+    return {**one.run(series, Requests(listed, rate, asked["seconds"])), "rate_per_s": rate}
+
+
+# -- the report
+
+
+def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record]:
+    wanted = {"series": series.name, **wanted}
+    return [one for one in records if all(one.parameters.get(name) == value for name, value in wanted.items())]
+
+
+def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:
+    """Return a figure of the times to the first byte."""
+    return mean_of([one.result["first"][figure] for one in _of(records, series, **wanted)])
+
+
+def cpu_us(records: Sequence[Record], series: Series, page: str, *, switch: bool = False) -> Mean:
+    """Return the CPU of a request: of whoever is in the way, or with the switch's."""
+    runs = _of(records, series, page=page)
+    return mean_of([sum(us for who, us in one.result["cpu_us"].items() if switch or who != "switch") for one in runs])
+
+
+def _known(records: Sequence[Record], key: str) -> list[Series]:
+    names = {one.parameters["series"] for one in records if key in one.parameters}
+    return [one for one in SERIES.values() if one.name in names]
+
+
+def _pages_table(records: Sequence[Record], page: str) -> Table:
+    rows: list[list[str]] = []
+    for one in _known(records, "page"):
+        runs = _of(records, one, page=page)
+        times = [first_ms(records, one, figure, page=page).text(2) for figure in ("p50_ms", "p99_ms")]
+        whole = mean_of([run.result["whole"]["p50_ms"] for run in runs]).text(2)
+        own, both = (cpu_us(records, one, page, switch=switch).text(0) for switch in (False, True))
+        rate = mean_of([run.result["rate_per_s"] for run in runs]).text(0)
+        rows.append([one.title, rate, *times, whole, own if one.process else "-", both])
+    size = {KILO: "1 KB", MEGA: "1 MB"}[page]
+    heading = ["requests/s", "first byte, p50 (ms)", "p99", "last byte, p50 (ms)", "CPU of agent or proxy (us)"]
+    return Table([f"pages of {size}", *heading, "with the switch's (us)"], rows)
+
+
+def _posts_table(records: Sequence[Record]) -> Table:
+    rows: list[list[str]] = []
+    for one in _known(records, "document"):
+        for by in (BOUND, DOCUMENT):
+            means = [first_ms(records, one, document=size, by=by) for size in DOCUMENTS]
+            if any(mean.runs for mean in means):
+                rows.append([_titled(one, by), *(mean.text(2) for mean in means)])
+    return Table(["first byte, p50 (ms), of a document of", *(f"{size:,} bytes" for size in DOCUMENTS)], rows)
+
+
+def _titled(series: Series, by: str) -> str:
+    return f"{series.title}, {by}" if series.process else series.title
+
+
+def _by_size(records: Sequence[Record], series: Series, by: str) -> tuple[list[int], list[Mean]]:
+    sizes = [size for size in DOCUMENTS if _of(records, series, document=size, by=by)]
+    return sizes, [first_ms(records, series, document=size, by=by) for size in sizes]
+
+
+def _times(text: str, ours: Mean, theirs: Mean, most: float) -> Goal:
+    """Hold milliseconds against most times others."""
+    return _at_most(text, ours, theirs, most, lambda mean: f"{mean.text(2)} ms")
+
+
+def _at_most(text: str, ours: Mean, theirs: Mean, most: float, show: Callable[[Mean], str]) -> Goal:
+    if math.isnan(ours.value) or math.isnan(theirs.value):
+        return Goal(text, None, "not measured")
+    share = ours.value / theirs.value
+    return Goal(text, share <= most, f"{share:.2f} times: {show(ours)} against {show(theirs)}")
+
+
+def _first_bytes(records: Sequence[Record]) -> list[Goal]:
+    def figure(series: Series, what: str) -> Mean:
+        return first_ms(records, series, f"{what}_ms", page=KILO)
+
+    goals = [
+        _times(f"agent pass, {what}: at most {most} times HAProxy's", figure(AGENT, what), figure(CHAIN, what), most)
+        for what, most in (("p50", P50_TIMES), ("p99", P99_TIMES))
+    ]
+    goals += [
+        _times(f"{one.title}, {what}: at or below HAProxy's", figure(one, what), figure(CHAIN, what), 1.0)
+        for one in (CLIENT, HIT)
+        for what in ("p50", "p99")
+    ]
+    equal = f"`sticky: client`, p50: plain service's, within {EQUAL_TIMES - 1:.0%}"
+    return [*goals, _times(equal, figure(CLIENT, "p50"), figure(PLAIN, "p50"), EQUAL_TIMES), _hits(records)]
+
+
+def _hits(records: Sequence[Record]) -> Goal:
+    """A hit costs no more beyond plain service than an agent pass does, whatever is sent."""
+    text = "pre-allocated hit: within one agent pass of plain service, documents of all sizes"
+    sizes, hits = _by_size(records, HIT, DOCUMENT)
+    plain, agent = (
+        [first_ms(records, one, document=size, by=DOCUMENT).value for size in sizes] for one in (PLAIN, AGENT)
+    )
+    if not sizes or any(map(math.isnan, (*plain, *agent))):
+        return Goal(text, None, "not measured")
+    beyond = [hit.value - less for hit, less in zip(hits, plain, strict=True)]
+    one_pass = [more - less for more, less in zip(agent, plain, strict=True)]
+    seen = "; ".join(
+        f"{size:,} bytes: {ours:.2f} of {most:.2f} ms" for size, ours, most in zip(sizes, beyond, one_pass, strict=True)
+    )
+    return Goal(text, all(ours <= most for ours, most in zip(beyond, one_pass, strict=True)), seen)
+
+
+def _costs(records: Sequence[Record]) -> list[Goal]:
+    def goal(text: str, page: str, share: float) -> Goal:
+        ours, theirs = (cpu_us(records, one, page) for one in (AGENT, CHAIN))
+        return _at_most(text, ours, theirs, share, lambda mean: f"{mean.text(0)} us")
+
+    return [
+        goal("the agent's CPU of a 1 KB page: at most half of HAProxy's", KILO, HALF),
+        goal("the agent's CPU of a 1 MB page: at most a tenth of HAProxy's", MEGA, TENTH),
+    ]
+
+
+def _answered(records: Sequence[Record]) -> Goal:
+    failed, answered = (sum(one.result[what] for one in records) for what in ("failed", "answered"))
+    return Goal("every request is answered", not failed, f"{answered:,} of {answered + failed:,}")
+
+
+def shapes(records: Sequence[Record]) -> list[Finding]:
+    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+
+    def at(series: Series, size: int = max(DOCUMENTS), by: str = DOCUMENT) -> float:
+        return first_ms(records, series, document=size, by=by).value
+
+    def rise(series: Series) -> float:
+        return at(series) / at(series, min(DOCUMENTS))
+
+    def more(what: str, ours: float, theirs: float) -> list[Finding]:
+        return shape("Fig. 7", what, "more", ours / theirs, agrees=ours > theirs)
+
+    def little(what: str, ours: float, theirs: float) -> list[Finding]:
+        return shape("Fig. 6b", what, "little more", ours / theirs, agrees=ours <= FLAT_TIMES * theirs)
+
+    plain, document, hit, miss = (at(one) for one in (PLAIN, AGENT, HIT, MISS))
+    grow = "almost exponentially more"
+    return [
+        *little("delayed binding beside plain service", at(AGENT, by=BOUND), plain),
+        *little("plain service beside a single server", plain, at(DIRECT)),
+        *more("rules beside no rules", document, plain),
+        *shape(
+            "Fig. 7", "a hit, largest beside smallest", "as much", rise(HIT), agrees=rise(HIT) <= FLAT_TIMES, why=SENT
+        ),
+        *shape("Fig. 7", "a miss, largest beside smallest", grow, rise(MISS), agrees=rise(MISS) > FLAT_TIMES),
+        *more("a miss beside no guess", miss, document),
+        *more("no guess beside a hit", document, hit),
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Pages, documents, LCS's shapes."""
+    tables = [_pages_table(records, page) for page in (KILO, MEGA)]
+    return Report(
+        tables=[*tables, _posts_table(records), shapes_table(shapes(records))],
+        goals=[*_first_bytes(records), *_costs(records), _answered(records)],
+        summary={one.key: {**one.parameters, **one.result} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """First bytes and CPU as bars; documents after LCS's Figure 7."""
+    times, cpu, posts = figure.subplots(1, 3)
+    known = _known(records, "page")
+    _bars(times, known, {what: [first_ms(records, one, f"{what}_ms", page=KILO) for one in known] for what in _WHAT})
+    times.set_title("1 KB page, first byte (ms)", fontsize="medium")
+    pages = {"1 KB": KILO, "1 MB": MEGA}
+    _bars(cpu, known, {what: [cpu_us(records, one, page) for one in known] for what, page in pages.items()})
+    cpu.set_title("CPU of agent or proxy (us)", fontsize="medium")
+    for one in _known(records, "document"):
+        for by, style in ((BOUND, "o--"), (DOCUMENT, "o-")):
+            sizes, means = _by_size(records, one, by)
+            if sizes:
+                posts.plot(sizes, [mean.value for mean in means], style, label=_titled(one, by), ms=3)
+    posts.set_xscale("log")
+    posts.set_yscale("log")
+    posts.set_xlabel("bytes posted")
+    posts.set_title("documents, first byte (ms)", fontsize="medium")
+    posts.grid(alpha=0.3)
+    posts.legend(fontsize="x-small")
+
+
+_WHAT = ("p50", "p99")
+
+
+def _bars(axes: Axes, known: Sequence[Series], values: dict[str, list[Mean]]) -> None:
+    width = 0.8 / len(values)
+    for number, (what, means) in enumerate(values.items()):
+        places = [place + number * width for place in range(len(known))]
+        axes.bar(places, [mean.value for mean in means], width, yerr=[mean.bar for mean in means], label=what)
+    axes.set_xticks(range(len(known)), [one.name for one in known], rotation=60)
+    axes.legend(fontsize="x-small")
+    axes.grid(axis="y", alpha=0.3)
+
+
+EXPERIMENT = Experiment(
+    name="content-ttfb",
+    title="Content switching: time to the first byte, and CPU of a request",
+    source="Chow, Wang & Prakash, Figs. 6b and 7",
+    about="A new connection for each request, at 30 % of what HAProxy answers, three Apache servers behind one switch. "
+    "HAProxy and nginx in HTTP mode are hosts of it, with the agents' rules.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

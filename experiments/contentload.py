@@ -1,0 +1,68 @@
+"""The load of content switching's figures: what `first_byte` (switch/agent/examples) is asked, and what it says."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topo.errors import LabError
+from topo.switches import REPOSITORY
+from workload.percentile import percentile
+
+EXAMPLES = REPOSITORY / "switch/target/release/examples"
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """New connections, each with a request; a rate of 0: 16 at a time, each as soon as the one before is over."""
+
+    paths: Sequence[str]
+    rate_per_s: float
+    seconds: float
+    body_bytes: int = 0
+    """Of an XML document that each posts; 0: each GETs."""
+
+
+def example(name: str) -> str:
+    """Return the path of an example of switch/; raise LabError with the remedy if it is not built."""
+    path = EXAMPLES / name
+    if not path.is_file():
+        raise LabError(f"{path} is not there: cargo build --release --examples in switch/, or make experiments")
+    return str(path)
+
+
+def command(address: str, port: int, asked: Requests) -> list[str]:
+    """Return the command line."""
+    numbers = (asked.body_bytes, asked.rate_per_s, asked.seconds)
+    return [example("first_byte"), f"{address}:{port}", ",".join(asked.paths), *map(str, numbers)]
+
+
+def read(output: str, least_bytes: int) -> dict[str, Any]:
+    """Read what it prints; raise LabError if it is not that, or an answer was shorter than the page."""
+    lines = output.splitlines()
+    failed = re.fullmatch(r"failed (\d+): (.*)", lines[-2]) if len(lines) > 1 else None
+    late = re.fullmatch(r"late (\d+)", lines[-1]) if lines else None
+    if failed is None or late is None:
+        raise LabError(f"first_byte says something else than it should:\n{output[-1000:]}")
+    answers = [[int(word) for word in line.split()] for line in lines[:-2]]
+    if short := [size for _, _, size in answers if size < least_bytes]:
+        raise LabError(f"{len(short)} answers were shorter than the page of {least_bytes} bytes: one had {short[0]}")
+    return {
+        "answered": len(answers),
+        "failed": int(failed[1]),
+        "why": failed[2],
+        "late_ms": int(late[1]) / 1e3,
+        "first": _times([first for first, _, _ in answers]),
+        "whole": _times([last for _, last, _ in answers]),
+    }
+
+
+def _times(microseconds: Sequence[int]) -> dict[str, float]:
+    return {
+        "mean_ms": statistics.fmean(microseconds) / 1e3 if microseconds else float("nan"),
+        "p50_ms": percentile(microseconds, 0.5) / 1e3,
+        "p99_ms": percentile(microseconds, 0.99) / 1e3,
+    }

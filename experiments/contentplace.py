@@ -1,0 +1,254 @@
+"""The place of content switching's figures: one switch, three servers, and everybody who could bind requests to them.
+
+```
+ c1, c2, h1 --|        |-- s1, s2, s3   port 80: shop's groups, 8080: web, 8081: the rivals', 8082: ahead's groups
+              | sluice |-- a1, a2       agents of shop and of ahead
+              |        |-- p1, p2       HAProxy, nginx
+```
+All of them pass the same switch: a request to a rival passes it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.addresses import Address, from_text
+
+from experiments import contentload, contentrivals
+from experiments.alternatives import PROGRAMS
+from experiments.contentload import Requests
+from experiments.experiment import Say
+from experiments.webpool import passed_since, quiet
+from testbed.namespaces import interface_packets, listening
+from testbed.processes import Process, run_in
+from topo.content import ContentLab
+from topo.errors import LabError
+from topo.switches import switch_kind
+from topo.usage import threads_s
+from workload.content import AGENTS, GROUPS, SHOP_ADDRESS, ContentPool, content_service, group, group_address
+from workload.plan import (
+    DOWNLOAD_CLIENT,
+    LOAD_CLIENT,
+    PLAIN_HOST,
+    SERVERS,
+    SERVICE,
+    VIP,
+    WEB_PORT,
+    Balance,
+    HostPlan,
+    switch_config,
+)
+
+HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
+AHEAD_ADDRESS = from_text("10.0.0.111")
+PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
+"""An endpoint belongs to one service, so each has ports of its own on the servers."""
+BALANCE = Balance("production", 2.0, 10.0)
+BACKLOG = 512
+"""Nobody's queue is what is measured."""
+READY_TIMEOUT_S = 20.0
+GRACE_S = 20.0
+
+KILO, MEGA, HUNDRED = "kilo", "mega", "hundred"
+BYTES: Mapping[str, int] = {KILO: 1_000, MEGA: 1_000_000, HUNDRED: 100_000_000}
+"""Pages, and what they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Who binds the requests."""
+
+    name: str
+    title: str
+    client: HostPlan
+    address: Address
+    port: int = WEB_PORT
+    process: str = ""
+    """Who is in the way beside the switch; "": nobody."""
+
+
+PLAIN = Series("plain", "no rules: plain service", LOAD_CLIENT, VIP)
+AGENT = Series("agent", "agent pass", LOAD_CLIENT, SHOP_ADDRESS, process="agent")
+CLIENT = Series("client", "`sticky: client`", DOWNLOAD_CLIENT, SHOP_ADDRESS, process="agent")
+CHAIN = Series("haproxy", "HAProxy, chain", LOAD_CLIENT, HAPROXY.address, contentrivals.CHAIN_PORT, "haproxy")
+MAP = Series("haproxy-map", "HAProxy, map", LOAD_CLIENT, HAPROXY.address, contentrivals.MAP_PORT, "haproxy")
+LOCATION = Series("nginx", "nginx, location", LOAD_CLIENT, NGINX.address, contentrivals.NGINX_PORT, "nginx")
+HIT = Series("hit", "pre-allocated, hit", PLAIN_HOST, AHEAD_ADDRESS, process="ahead")
+MISS = Series("miss", "pre-allocated, miss", LOAD_CLIENT, AHEAD_ADDRESS, process="ahead")
+DIRECT = Series("direct", "single server", LOAD_CLIENT, SERVERS[0].address, RIVALS_PORT)
+
+SERIES: Mapping[str, Series] = {
+    one.name: one for one in (DIRECT, PLAIN, AGENT, CLIENT, HIT, MISS, CHAIN, MAP, LOCATION)
+}
+
+
+def prefixes(count: int) -> list[tuple[str, str]]:
+    """Return so many rules on the path, each with its group: of two groups in turn, which share no server."""
+    return [(f"/shop/{number}/", ("images", "fast")[number % 2]) for number in range(count)]
+
+
+def rules(count: int) -> list[Mapping[str, object]]:
+    """Return the agents': a client by its address, so many prefixes, and an element of XML."""
+    client = {"name": "client", "match": {"source": f"{DOWNLOAD_CLIENT.address}/32"}, "to": "all", "sticky": "client"}
+    listed = [
+        {"name": f"r{number}", "match": {"path": {"prefix": prefix}}, "to": to}
+        for number, (prefix, to) in enumerate(prefixes(count))
+    ]
+    return [client, *listed, {"name": "xml", "match": {"xml": {"purchase.totalAmount": "> 52000"}}, "to": "fast"}]
+
+
+def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
+    """Return the services of the controller's configuration; ``controls`` has where agents listen for it."""
+    shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
+    limits = {"body": "2MiB"}
+    apart = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
+    all_but_client = [rule for rule in rules(count) if rule["name"] != "client"]
+    moved = [{**rule, "to": f"ahead-{rule['to']}"} for rule in all_but_client]
+    return [
+        group(SERVICE, VIP, BALANCE, SERVERS, PLAIN_PORT),
+        content_service("shop", SHOP_ADDRESS, shop, rules(count), default={"to": "all"}, limits=limits, guess=False),
+        content_service("ahead", AHEAD_ADDRESS, ahead, moved, default={"to": "ahead-all"}, limits=limits, guess=True),
+        *(group(name, group_address(name), BALANCE, servers) for name, servers in GROUPS.items()),
+        *(
+            group(name, from_text("10.0.9.101") + number, BALANCE, servers, AHEAD_PORT)
+            for number, (name, servers) in enumerate(apart)
+        ),
+    ]
+
+
+RULES = 10
+"""Rules on the path, where their number is not what is measured."""
+FIRST, LAST = f"/shop/0/{KILO}", f"/shop/{RULES - 1}/{KILO}"
+"""What the first and the last of so many take: they go to groups that share no server."""
+
+
+@dataclass(frozen=True, slots=True)
+class RivalsPool(ContentPool):
+    """The pool of content switching, and the rivals."""
+
+    @property
+    def hosts(self) -> Sequence[HostPlan]:
+        """Everybody around the switch."""
+        return (*super(RivalsPool, self).hosts, HAPROXY, NGINX)
+
+
+POOL = RivalsPool(SERVERS, (1.0,) * len(SERVERS))
+"""No server is limited: what is measured is what stands in front of them."""
+
+
+class ContentPlace(ContentLab):
+    """The lab with everybody; each has the same rules, so many of them."""
+
+    apache_directives = "KeepAlive Off\n" + "\n".join(f"Listen {one}" for one in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT))
+
+    def __init__(self, count: int, say: Say, *, timestamps: bool = True) -> None:
+        super().__init__(switch_kind(), BALANCE, say=quiet(say), pool=POOL, backlog=BACKLOG)
+        self.count = count
+        self.timestamps = timestamps
+        self.rivals: dict[str, Process] = {}
+        self._capacity: dict[tuple[str, str], float] = {}
+        self._runs = 0
+
+    def run(self, series: Series, asked: Requests) -> dict[str, Any]:
+        """Make a load; return times, CPU seconds of everybody in the way, and what the switch lost."""
+        before, packets = self.cpu_s(), self.quiet_packet_counts()
+        self._runs += 1
+        process = Process(
+            "first_byte",
+            contentload.command(str(series.address), series.port, asked),
+            log=self.directory / f"first_byte-{self._runs}.txt",
+            namespace_pid=self.pid(series.client.name),
+        )
+        try:
+            process.wait(asked.seconds + GRACE_S)
+        finally:
+            process.stop()
+        self.require_running()
+        seen = contentload.read(process.output(), BYTES[asked.paths[0].rsplit("/", 1)[-1]])
+        if not seen["answered"]:
+            raise LabError(f"{series.title}: no answer to {seen['failed']} requests: {seen['why']}")
+        took = {name: used - before[name] for name, used in self.cpu_s().items()}
+        in_the_way = {name: took[name] for name in dict.fromkeys(("switch", series.process)) if name}
+        return {
+            **seen,
+            "cpu_us": {name: 1e6 * used / seen["answered"] for name, used in in_the_way.items()},
+            "switch": passed_since(self, packets),
+        }
+
+    def per_second(self, series: Series, path: str, seconds: float) -> float:
+        """Return how many requests a second it answers, asked by 16 at a time; measured once."""
+        if (what := (series.name, path)) not in self._capacity:
+            self._capacity[what] = self.run(series, Requests([path], 0.0, seconds))["answered"] / seconds
+        return self._capacity[what]
+
+    def agent_packets(self) -> int:
+        """Return the packets that shop's agent has received and sent."""
+        return self._packets(AGENTS[0].name)
+
+    def client_packets(self) -> int:
+        """Return the packets that the load's client has received and sent."""
+        return self._packets(LOAD_CLIENT.name)
+
+    def require_running(self) -> None:
+        """Raise LabError if anybody has ended."""
+        super().require_running()
+        for process in (*self.agents.values(), *self.rivals.values()):
+            process.require_running()
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the seconds of CPU that each has used."""
+        assert self.switch.process is not None
+        shop, ahead = (self.agents[agent.name] for agent in AGENTS)
+        processes = {"switch": self.switch.process, "agent": shop, "ahead": ahead, **self.rivals}
+        return {name: threads_s(process.pid) for name, process in processes.items()}
+
+    def _packets(self, host: str) -> int:
+        received, sent, _ = interface_packets(self.pid(host))[f"{host}-eth0"]
+        return received + sent
+
+    def _start_servers(self) -> None:
+        for name, size in BYTES.items():
+            (self.files / name).write_bytes(bytes(range(250)) * (size // 250))
+        (self.files / "shop").mkdir()
+        for number in {0, 1, max(0, self.count - 1)}:
+            (self.files / "shop" / str(number)).symlink_to(self.files)
+        if not self.timestamps:
+            for host in self.pool.hosts:
+                run_in(self.pid(host.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_timestamps=0"])
+        super()._start_servers()
+        self._start_rivals()
+
+    def _start_rivals(self) -> None:
+        same, place = contentrivals.Rules(prefixes(self.count), "all", GROUPS, RIVALS_PORT), self.directory
+        table = place / "haproxy.map"
+        table.write_text(contentrivals.map_file(same))
+        texts = {
+            "haproxy": contentrivals.haproxy_configuration(HAPROXY, same, table),
+            "nginx": contentrivals.nginx_configuration(NGINX, same, place),
+        }
+        for name, host, option in (("haproxy", HAPROXY, ["-db", "-f"]), ("nginx", NGINX, ["-c"])):
+            if not Path(PROGRAMS[name]).exists():
+                raise LabError(f"{PROGRAMS[name]} is not there: tools/install_packages.sh experiments/packages.txt")
+            file = place / f"{name}.conf"
+            file.write_text(texts[name])
+            pid = self.pid(host.name)
+            command = [PROGRAMS[name], *option, str(file)]
+            process = Process(name, command, log=place / f"{name}.log", namespace_pid=pid, directory=place)
+            self._stack.callback(process.stop)
+            process.await_true("listens", lambda pid=pid: listening(pid, WEB_PORT), READY_TIMEOUT_S)
+            self.rivals[name] = process
+
+    def _before_controller(self) -> None:
+        controls = {agent.name: f"unix://{self.control_of(agent)}" for agent in AGENTS}
+        self.controller.configure(
+            {
+                **switch_config(self.pool.hosts, thrift=self.switch.thrift),
+                "services": services(self.count, controls),
+                "neighbours": {"refresh_s": 3600},
+                "control": str(self.controller.control_socket),
+                "trace_file": str(self.controller.trace),
+            }
+        )

@@ -1,0 +1,92 @@
+"""HAProxy and nginx that switch by content: their configurations, by the same rules as the agents'.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workload.plan import HostPlan
+
+CHAIN_PORT, MAP_PORT, NGINX_PORT = 80, 81, 80
+MAXIMUM = 4096
+"""Connections at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a rival goes by."""
+
+    prefixes: Sequence[tuple[str, str]]
+    """Of the path, each with its group, in order."""
+    default: str
+    """The group of all else."""
+    groups: Mapping[str, Sequence[HostPlan]]
+    port: int
+    """Of the servers."""
+
+
+def map_file(rules: Rules) -> str:
+    """Return what HAProxy's map reads."""
+    return "".join(f"{prefix} {group}\n" for prefix, group in rules.prefixes)
+
+
+def haproxy_configuration(host: HostPlan, rules: Rules, file: Path) -> str:
+    """One thread, HTTP mode; a frontend asks the rules in turn, one looks them up in a map, which `file` holds."""
+    chain = "\n".join(f"  use_backend {group} if {{ path_beg {prefix} }}" for prefix, group in rules.prefixes)
+    backends = "\n".join(
+        "\n".join([f"backend {name}", *(f"  server {one.name} {one.address}:{rules.port}" for one in servers)])
+        for name, servers in rules.groups.items()
+    )
+    return f"""\
+global
+  maxconn {MAXIMUM}
+  nbthread 1
+defaults
+  mode http
+  balance leastconn
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend chain
+  bind {host.address}:{CHAIN_PORT}
+{chain}
+  default_backend {rules.default}
+frontend map
+  bind {host.address}:{MAP_PORT}
+  use_backend %[path,map_beg({file},{rules.default})]
+{backends}
+"""
+
+
+def nginx_configuration(host: HostPlan, rules: Rules, directory: Path) -> str:
+    """One process, a location for each prefix; nothing is logged or written to disk."""
+    upstreams = "\n".join(
+        f"  upstream {name} {{ least_conn; {' '.join(f'server {one.address}:{rules.port};' for one in servers)} }}"
+        for name, servers in rules.groups.items()
+    )
+    asked = (*rules.prefixes, ("/", rules.default))
+    locations = "\n".join(f"    location ^~ {prefix} {{ proxy_pass http://{group}; }}" for prefix, group in asked)
+    return f"""\
+daemon off;
+master_process off;
+pid {directory}/nginx.pid;
+error_log {directory}/nginx-error.log;
+events {{ worker_connections {2 * MAXIMUM}; }}
+http {{
+  access_log off;
+  client_body_temp_path {directory}/nginx-body;
+  proxy_temp_path {directory}/nginx-proxy;
+  fastcgi_temp_path {directory}/nginx-fastcgi;
+  uwsgi_temp_path {directory}/nginx-uwsgi;
+  scgi_temp_path {directory}/nginx-scgi;
+  proxy_max_temp_file_size 0;
+  client_max_body_size 0;
+  client_body_buffer_size 2m;
+{upstreams}
+  server {{
+    listen {host.address}:{NGINX_PORT} backlog={MAXIMUM};
+{locations}
+  }}
+}}
+"""

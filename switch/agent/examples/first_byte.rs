@@ -1,0 +1,171 @@
+//! The load of content switching's figures: a new connection for each request, and the time to the answer's first byte.
+//!
+//! `first_byte ADDRESS:PORT PATHS BODY RATE SECONDS`
+//!
+//! Asks for the paths (separated by commas) in turn: GET, or with a BODY above 0 POST with an XML document of so many bytes. The
+//! rule's element comes last in it. Requests begin at exponential intervals, RATE a second in the mean, the same in every run;
+//! with a RATE of 0, 16 at a time, each as soon as the one before is over. Prints for every answer the microseconds from before
+//! the connection to its first byte and to its end, and its bytes. Then `failed N: WHY`, and `late US`: 99 of 100 requests began
+//! at most so long after their time. An answer that is not 200, or does not come within 5 s, has failed.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// As many requests at once; one that finds none free begins late.
+const OPEN_LOOP: usize = 128;
+const CLOSED_LOOP: usize = 16;
+const OK: &[u8] = b"HTTP/1.1 200 ";
+const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
+
+struct Load {
+    server: SocketAddr,
+    requests: Vec<Vec<u8>>,
+    /// When each begins; none: as soon as the one before is over.
+    times: Option<Vec<Duration>>,
+    length: Duration,
+}
+
+/// Microseconds to the first byte and to the last one, and bytes.
+struct Answer {
+    first: u128,
+    last: u128,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Seen {
+    answers: Vec<Answer>,
+    failures: Vec<String>,
+    late: Vec<u128>,
+}
+
+impl Load {
+    fn parse(words: &[String]) -> Option<Load> {
+        let [server, paths, body, rate, seconds] = words else { return None };
+        let (body, rate, seconds) = (body.parse().ok()?, rate.parse().ok()?, seconds.parse().ok()?);
+        Some(Load {
+            server: server.parse().ok()?,
+            requests: paths.split(',').map(|path| request(path, body)).collect(),
+            times: (rate > 0.0).then(|| arrivals(rate, seconds)),
+            length: Duration::try_from_secs_f64(seconds).ok()?,
+        })
+    }
+
+    /// When the request of this number begins; none when there are no more.
+    fn time(&self, number: usize, now: Duration) -> Option<Duration> {
+        match &self.times {
+            Some(times) => times.get(number).copied(),
+            None => (now < self.length).then_some(now),
+        }
+    }
+
+    fn work(&self, start: Instant, next: &AtomicUsize) -> Seen {
+        let mut seen = Seen::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(due) = self.time(number, start.elapsed()) else { return seen };
+            thread::sleep(due.saturating_sub(start.elapsed()));
+            seen.late.push(start.elapsed().saturating_sub(due).as_micros());
+            match ask(self.server, &self.requests[number % self.requests.len()]) {
+                Ok(answer) => seen.answers.push(answer),
+                Err(error) => seen.failures.push(error.to_string()),
+            }
+        }
+    }
+
+    fn run(&self) -> Seen {
+        let (start, next) = (Instant::now(), AtomicUsize::new(0));
+        let workers = if self.times.is_some() { OPEN_LOOP } else { CLOSED_LOOP };
+        let mut all = Seen::default();
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| self.work(start, &next))).collect();
+            for worker in workers {
+                let seen = worker.join().expect("a worker does not panic");
+                all.answers.extend(seen.answers);
+                all.failures.extend(seen.failures);
+                all.late.extend(seen.late);
+            }
+        });
+        all
+    }
+}
+
+fn request(path: &str, body: usize) -> Vec<u8> {
+    let head = format!("{path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: first_byte\r\nConnection: close\r\n");
+    if body == 0 {
+        return format!("GET {head}\r\n").into_bytes();
+    }
+    let body = document(body);
+    format!("POST {head}Content-Type: text/xml\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn document(size: usize) -> String {
+    let mut text = String::from("<?xml version=\"1.0\"?><purchase>");
+    let end = "<totalAmount>60000</totalAmount></purchase>";
+    for number in 0.. {
+        let item = format!("<item><productID>{number}</productID><unitPrice>20.50</unitPrice></item>\n");
+        if text.len() + item.len() + end.len() > size {
+            break;
+        }
+        text += &item;
+    }
+    text + end
+}
+
+/// Exponential intervals until the end, from the generator splitmix64 with a fixed seed.
+fn arrivals(rate: f64, seconds: f64) -> Vec<Duration> {
+    let (mut state, mut at, mut times) = (1_u64, 0.0, Vec::new());
+    loop {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let uniform = ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+        at -= (1.0 - uniform).ln() / rate;
+        if at >= seconds {
+            return times;
+        }
+        times.push(Duration::from_secs_f64(at));
+    }
+}
+
+fn ask(server: SocketAddr, request: &[u8]) -> io::Result<Answer> {
+    let begun = Instant::now();
+    let mut connection = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    connection.set_read_timeout(Some(TIMEOUT))?;
+    connection.write_all(request)?;
+    let mut buffer = [0; 1 << 16];
+    let mut bytes = connection.read(&mut buffer)?;
+    let first = begun.elapsed().as_micros();
+    if !buffer[..bytes].starts_with(OK) {
+        let line = buffer[..bytes].split(|&byte| byte == b'\r').next().unwrap_or_default();
+        return Err(io::Error::other(format!("answer '{}'", String::from_utf8_lossy(line))));
+    }
+    loop {
+        match connection.read(&mut buffer)? {
+            0 => return Ok(Answer { first, last: begun.elapsed().as_micros(), bytes }),
+            more => bytes += more,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some(load) = Load::parse(&words) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let mut seen = load.run();
+    for answer in &seen.answers {
+        println!("{} {} {}", answer.first, answer.last, answer.bytes);
+    }
+    seen.late.sort_unstable();
+    println!("failed {}: {}", seen.failures.len(), seen.failures.first().map_or("none", String::as_str));
+    println!("late {}", seen.late.get(seen.late.len() * 99 / 100).unwrap_or(&0));
+    ExitCode::SUCCESS
+}
