@@ -32,7 +32,7 @@ def findings(config: Config) -> Iterator[Finding]:
 
 
 def _groups(config: Config, service: ServiceConfig, content: ContentConfig, path: Path) -> Iterator[Finding]:
-    services = {one.name: one for one in config.services}
+    services, fronts = {one.name: one for one in config.services}, config.contents
     places: list[tuple[Path, str]] = [((*path, "default", "to"), content.default.to)]
     for number, rule in enumerate(content.rules):
         for key, outcome in rule.outcomes:
@@ -45,7 +45,7 @@ def _groups(config: Config, service: ServiceConfig, content: ContentConfig, path
             yield Finding(place, f"no service {name!r}", f"there is: {known or 'none; add one'}")
         elif group.content is not None:
             yield Finding(place, f"{name} is a content service", "name one with servers")
-        elif (front := config.contents[name]) is not service:
+        elif (front := fronts[name]) is not service:
             yield Finding(
                 place,
                 f"{name} is a group of {front.name} already",

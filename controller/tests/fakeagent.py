@@ -24,6 +24,8 @@ class FakeAgent:
         self.has: Any = None
         self.hits: dict[str, int] = {}
         self.draining = False
+        self.reports = 0
+        """How often it has told of itself."""
         self.talks = asyncio.Event()
         self.talks.set()
         self._server: grpc.aio.Server | None = None
@@ -75,6 +77,7 @@ class FakeAgent:
             await asyncio.sleep(min(0.05, request.interval_ms / 1000))
 
     def _status(self) -> Any:
+        self.reports += 1
         served = self.has.services if self.has else ()
         return make(
             "Status",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from content import content
+from sluice.configcontent import ContentConfig
 from sluice.configload import ConfigError, parse
 
 
@@ -128,3 +129,23 @@ def test_a_service_has_servers_or_content() -> None:
     )
     with pytest.raises(ConfigError, match=r"services\[3\]\.servers: is required but not given; add 'servers', or 'con"):
         parse(without)
+
+
+def test_services_are_sorted_once_however_many_rules_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    groups = ContentConfig.groups.fget
+    assert groups is not None
+
+    def counted(self: ContentConfig) -> tuple[str, ...]:
+        asked.append(1)
+        return groups(self)
+
+    monkeypatch.setattr(ContentConfig, "groups", property(counted))
+
+    def times(rules: int) -> int:
+        asked.clear()
+        more = "".join(f"    - {{name: r{n}, match: {{path: /{n}}}, to: fast}}\n" for n in range(rules))
+        parse(content().replace("    rules:\n", f"    rules:\n{more}"))
+        return len(asked)
+
+    assert times(50) == times(1)

@@ -57,6 +57,15 @@ class AgentView:
         return self.report is not None and service in self.report.services
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A configuration for an agent, as long as what it is made of stays."""
+
+    made_of: tuple[object, ...]
+    message: Any
+    text: bytes
+
+
 class Agents:
     """All agents of the configuration."""
 
@@ -65,6 +74,8 @@ class Agents:
         self.views: dict[str, AgentView] = {}
         """By the place where they listen."""
         self._keys: Cookies | None = None
+        self._made: dict[str, _Made] = {}
+        """What each is to have: an agent is asked twice a second, and thousands of rules take a while to write."""
 
     async def follow(self, link: Link) -> None:
         """Configure them, hear them, and have the switch use those that answer. Never returns. Raises SwitchError."""
@@ -132,8 +143,12 @@ class Agents:
 
     async def _configure(self, agent: Agent, view: AgentView) -> None:
         """Give it what it is to do, if it has not got it. Raises AgentError."""
-        message = self._wanted(self._world.plan, view.control)
-        wanted = message.SerializeToString(deterministic=True)
+        made_of = (self._world.plan, self._world.rules, self._cookies())
+        known = self._made.get(view.control)
+        if known is None or any(one is not other for one, other in zip(known.made_of, made_of, strict=True)):
+            message = self._wanted(self._world.plan, view.control)
+            self._made[view.control] = known = _Made(made_of, message, message.SerializeToString(deterministic=True))
+        message, wanted = known.message, known.text
         if view.has == wanted:
             return
         problems = await agent.configure(message)

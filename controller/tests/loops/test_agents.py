@@ -6,6 +6,7 @@ import json
 import stat
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from content import content
@@ -15,6 +16,7 @@ from live import running, until
 from sluice.agents import cookies
 from sluice.agents.cookies import LIFE_S, Cookies
 from sluice.agents.messages import make
+from sluice.loops import agents as agents_loop
 from sluice.loops import control, metrics
 from sluice.loops.commands import Refused
 from sluice.status import gather
@@ -60,6 +62,23 @@ async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent,
     assert first == second, "one takes the other's handshakes"
     assert len(first.cookie_key) == 16
     assert first.former_cookie_key == b""
+
+
+async def test_what_agents_are_told_is_written_once(
+    config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes long where rules are thousands, and agents report twice a second."""
+    made: list[str] = []
+    write = agents_loop.configuration
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments[1])
+        return write(*arguments)
+
+    monkeypatch.setattr(agents_loop, "configuration", counted)
+    async with running(config):
+        await until(lambda: all(agent.reports > 4 for agent in agents), "both to report again and again")
+    assert sorted(made) == sorted(agent.control for agent in agents)
 
 
 async def test_a_silent_agent_is_left_out_until_it_speaks(
