@@ -105,7 +105,7 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits = {"body": "2MiB"}
     apart = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
-    all_but_client = [rule for rule in rules(count) if rule["name"] != "client"]
+    all_but_client = [rule for rule in rules(min(count, RULES)) if rule["name"] != "client"]
     moved = [{**rule, "to": f"ahead-{rule['to']}"} for rule in all_but_client]
     return [
         group(SERVICE, VIP, BALANCE, SERVERS, PLAIN_PORT),
