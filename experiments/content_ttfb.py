@@ -293,12 +293,13 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
             sizes, means = _by_size(records, one, by)
             if sizes:
                 posts.plot(sizes, [mean.value for mean in means], style, label=_titled(one, by), ms=3)
-    posts.set_xscale("log")
-    posts.set_yscale("log")
     posts.set_xlabel("bytes posted")
     posts.set_title("documents, first byte (ms)", fontsize="medium")
     posts.grid(alpha=0.3)
-    posts.legend(fontsize="x-small")
+    if posts.lines:
+        posts.set_xscale("log")
+        posts.set_yscale("log")
+        posts.legend(fontsize="x-small")
 
 
 _WHAT = ("p50", "p99")
