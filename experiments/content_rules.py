@@ -56,7 +56,7 @@ def points(quick: bool) -> Sequence[Point]:
         Point(
             f"{one.name}, {count} rules, {where} #{number}",
             {"series": one.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
-            SECONDS + 1,
+            SECONDS + 3,
             f"{count} {number}",
         )
         for number in rounds

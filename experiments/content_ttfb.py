@@ -66,7 +66,7 @@ def points(quick: bool) -> Sequence[Point]:
     """Everybody in turn in one place; repetitions open it anew."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
-        Point(f"{key} #{number}", parameters, parameters["seconds"] + 0.8, f"place {number}")
+        Point(f"{key} #{number}", parameters, parameters["seconds"] + 1.3, f"place {number}")
         for number in range(1 if quick else REPETITIONS)
         for key, parameters in (*_pages(seconds), *_posts())
     ]

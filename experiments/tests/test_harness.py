@@ -367,8 +367,8 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
-@pytest.mark.parametrize(("cores", "minutes"), [(1, 30), (2, 26)])
-def test_the_whole_set_takes_less_than_half_an_hour_in_its_quick_form(cores: int, minutes: float) -> None:
+@pytest.mark.parametrize(("cores", "minutes"), [(1, 40), (2, 36)])
+def test_the_whole_set_takes_less_than_40_minutes_in_its_quick_form(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1
@@ -378,8 +378,8 @@ def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
     stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
     work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
-    said = "some 11 hours"
-    assert round(planned_h) == 11
+    said = "some 12 hours"
+    assert round(planned_h) == 12
     assert said in README and said in (REPOSITORY / "README.md").read_text()
     assert said in (REPOSITORY / "Makefile").read_text()
 
