@@ -154,7 +154,7 @@ EXPERIMENT = Experiment(
     title="Content switching: a spliced transfer",
     source="Chow, Wang & Prakash, section 3.1",
     about="One connection fetches 100 MB through plain service and through an agent, in turn, without timestamps. "
-    "Instructions of a packet are counted by `make bench`.",
+    "Packets at the agent are counted before and after the splice.",
     points=points,
     place=place,
     report=report,
