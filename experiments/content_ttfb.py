@@ -288,6 +288,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     pages = {"1 KB": KILO, "1 MB": MEGA}
     _bars(cpu, known, {what: [cpu_us(records, one, page) for one in known] for what, page in pages.items()})
     cpu.set_title("CPU of agent or proxy (us)", fontsize="medium")
+    if known:
+        cpu.set_yscale("log")
     for one in _known(records, "document"):
         for by, style in ((BOUND, "o--"), (DOCUMENT, "o-")):
             sizes, means = _by_size(records, one, by)
