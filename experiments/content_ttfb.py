@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MEASURED = (PLAIN, AGENT, CLIENT, CHAIN, MAP, LOCATION)
+MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Who is asked for pages."""
-POSTED = (DIRECT, PLAIN, AGENT)
+POSTED = (DIRECT, PLAIN, AGENT, HIT, MISS)
 """Who is sent documents, as in LCS's Figures 6b and 7."""
-# HIT and MISS join both once agents follow guesses: the report and the plots know them.
 
 LOAD = 0.3
 """In parts of what HAProxy's chain answers here."""
