@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
 from topo.apache import BACKLOG
+from topo.errors import LabError
 from topo.load import answering, asking
 from topo.network import Lab
 from topo.switches import REPOSITORY
@@ -89,6 +91,19 @@ Header always set X-Server {name}"""
 
     def _hosts_to_meet(self) -> list[HostPlan]:
         return [host for host in super()._hosts_to_meet() if host not in AGENTS]
+
+
+def curl(lab: Lab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
+    """Run curl on a client; return what it prints. Raise LabError when it fails."""
+    return run_in(lab.pid(host.name), ["curl", "-sS", "--max-time", "10", *options])
+
+
+def server_of(headers: str) -> str:
+    """Who answered, by the header that each Apache sets. Raise LabError where none has."""
+    found = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
+    if not found:
+        raise LabError(f"no X-Server in {headers!r}")
+    return found[-1]
 
 
 ANSWERING_RULES: Sequence[Mapping[str, object]] = (

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.processes import run_in
 from topo.apache import PAGE, PAGE_BYTES
-from topo.content import AGENT, ContentLab
+from topo.content import AGENT, ContentLab, curl, server_of
 from topo.switches import switch_kind
 from workload.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, HostPlan
+from workload.plan import DOWNLOAD_CLIENT
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
@@ -29,17 +28,6 @@ IMAGES = {server.name for server in GROUPS["images"]}
 def lab() -> Iterator[ContentLab]:
     with ContentLab(switch_kind()) as running:
         yield running
-
-
-def curl(lab: ContentLab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
-    return run_in(lab.pid(host.name), ["curl", "-sS", "--max-time", "10", *options])
-
-
-def server_of(headers: str) -> str:
-    """Who answered, by the header that each server sets."""
-    found = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
-    assert found, headers
-    return found[-1]
 
 
 def posted(lab: ContentLab, total: int, path: str = "/xmlprocess.pl", name: str = "x") -> str:

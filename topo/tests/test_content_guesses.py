@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from testbed.namespaces import interface_packets
-from testbed.processes import await_true, run_in
+from testbed.processes import await_true
 from topo.apache import PAGE
-from topo.content import AGENT, ContentLab
+from topo.content import AGENT, ContentLab, curl, server_of
 from topo.switches import switch_kind
 from workload.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, HostPlan
+from workload.plan import DOWNLOAD_CLIENT
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
@@ -37,17 +37,6 @@ def lab() -> Iterator[ContentLab]:
     with ContentLab(switch_kind()) as running:
         bought(running)  # from now on the client is known, and its last server is of the group `fast`
         yield running
-
-
-def curl(lab: ContentLab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
-    return run_in(lab.pid(host.name), ["curl", "-sS", "--max-time", "10", *options])
-
-
-def server_of(headers: str) -> str:
-    """Who answered, by the header that each server sets."""
-    found = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
-    assert found, headers
-    return found[-1]
 
 
 def bought(lab: ContentLab, total: int = 60_000, path: str = "/buy", *, padding: int = 0) -> str:

@@ -51,11 +51,6 @@ class Closer:
         self._allowance = options.rate * options.burst_s
         self._read_s: float | None = None
 
-    @property
-    def is_closing(self) -> bool:
-        """Whether the connections have passed the threshold and not come back yet."""
-        return self._is_closing
-
     def choose(self, now_s: float, connections: int, idle: Iterable[Idle], pending: int = 0) -> list[Idle]:
         """The idle connections to close now, the longest idle first.
 

@@ -26,11 +26,6 @@ def fixed(size: float) -> Sharing:
     return lambda _, needs: np.full(len(needs), float(size))
 
 
-def admitted(size: float, budget: float) -> int:
-    """How many transfers of this fixed size a budget holds (section 4.2: four of 64 KB in 256 KB)."""
-    return int(budget // size)
-
-
 def abt(budget: float, needs: Column) -> Column:
     """Max-min fair: what some do not need is shared equally among the others.
 

@@ -1,7 +1,7 @@
 """A transfer's throughput by its losses and its round trip.
 
 Matsuo et al. (section 2.2.1) and Azuma et al. (section 2.1.1) take their own analyses, and cite Padhye, Firoiu, Towsley
-& Kurose (*Modeling TCP Throughput*, SIGCOMM 1998) as the simpler one. This is that one, in full (its equation 32).
+& Kurose (*Modeling TCP Throughput*, SIGCOMM 1998) as the simpler one. This is that one, in full.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Column = NDArray[np.float64]
 
 
 def _unlimited_window(loss: Column) -> Column:
-    """The mean window when a loss ends its growth, in segments (equation 13)."""
+    """The mean window when a loss ends its growth, in segments."""
     b = DELAYED
     part = (2 + b) / (3 * b)
     return part + np.sqrt(8 * (1 - loss) / (3 * b * loss) + part**2)
 
 
 def _timeout_share(loss: Column, window: Column) -> Column:
-    """The part of the losses that only a time-out finds (equation 24, Q)."""
+    """The part of the losses that only a time-out finds (Q)."""
     kept = 1 - loss
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (window - 3))) / (1 - kept**window)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.resources.shares import Sharing, abt, admitted, equal, fixed, sabt
+from sluice.resources.shares import Sharing, abt, equal, fixed, sabt
 
 NEEDS = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=40)
 EACH = pytest.mark.parametrize("sharing", [abt, sabt])
@@ -16,7 +16,6 @@ def test_equal_shares_ask_nobody() -> None:
 
 def test_fixed_shares_ask_not_even_the_budget() -> None:
     assert fixed(64.0)(256.0, np.ones(6)).tolist() == [64.0] * 6
-    assert admitted(64.0, 256.0) == 4
 
 
 def test_three_connections_by_hand() -> None:
