@@ -34,6 +34,8 @@ ONLY_V1MODEL = {
     ("register", "splice_cells"): "as agents",
     ("register", "remembered_clients"): "as agents",
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
+    ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
+    **{("action", name): "as resources" for name in ("manage", "unmanaged")},
 }
 """The other way round."""
 

@@ -73,6 +73,7 @@ class Table(StrEnum):
     CHOOSE_OTHER = "SluiceIngress.balance.other.choose_other"
     CHOOSE_STABLE = "SluiceIngress.balance.by_capacity.choose_stable"
     TIMERS = "SluiceIngress.places.timers"
+    RESOURCES = "SluiceIngress.resources.resources"
     SERVERS = "SluiceIngress.translate.servers"
     ROUTES = "SluiceIngress.forward.routes"
     NEIGHBOURS = "SluiceIngress.forward.neighbours"
@@ -104,6 +105,8 @@ class Action(StrEnum):
     CHOOSE_OTHER_SERVER = "SluiceIngress.balance.other.choose_other_server"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
     SET_TIMERS = "SluiceIngress.places.set_timers"
+    MANAGE = "SluiceIngress.resources.manage"
+    UNMANAGED = "SluiceIngress.resources.unmanaged"
     TO_SERVER = "SluiceIngress.translate.to_server"
     UNKNOWN_SERVER = "SluiceIngress.translate.unknown_server"
     CONNECTED = "SluiceIngress.forward.connected"
@@ -208,6 +211,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.CHOOSE_OTHER: 2048,
     Table.CHOOSE_STABLE: 1024,
     Table.TIMERS: 1,
+    Table.RESOURCES: 1024,
     Table.SERVERS: 1024,
     Table.ROUTES: 4096,
     Table.NEIGHBOURS: 4096,

@@ -7,7 +7,7 @@
 #ifndef SLUICE_COMMON_IDS_P4
 #define SLUICE_COMMON_IDS_P4
 
-// Tables. Next free: 0x11
+// Tables. Next free: 0x12
 #define TABLE_PORTS         0x01   // what is known of an ingress port
 #define TABLE_SERVICES      0x02   // services by their endpoints; servers' own endpoints are denied
 #define TABLE_ORIGINS       0x03   // servers by their endpoints: whose answer a packet is
@@ -24,8 +24,9 @@
 #define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
 #define TABLE_CHOOSE_OTHER  0x0f   // the other server of a second look
 #define TABLE_AGENTS        0x10   // agents of content services by their ports (v1model)
+#define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model)
 
-// Actions. Next free: 0x20
+// Actions. Next free: 0x22
 #define ACTION_SET_PORT             0x01
 #define ACTION_UNKNOWN_PORT         0x02
 #define ACTION_TO_SERVICE           0x03
@@ -57,6 +58,8 @@
 #define ACTION_FROM_CONTENT         0x1d
 #define ACTION_SET_AGENT            0x1e
 #define ACTION_NO_AGENT             0x1f
+#define ACTION_MANAGE               0x20
+#define ACTION_UNMANAGED            0x21
 
 // Action profiles. Next free: 0x04
 #define PROFILE_RATIOS          0x01   // servers of each service, by the weights that R decides

@@ -142,6 +142,15 @@ struct options_t {
     bit<1>  sack;                 // SACK is permitted
 }
 
+// How a server's TCP resources are managed. All zero: not at all.
+struct resources_t {
+    bit<1>  measured;             // its connections' transfers are measured, as far as they are sampled
+    bit<8>  sampling;             // of 2^sampling connections one is
+    bit<1>  closed;               // its idle connections may be closed
+    bit<32> send_cap;             // bytes that a client may advertise to it, of connections without a cap of their own; 0: no cap
+    bit<32> receive_cap;          // the same of what it advertises to a client
+}
+
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the target's intake, in the first pass
@@ -208,6 +217,8 @@ struct metadata_t {
     ipv4_t       agent_address;   // agents; of a packet that goes to its connection's agent in spite of its destination: splice
     bit<1>       way;             // of the connection table that holds the slot, less 1; connections
     bit<32>      respliced;       // words that the splice changed, for the checksums; splice
+
+    resources_t  resources;       // of the server; resources
 }
 
 #endif

@@ -3,9 +3,10 @@
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
-// Content switching: not on Tofino, whose pipe is full, nor in what is held against it.
+// Content switching and servers' TCP resources: not on Tofino, whose pipe is full, nor in what is held against it.
 #if !defined(TOFINO) && !defined(TWIN)
 #define CONTENT
+#define RESOURCES
 #endif
 
 const bit<32> SERVICES         = 1024;   // services a switch is asked to carry; also the admission meters

@@ -11,6 +11,9 @@
 #include "options.p4"
 #include "remembered.p4"
 #endif
+#if defined(RESOURCES)
+#include "resources.p4"
+#endif
 #include "parser.p4"
 #include "checksums.p4"
 #include <front.p4>
@@ -33,6 +36,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Remembered() remembered;
     RebuildOptions() rebuild_options;
     Guessed() guessed;
+#endif
+#if defined(RESOURCES)
+    Resources() resources;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -100,6 +106,11 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     meta.server = meta.preferred;
                 }
             }
+        }
+#endif
+#if defined(RESOURCES)
+        if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
+            resources.apply(meta);
         }
 #endif
         payloads.apply(meta);

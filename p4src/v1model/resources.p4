@@ -1,0 +1,34 @@
+// Resources: whose TCP resources are managed (Matsuo et al., SABT; Azuma et al., E-ATBT), and how.
+//
+//   reads  server
+//   writes resources
+//   keys   resources: server -> what is done with its connections
+//
+// The stages behind it cost the connections of other servers this look-up only.
+#ifndef SLUICE_V1MODEL_RESOURCES_P4
+#define SLUICE_V1MODEL_RESOURCES_P4
+
+control Resources(inout metadata_t meta) {
+    @id(ACTION_MANAGE)
+    action manage(bit<1> measured, bit<8> sampling, bit<1> closed, bit<32> send_cap, bit<32> receive_cap) {
+        meta.resources = { measured, sampling, closed, send_cap, receive_cap };
+    }
+
+    @defaultonly
+    @id(ACTION_UNMANAGED)
+    action unmanaged() { }
+
+    @id(TABLE_RESOURCES)
+    table resources {
+        key = { meta.server : exact @name("server"); }
+        actions = { manage; unmanaged; }
+        const default_action = unmanaged;
+        size = SERVERS;
+    }
+
+    apply {
+        resources.apply();
+    }
+}
+
+#endif
