@@ -36,6 +36,22 @@ ONLY_V1MODEL = {
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
+    **{
+        ("register", f"transfer_{what}"): "as resources"
+        for what in (
+            "owner",
+            "edge",
+            "acked",
+            "activity",
+            "probe",
+            "least",
+            "rtt",
+            "recovery",
+            "losses",
+            "sent",
+            "flight",
+        )
+    },
 }
 """The other way round."""
 

@@ -40,6 +40,8 @@ CONNECTION_SLOTS: Final = 131072
 SPLICES: Final = 262144
 REMEMBERED_CLIENT_BITS: Final = 16
 REMEMBERED_CLIENTS: Final = 65536
+TRANSFER_BITS: Final = 12
+TRANSFERS: Final = 4096
 CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
@@ -141,6 +143,17 @@ class Register(StrEnum):
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
     SPLICE_CELLS = "SluiceIngress.splice.splice_cells"
     REMEMBERED_CLIENTS = "SluiceIngress.remembered.remembered_clients"
+    TRANSFER_OWNER = "SluiceIngress.transfers.owner.transfer_owner"
+    TRANSFER_EDGE = "SluiceIngress.transfers.edge.transfer_edge"
+    TRANSFER_ACKED = "SluiceIngress.transfers.acked.transfer_acked"
+    TRANSFER_ACTIVITY = "SluiceIngress.transfers.activity.transfer_activity"
+    TRANSFER_PROBE = "SluiceIngress.transfers.probe.transfer_probe"
+    TRANSFER_LEAST = "SluiceIngress.transfers.least.transfer_least"
+    TRANSFER_RTT = "SluiceIngress.transfers.rtt.transfer_rtt"
+    TRANSFER_RECOVERY = "SluiceIngress.transfers.recovery.transfer_recovery"
+    TRANSFER_LOSSES = "SluiceIngress.transfers.losses.transfer_losses"
+    TRANSFER_SENT = "SluiceIngress.transfers.sent.transfer_sent"
+    TRANSFER_FLIGHT = "SluiceIngress.transfers.flight.transfer_flight"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -232,6 +245,17 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_SERVER_2: 131072,
     Register.SPLICE_CELLS: 262144,
     Register.REMEMBERED_CLIENTS: 65536,
+    Register.TRANSFER_OWNER: 4096,
+    Register.TRANSFER_EDGE: 4096,
+    Register.TRANSFER_ACKED: 4096,
+    Register.TRANSFER_ACTIVITY: 4096,
+    Register.TRANSFER_PROBE: 4096,
+    Register.TRANSFER_LEAST: 4096,
+    Register.TRANSFER_RTT: 4096,
+    Register.TRANSFER_RECOVERY: 4096,
+    Register.TRANSFER_LOSSES: 4096,
+    Register.TRANSFER_SENT: 4096,
+    Register.TRANSFER_FLIGHT: 4096,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,

@@ -134,7 +134,20 @@
 #define REGISTER_SPLICE 0x40       // of a slot's connection: whose turn it is, its agent, and how numbers are translated (v1model)
 #define REGISTER_REMEMBERED_CLIENTS 0x41 // servers of content services' clients, for their next connections (v1model)
 
-// Registers of stages to come, 0x48 to 0xff. Next free: 0x48
+// Registers of transfers, 0x48 to 0x57. Next free: 0x53
+#define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others)
+#define REGISTER_TRANSFER_EDGE     0x49   // largest segment, and right edge of what the server has sent
+#define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement
+#define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the last packet
+#define REGISTER_TRANSFER_PROBE    0x4c   // the segment whose round trip is being measured
+#define REGISTER_TRANSFER_LEAST    0x4d   // least round trip
+#define REGISTER_TRANSFER_RTT      0x4e   // sum and number of the round trips
+#define REGISTER_TRANSFER_RECOVERY 0x4f   // up to where retransmissions belong to a loss event that was counted
+#define REGISTER_TRANSFER_LOSSES   0x50   // retransmissions, loss events, timeouts, tail-loss probes, holes
+#define REGISTER_TRANSFER_SENT     0x51   // bytes and segments
+#define REGISTER_TRANSFER_FLIGHT   0x52   // largest flight of this interval and the one before
+
+// Registers of stages to come, 0x58 to 0xff. Next free: 0x58
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 28
 enum bit<8> DropReason {

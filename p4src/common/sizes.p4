@@ -28,6 +28,10 @@ const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // a cell for each s
 const int REMEMBERED_CLIENT_BITS = 16;
 const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;
 
+// Sampled transfers at a time: what a controller reads every second.
+const int TRANSFER_BITS = 12;
+const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
+
 const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
 const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool

@@ -13,6 +13,7 @@
 #endif
 #if defined(RESOURCES)
 #include "resources.p4"
+#include "transfers.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -39,6 +40,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
 #if defined(RESOURCES)
     Resources() resources;
+    Transfers() transfers;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -111,6 +113,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(RESOURCES)
         if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
+            if (meta.resources.measured == 1)                               transfers.apply(hdr, meta, place, intrinsic.ingress_global_timestamp);
         }
 #endif
         payloads.apply(meta);
