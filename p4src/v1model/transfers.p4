@@ -59,39 +59,41 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
             }
             transfer.slot = (bit<32>)slot[TRANSFER_BITS - 1:0];
             owner.apply(meta, meta.way ++ slot[CONNECTION_SLOT_BITS - 1:TRANSFER_BITS] ++ place.fingerprint, transfer);
-            bool starts = transfer.op == TransferOp.start;
-            if (starts || transfer.op == TransferOp.sent || transfer.op == TransferOp.acked) {
-                edge.apply(hdr, meta, transfer);
-                acked.apply(hdr, transfer);
-            }
-            if (starts || transfer.moves == 1 || transfer.segment != Segment.none) {
-                activity.apply(transfer);
-            }
-            if (starts || transfer.op == TransferOp.repeat || transfer.moves == 1 || transfer.segment != Segment.none) {
-                probe.apply(transfer);
-            }
-            if (starts || transfer.sample != 0 || transfer.segment == Segment.again) {
-                least.apply(transfer);
-            }
-            if (starts || transfer.sample != 0) {
-                rtt.apply(transfer);
-            }
-            // Linux repeats the last segment behind two round trips without an ACK, so that the receiver says what it lacks (RFC 8985,
-            // section 7); a timeout begins with the first.
-            if (transfer.segment == Segment.again && hdr.tcp.sequence != transfer.acked && transfer.least != 0
-                && hdr.tcp.sequence + (bit<32>)meta.payload == transfer.edge_before
-                && transfer.silence > (transfer_time_t)transfer.least) {
-                transfer.is_probe = 1;
-            }
-            if (starts || transfer.moves == 1 || transfer.segment == Segment.again) {
-                recovery.apply(hdr, transfer);
-            }
-            if (starts || transfer.segment == Segment.again || transfer.segment == Segment.ahead) {
-                losses.apply(transfer);
-            }
-            if (starts || transfer.segment != Segment.none) {
-                sent.apply(transfer);
-                flight.apply(transfer);
+            if (transfer.op != TransferOp.none) {
+                bool starts = transfer.op == TransferOp.start;
+                if (starts || transfer.op == TransferOp.sent || transfer.op == TransferOp.acked) {
+                    edge.apply(hdr, meta, transfer);
+                    acked.apply(hdr, transfer);
+                }
+                if (starts || transfer.moves == 1 || transfer.segment != Segment.none) {
+                    activity.apply(transfer);
+                }
+                if (starts || transfer.op == TransferOp.repeat || transfer.moves == 1 || transfer.segment != Segment.none) {
+                    probe.apply(transfer);
+                }
+                if (starts || transfer.sample != 0 || transfer.segment == Segment.again) {
+                    least.apply(transfer);
+                }
+                if (starts || transfer.sample != 0) {
+                    rtt.apply(transfer);
+                }
+                // Linux repeats the last segment behind two round trips without an ACK, so that the receiver says what it lacks (RFC 8985,
+                // section 7); a timeout begins with the first.
+                if (transfer.segment == Segment.again && hdr.tcp.sequence != transfer.acked && transfer.least != 0
+                    && hdr.tcp.sequence + (bit<32>)meta.payload == transfer.edge_before
+                    && transfer.silence > (transfer_time_t)transfer.least) {
+                    transfer.is_probe = 1;
+                }
+                if (starts || transfer.moves == 1 || transfer.segment == Segment.again) {
+                    recovery.apply(hdr, transfer);
+                }
+                if (starts || transfer.segment == Segment.again || transfer.segment == Segment.ahead) {
+                    losses.apply(transfer);
+                }
+                if (starts || transfer.segment != Segment.none) {
+                    sent.apply(transfer);
+                    flight.apply(transfer);
+                }
             }
         }
     }
