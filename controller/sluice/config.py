@@ -9,6 +9,7 @@ from pydantic import Field
 
 from .balance import BalanceOptions
 from .configcontent import ContentConfig
+from .configresources import ResourcesConfig, ServerResourcesConfig
 from .configtypes import (
     FilePath,
     Given,
@@ -90,6 +91,8 @@ class ServerConfig(Section):
     """Relative to the other servers'."""
     drain: bool = False
     """It gets no new connections; those that it has stay."""
+    resources: Annotated[ServerResourcesConfig | None, Given] = None
+    """Where it has others than the service's ``resources`` say."""
 
 
 class ServiceConfig(Section):
@@ -111,6 +114,8 @@ class ServiceConfig(Section):
     """At least one, unless the service has ``content``."""
     content: ContentConfig | None = None
     """Requests go to groups by what they say; then its agents stand for servers."""
+    resources: Annotated[ResourcesConfig | None, Given] = None
+    """Its servers' TCP buffers and idle connections are managed; left out: they are not."""
 
     @property
     def members(self) -> tuple[ServerConfig, ...]:

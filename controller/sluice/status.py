@@ -13,6 +13,7 @@ from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
+from sluice.resourcesstatus import server_status
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
@@ -71,13 +72,14 @@ def _service(
     ledger: Mapping[int, Counts],
     pins: Pins | None,
 ) -> dict[str, Any]:
-    view = controller.world.views[service.id]
+    world = controller.world
+    view = world.views[service.id]
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
     counts, mode = traffic.services[service.id], balancer.options.mode
-    names, ratios, weights = controller.world.names(service), balancer.ratios, balancer.weights()
+    names, ratios, weights = world.names(service), balancer.ratios, balancer.weights()
     if service.is_content:
-        weights = available(controller.world.state(), service)
+        weights = available(world.state(), service)
         whole = sum(weights.values()) or 1
         ratios = {server.id: weights.get(server.id, 0) / whole for server in service.servers}
     shown: dict[str, Any] = {
@@ -99,10 +101,13 @@ def _service(
             for one in service.servers
         ],
     }
+    if world.resources is not None and service.config.resources is not None:
+        for server, one in zip(service.servers, shown["servers"], strict=True):
+            one["resources"] = server_status(world.resources, server.id)
     if service.is_content:
         shown["content"] = _content(controller, service)
         for server, one in zip(service.servers, shown["servers"], strict=True):
-            one["state"] = "absent" if server.id in controller.world.absent else one["state"]
+            one["state"] = "absent" if server.id in world.absent else one["state"]
     return shown
 
 

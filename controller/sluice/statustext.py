@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .resourcesstatus import lines as resources_lines
+
 
 def render(status: Mapping[str, Any]) -> str:
     """The status as text for a terminal."""
@@ -23,6 +25,11 @@ def render(status: Mapping[str, Any]) -> str:
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
             + (f" ({share:.2%})" if share is not None else ""),
             *(f"  {line}" for line in (_content(service["content"]) if "content" in service else ())),
+            *(
+                f"  {line}"
+                for server in service["servers"]
+                for line in resources_lines(server["name"], server.get("resources") or {})
+            ),
         ]
     if "news" in status:
         lines += news_lines(status["news"])

@@ -24,7 +24,7 @@ from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
-from . import news
+from . import news, resources
 from .adoption import adopt
 from .agents import Agents
 from .balancing import balance
@@ -32,6 +32,7 @@ from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
+from .stages import SwitchStages
 from .sweep import kept_slots, sweep
 from .trace import Trace
 from .world import World
@@ -181,6 +182,12 @@ class Controller:
             tasks["agents"] = self.agents.follow(link)
         if self.world.news is not None:
             tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
+        if (view := self.world.resources) is not None:
+            stages = SwitchStages(link)
+            if view.shares:
+                tasks["shares"] = resources.share(self.world, link, view, stages)
+            if view.idling:
+                tasks["idle"] = resources.close(link, view, stages)
         return tasks
 
     # -- commands

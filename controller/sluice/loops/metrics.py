@@ -46,6 +46,31 @@ _DESTINATION_COUNTERS = {
 }
 
 
+_SHARES = {
+    "budget": "Bytes of buffers that the server has for all connections",
+    "flight": "Bytes in flight at most in the last second, of the transfers that are measured",
+    "need": "Bytes that they could use",
+    "share": "Bytes that they are given",
+    "transfers": "Transfers that are measured, above 64 KB and active",
+    "capped": "Those that are given less than they need",
+    "default_cap": "Bytes that each other connection can have",
+}
+_IDLE = {
+    "limit": "Connections that the server can have (not known: NaN)",
+    "open": "Connections that it has",
+    "idle": "Those among them that could be closed",
+}
+
+
+_CLOSINGS = {
+    "asked": "Probes of idle connections, since the controller started",
+    "lapsed": "Those of them that the server did not answer",
+    "closed": "Idle connections that the switch closed",
+    "taken_back": "Probes that payload of either side ended: the connection stays",
+    "raced": "Closed connections whose client asked for something before it knew, and got a reset",
+}
+
+
 class StatusCollector(Collector):
     """Turns a status into metrics."""
 
@@ -79,6 +104,7 @@ def families(shown: dict[str, Any]) -> Iterator[Metric]:
         yield from _of_servers(shown["services"])
         if any("content" in service for service in shown["services"]):
             yield from _of_content([service for service in shown["services"] if "content" in service])
+        yield from _of_resources(shown)
         if "news" in shown:
             yield from _of_news(shown["news"])
 
@@ -154,6 +180,33 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
             for agent in service["content"]["agents"]:
                 gauge.add_metric([service["name"], agent["name"]], float(agent[key]))
         yield gauge
+
+
+def _of_resources(shown: dict[str, Any]) -> Iterator[Metric]:
+    rows = [
+        (service["name"], server["name"], server["resources"])
+        for service in shown["services"]
+        for server in service["servers"]
+        if server.get("resources")
+    ]
+    labels = ["service", "server"]
+    sides = [(*row[:2], side, row[2][side]) for row in rows for side in ("send", "receive") if side in row[2]]
+    for key, text in _SHARES.items() if sides else ():
+        gauge = GaugeMetricFamily(f"sluice_buffers_{key}", text, labels=[*labels, "direction"])
+        for *labelled, one in sides:
+            gauge.add_metric(labelled, one[key])
+        yield gauge
+    idle = [(*row[:2], row[2]["idle"]) for row in rows if "idle" in row[2]]
+    for key, text in _IDLE.items() if idle else ():
+        gauge = GaugeMetricFamily(f"sluice_connections_{key}", text, labels=labels)
+        for *labelled, one in idle:
+            gauge.add_metric(labelled, _number(one[key]))
+        yield gauge
+    for key, text in _CLOSINGS.items() if idle else ():
+        counters = CounterMetricFamily(f"sluice_connections_{key}", text, labels=labels)
+        for *labelled, one in idle:
+            counters.add_metric(labelled, one[key])
+        yield counters
 
 
 def _of_news(news: dict[str, Any]) -> Iterator[Metric]:

@@ -19,6 +19,7 @@ from sluice.switch.state import Crowd, Neighbour, State
 
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
+from .resourcesview import ResourcesView
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ class World:
     neighbours: NeighbourTable
     news: NewsView | None = None
     """Flash-crowd control, where it is configured."""
+    resources: ResourcesView | None = None
+    """Servers' TCP resources, where a service manages them."""
     drained: set[int] = field(default_factory=set[int])
     """Server numbers drained at run time."""
     absent: set[int] = field(default_factory=set[int])
@@ -78,6 +81,7 @@ class World:
         world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
         world.neighbours.want(plan.wanted_neighbours)
         world.news = NewsView(config.news, plan) if config.news else None
+        world.resources = ResourcesView(plan) if world.manages else None
         world.rules = world.rules.then(config)
         world.idle_s = config.connections.idle_s
         return world
@@ -109,6 +113,7 @@ class World:
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
             crowd=self.news.wanted() if self.news else Crowd(),
+            caps=self.resources.caps if self.resources else {},
         )
 
     def part(self, service: Service) -> State:
@@ -135,6 +140,11 @@ class World:
         return frozenset(s.id for s in services if s.second_look(self.options(s).mode))
 
     # -- what it knows
+
+    @property
+    def manages(self) -> bool:
+        """Whether a service has its servers' resources managed."""
+        return any(service.resources for service in self.config.services)
 
     def stand_by(self) -> None:
         """Another controller leads the switch; what this one limited in a flash crowd is forgotten."""

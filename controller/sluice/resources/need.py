@@ -61,8 +61,8 @@ class Estimator:
         self._losses = np.zeros(slots)
         self._rtt_s = np.full(slots, np.nan)
 
-    def needs(self, reading: Reading, how: Needs) -> Column:
-        """The needs in bytes; 0 for slots without a transfer, or without a round trip yet."""
+    def needs(self, reading: Reading, is_paper: NDArray[np.bool_]) -> Column:
+        """The needs in bytes, as in Needs; 0 for slots without a transfer, or without a round trip yet."""
         for kept, nothing in ((self._segments, 0.0), (self._losses, 0.0), (self._rtt_s, np.nan)):
             kept[reading.is_new] = nothing
         told = ~np.isnan(reading.losses)
@@ -76,5 +76,5 @@ class Estimator:
         most = GROWTH * reading.flight
         # A mean flight of the limit's size needs a limit above it: the model is asked without one.
         mean = segments_per_s(loss, rtt_s, np.maximum(reading.rto_s, rtt_s), np.full(len(mss), 1e9)) * rtt_s * mss
-        wanted = mean if how is Needs.PAPER else np.maximum(HEADROOM * mean, reading.flight)
+        wanted = np.where(is_paper, mean, np.maximum(HEADROOM * mean, reading.flight))
         return np.where(is_known, np.maximum(np.minimum(wanted, most), LEAST_SEGMENTS * mss), 0.0)

@@ -11,6 +11,7 @@ from finsy.proto import p4r
 
 from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.names import Action, Meter, Profile, Table
+from sluice.resources.sharer import Defaults
 
 from . import (
     admission,
@@ -23,6 +24,7 @@ from . import (
     local,
     ports,
     rates,
+    resources,
     rules,
     sampling,
     translate,
@@ -48,6 +50,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.TIMERS, connections.timers),
     (Table.SERVERS, translate.entries),
     (Table.AGENTS, agents.entries),
+    (Table.RESOURCES, resources.entries),
     (Table.ORIGINS, classify.origins),
     (Table.CHOOSE_STABLE, balance.choose_stable),
     (Table.CHOOSE_OTHER, balance.choose_other),
@@ -93,6 +96,8 @@ class Found:
     destinations: dict[Address, int] = field(default_factory=dict[Address, int])
     limits: dict[Address, float] = field(default_factory=dict[Address, float])
     """Connections per second, where an earlier flash-crowd control had set a limit."""
+    caps: dict[int, Defaults] = field(default_factory=dict[int, Defaults])
+    """Of connections without a cap of their own, by the number of the server."""
 
 
 def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
@@ -280,6 +285,8 @@ def _interpret(session: Session, found: Found) -> None:
                 limit = destinations.limit_noted(entry.metadata)
                 if limit is not None:
                     found.limits[address] = limit
+            case Table.RESOURCES:
+                found.caps[match[1]] = Defaults(*params[-2:])
             case Table.CHOOSE:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:

@@ -23,7 +23,7 @@ def reading(
 
 def need(how: Needs, *readings: Reading) -> float:
     estimator = Estimator(1)
-    return [float(estimator.needs(one, how)[0]) for one in readings][-1]
+    return [float(estimator.needs(one, np.array([how is Needs.PAPER]))[0]) for one in readings][-1]
 
 
 def test_the_paper_needs_throughput_times_round_trip() -> None:
@@ -80,7 +80,7 @@ def test_shares_settle_though_losses_scatter() -> None:
             random.uniform(12, 24, 4) * MSS,
             np.full(4, second == 0),
         )
-        shares.append(sabt(4 * 10 * MSS, estimator.needs(seen, Needs.PAPER)))
+        shares.append(sabt(4 * 10 * MSS, estimator.needs(seen, np.ones(4, np.bool_))))
     late = np.array(shares[10:])
     assert (late.std(axis=0) < 0.1 * late.mean(axis=0)).all()
     assert (late.sum(axis=1) <= 40 * MSS * (1 + 1e-9)).all()

@@ -1,0 +1,56 @@
+"""The ``resources:`` block of a service: what its servers have for connections, and how it is shared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .configtypes import Given, Section, Size
+from .resources.idle import IdleOptions
+from .resources.need import Needs
+
+Sharing = Literal["sabt", "abt", "equal", "fixed"]
+
+
+class ReceiveConfig(Section):
+    """Buffers of each server for one direction, shared among its connections."""
+
+    budget: Size
+    """Bytes of a server for all of its connections together."""
+    sharing: Sharing = "sabt"
+    """`sabt`: the rest of equal shares by need (Matsuo et al.); `abt`: equally; `equal`, `fixed`: whatever is
+    needed."""
+    size: Size | None = None
+    """Everybody's share, with `fixed`, which heeds no budget."""
+
+
+class SendConfig(ReceiveConfig):
+    """The same towards clients. Transfers below 64 KB are left alone."""
+
+    needs: Needs = Needs.PRODUCTION
+    """`paper`: throughput times round trip, no more; `production`: with room for TCP's swing and for growth."""
+
+
+class ResourcesConfig(Section):
+    """TCP resources of the servers (Matsuo et al., Azuma et al.). One of send, receive and idle at least."""
+
+    send: Annotated[SendConfig | None, Given] = None
+    """Send buffers, by what clients may advertise to a server; left out: as the server has them."""
+    receive: Annotated[ReceiveConfig | None, Given] = None
+    """Receive buffers, by what a server may advertise to clients; left out: as the server has them."""
+    idle: Annotated[IdleOptions | None, Given] = None
+    """When idle connections are closed; left out: never."""
+    sampling: Annotated[int, Field(ge=0, le=16)] = 0
+    """Of 2^sampling connections one is measured; the others share alike. 4,096 can be measured at a time."""
+
+
+class ServerResourcesConfig(Section):
+    """What a server has that differs from its service's other servers."""
+
+    send: Size | None = None
+    """Its budget for sending."""
+    receive: Size | None = None
+    """Its budget for receiving."""
+    limit: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Connections that it can have."""

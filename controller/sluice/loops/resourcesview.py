@@ -1,0 +1,295 @@
+"""Servers' TCP resources as this controller manages them: the algorithms, what they read, and what they want."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.balance import Counts
+from sluice.config import ServerConfig
+from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig
+from sluice.configtypes import Size, in_bytes
+from sluice.resources import shares
+from sluice.resources.columns import Columns
+from sluice.resources.direction import LARGEST, Budget
+from sluice.resources.idle import Closer, Idle, IdleOptions
+from sluice.resources.learner import Learner
+from sluice.resources.need import Needs
+from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
+from sluice.switch.plan import Plan
+
+PROBE_S = 1.0
+"""The switch takes a server's answer to a probe for so long."""
+TRIES = 2
+"""Linux answers one stray segment in 500 ms, and some firewalls none."""
+
+
+class Facts(Protocol):
+    """A connection whose last payload was the server's, and has been acknowledged."""
+
+    @property
+    def flow(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def server(self) -> int:
+        """Its server's number."""
+        ...
+
+    @property
+    def idle_s(self) -> float:
+        """Since that payload."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Closings:
+    """What became of a server's probes, cumulative."""
+
+    closed: int = 0
+    """The server answered, and both sides were told that the connection is over."""
+    taken_back: int = 0
+    """Payload came before the answer: the connection stays."""
+    raced: int = 0
+    """Of those closed: the client asked for something before it knew, and got a reset."""
+
+
+class Stages(Protocol):
+    """What the switch measures and does; every method raises SwitchError."""
+
+    async def transfers(self) -> Columns:
+        """The transfers of the interval that ends now."""
+        ...
+
+    async def cap(self, caps: Mapping[int, Cap]) -> None:
+        """Give connections caps of their own."""
+        ...
+
+    async def idle(self) -> Sequence[Facts]:
+        """Connections that may be idle, as the switch last noted."""
+        ...
+
+    async def facts(self, flows: Sequence[int]) -> Sequence[Facts]:
+        """Those of the connections that are idle and not closed."""
+        ...
+
+    async def probe(self, flow: int) -> None:
+        """Ask the connection's server in its client's name: what it answers closes the connection."""
+        ...
+
+    async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
+        """What became of probes, by server."""
+        ...
+
+
+@dataclass(slots=True)
+class Idling:
+    """A server whose idle connections are closed."""
+
+    closer: Closer
+    learner: Learner | None
+    connections: int = 0
+    """Open, as last read."""
+    idle: int = 0
+    """Those that could be closed by their age."""
+    asked: int = 0
+    """Probes since the controller started."""
+    lapsed: int = 0
+    """Those of them that the server did not answer: the connection stays."""
+    closings: Closings = Closings()
+    """As last read from the switch."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A connection that was probed."""
+
+    last_s: float
+    times: int
+    is_open: bool = True
+    """It is not known yet what became of it."""
+
+
+class ResourcesView:
+    """All services with ``resources``. Kept over reloads."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.decision: Decision | None = None
+        """The newest."""
+        self.idling: dict[int, Idling] = {}
+        """By server."""
+        self.caps: Mapping[int, Defaults] = {}
+        """What the switch is to hold for connections without a cap of their own, by server."""
+        self._sharer = Sharer({})
+        self._asked: dict[int, _Asked] = {}
+        """By the connection's number."""
+        self.configure(plan)
+
+    def configure(self, plan: Plan) -> None:
+        """Take over another configuration; what was learned of transfers and limits stays."""
+        managed: dict[int, Managed] = {}
+        idling: dict[int, Idling] = {}
+        for service in plan.services:
+            options = service.config.resources
+            if options is None:
+                continue
+            for server, config in zip(service.servers, service.config.servers, strict=True):
+                if options.send or options.receive:
+                    managed[server.id] = managed_of(options, config)
+                if options.idle is not None:
+                    idling[server.id] = self._idling(server.id, options.idle, config)
+        self._sharer.configure(managed)
+        self.idling = idling
+        self.caps = {server: self.caps.get(server, _alone(one)) for server, one in managed.items()}
+
+    def _idling(self, server: int, options: IdleOptions, config: ServerConfig) -> Idling:
+        limit = config.resources.limit if config.resources and config.resources.limit else options.limit
+        before = self.idling.get(server)
+        learner = None
+        if options.learned:
+            learner = Learner(limit)
+            if before and before.learner and before.learner.limit and limit is None:
+                learner.limit = before.learner.limit
+        closer = Closer(options)
+        closer.limit = learner.limit if learner else limit
+        one = Idling(closer, learner)
+        if before:
+            one.connections, one.idle, one.closings = before.connections, before.idle, before.closings
+            one.asked, one.lapsed = before.asked, before.lapsed
+        return one
+
+    def rebase(self, caps: Mapping[int, Defaults]) -> None:
+        """The switch may be another one, or begin anew: these are the defaults that it holds."""
+        self.caps = {server: caps.get(server, mine) for server, mine in self.caps.items()}
+        self._sharer.rebase(self.caps)
+        self._asked.clear()
+
+    # -- buffers
+
+    @property
+    def shares(self) -> bool:
+        """Whether any server's buffers are shared."""
+        return bool(self._sharer.managed)
+
+    @property
+    def receiving(self) -> list[int]:
+        """Servers whose receive buffers are shared."""
+        return [server for server, one in self._sharer.managed.items() if one.receive]
+
+    def observe(self, columns: Columns, loads: Mapping[int, int]) -> Decision:
+        """The end of an interval. ``loads`` are open connections of servers, where they are known."""
+        self.decision = decision = self._sharer.observe(columns, loads)
+        self.caps = decision.defaults
+        return decision
+
+    def wrote(self, decision: Decision) -> None:
+        """The switch has its caps and defaults."""
+        self._sharer.wrote(decision)
+
+    # -- idle connections
+
+    def learn(self, now_s: float, ledger: Mapping[int, Counts]) -> None:
+        """What servers have refused."""
+        for server, counts in ledger.items():
+            one = self.idling[server]
+            if one.learner:
+                one.learner.observe(now_s, one.connections, counts)
+                one.closer.limit = one.learner.limit
+
+    @property
+    def learning(self) -> list[int]:
+        """Servers whose limit is learned."""
+        return [server for server, one in self.idling.items() if one.learner]
+
+    def probed(self, now_s: float) -> list[int]:
+        """Connections that were probed and may not have been answered yet."""
+        return [flow for flow, asked in self._asked.items() if asked.is_open and now_s - asked.last_s < PROBE_S]
+
+    def choose(
+        self, now_s: float, loads: Mapping[int, int], idle: Sequence[Facts], probed: Iterable[Facts]
+    ) -> dict[int, int]:
+        """The connections to probe, and the server of each.
+
+        ``idle`` are all that the switch knows of, ``probed`` those that were probed and are as they were.
+        """
+        pending = {one.flow: one.server for one in probed}
+        known = {one.flow for one in idle}
+        self._asked = {
+            flow: asked for flow, asked in self._asked.items() if flow in known or now_s - asked.last_s < PROBE_S
+        }
+        candidates: dict[int, list[Idle]] = {server: [] for server in self.idling}
+        for one in idle:
+            if one.server in candidates and one.flow not in pending and self._may_ask(now_s, one):
+                candidates[one.server].append(Idle(one.flow, one.idle_s))
+        waiting = Counter(pending.values())
+        chosen: dict[int, int] = {}
+        for server, found in candidates.items():
+            view = self.idling[server]
+            view.connections = loads[server]
+            view.idle = sum(one.idle_s >= view.closer.options.least_age_s for one in found)
+            for one in view.closer.choose(now_s, loads[server], found, waiting[server]):
+                chosen[one.slot] = server
+        return chosen
+
+    def _may_ask(self, now_s: float, one: Facts) -> bool:
+        """Twice at most while a connection is idle. One that was active since the last time begins anew."""
+        asked = self._asked.get(one.flow)
+        if asked is None:
+            return True
+        if one.idle_s < now_s - asked.last_s:
+            del self._asked[one.flow]
+            return True
+        if asked.is_open and now_s - asked.last_s >= PROBE_S:
+            asked.is_open = False
+            self.idling[one.server].lapsed += 1
+        return asked.times < TRIES and not asked.is_open
+
+    def still(self, one: Facts, server: int) -> bool:
+        """Whether a chosen connection is what it was taken for."""
+        return one.server == server and one.idle_s >= self.idling[server].closer.options.least_age_s
+
+    def denied(self, now_s: float, flow: int, server: int) -> None:
+        """A chosen connection has been active since it was noted: it is no candidate before it is noted anew."""
+        self._asked[flow] = _Asked(now_s, TRIES, is_open=False)
+        self.idling[server].closer.give_back(1)
+
+    def asked(self, now_s: float, one: Facts) -> None:
+        """It has been probed."""
+        before = self._asked.get(one.flow)
+        self._asked[one.flow] = _Asked(now_s, 1 + (before.times if before else 0))
+        self.idling[one.server].asked += 1
+
+
+def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
+    """What a server has, as it is configured."""
+    own = server.resources
+    return Managed(
+        _budget(options.send, own.send if own else None),
+        _budget(options.receive, own.receive if own else None),
+        options.sampling,
+    )
+
+
+def _budget(config: ReceiveConfig | None, own: Size | None) -> Budget | None:
+    if config is None:
+        return None
+    fixed = None if config.size is None else float(in_bytes(config.size))
+    sharing = {"sabt": shares.sabt, "abt": shares.abt, "equal": shares.equal}.get(config.sharing)
+    return Budget(
+        float(in_bytes(config.budget if own is None else own)),
+        sharing or shares.fixed(fixed or 0.0),
+        fixed,
+        config.needs if isinstance(config, SendConfig) else Needs.PRODUCTION,
+    )
+
+
+def _alone(managed: Managed) -> Defaults:
+    """Before anything is measured: a connection can have all of it, and the switch looks at windows from the first."""
+    send, receive = (
+        0 if one is None else int(min(LARGEST, one.size if one.fixed is None else one.fixed))
+        for one in (managed.send, managed.receive)
+    )
+    return Defaults(send, receive)

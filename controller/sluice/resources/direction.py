@@ -1,0 +1,139 @@
+"""One direction of the servers' buffers: what each transfer needs becomes a cap, and what of it is to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .columns import Flags, Numbers
+from .need import Needs
+from .shares import Sharing
+from .throughput import Column
+
+SMALL = 64_000
+"""Bytes below which a transfer is left alone. The papers say "small" without a number."""
+WORTH = 1 / 8
+"""A cap is written when it changes by more than this part."""
+LARGEST = float((1 << 30) - 1)
+"""No window is above this (RFC 7323, section 2.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a server has for its connections in one direction, in bytes, and how it is shared."""
+
+    size: float
+    sharing: Sharing
+    fixed: float | None = None
+    """The share of everybody, whatever the budget is: what the papers compare with."""
+    needs: Needs = Needs.PRODUCTION
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A server's direction in an interval: sums over the transfers that take part, in bytes."""
+
+    budget: float
+    default: int
+    """The cap of connections without one of their own; 0: none."""
+    transfers: int = 0
+    capped: int = 0
+    """Those whose share is below their need."""
+    flight: float = 0.0
+    need: float = 0.0
+    share: float = 0.0
+
+
+class Direction:
+    """Remembers what the switch holds: caps by slot, and defaults by server."""
+
+    def __init__(self, slots: int, defaults: Mapping[int, int]) -> None:
+        self.held = np.full(slots, np.nan)
+        """The caps in the switch, in bytes; 0 is none, NaN not known."""
+        self.defaults = dict(defaults)
+
+    def sizes(self, server: Numbers) -> Column:
+        """What each transfer can have at present: its own cap, or its server's default."""
+        known = np.where(np.isnan(self.held), 0.0, self.held)
+        default = np.zeros(1 + int(server.max(initial=0)))
+        for number, cap in self.defaults.items():
+            if number < len(default):
+                default[number] = cap
+        return np.where(known > 0, known, np.maximum(SMALL, default[np.maximum(0, server)]))
+
+    def decide(
+        self,
+        budgets: Mapping[int, tuple[Budget, int]],
+        server: Numbers,
+        needs: Column,
+        flight: Column,
+        connections: Mapping[int, int],
+    ) -> tuple[Column, Flags, dict[int, Told]]:
+        """The caps, which of them are to be written, and a row for each server.
+
+        ``budgets``: by server, with the sampling: of 2^sampling connections one is in a slot, and their part of the
+        budget is shared among them. ``connections``: those of servers whose defaults go by how many there are, rather
+        than by how many transfers.
+        """
+        servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
+        parts, caps = np.full(servers, np.inf), np.zeros(len(needs))
+        members = _members(server, needs > 0)
+        for number, (budget, sampling) in budgets.items():
+            part = budget.size / 2**sampling
+            if budget.fixed is None:
+                parts[number] = part
+            if (active := members.get(number)) is not None:
+                caps[active] = shared(budget, part, needs[active])
+        is_worth = _differs(self.held, caps)
+        effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
+        # What is not written would come to more than there is: then all that sinks is.
+        is_worth |= (effect > parts)[server] & (caps < self.held)
+
+        taking = needs > 0
+        sums = [
+            np.bincount(server, weights, servers).tolist()
+            for weights in (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
+        ]
+        told: dict[int, Told] = {}
+        for number, (budget, sampling) in budgets.items():
+            transfers, capped, *sizes = (column[number] for column in sums)
+            sharers = connections.get(number, (int(transfers) << sampling) + 1)
+            default = self._default(number, budget, sharers)
+            told[number] = Told(budget.size, default, int(transfers), int(capped), *sizes)
+        return caps, is_worth, told
+
+    def _default(self, server: int, budget: Budget, sharers: int) -> int:
+        """An equal share, but never of a small transfer; as before when it would change by little."""
+        if budget.fixed is not None:
+            return int(budget.fixed)
+        new = min(LARGEST, max(SMALL, budget.size / max(1, sharers)))
+        before = self.defaults.get(server, 0)
+        return int(new) if abs(new - before) > WORTH * before else before
+
+
+def shared(budget: Budget, part: float, needs: Column) -> Column:
+    """The shares of ``part`` in whole bytes, at least 1.
+
+    In production mode what nobody needs is room to grow in, by the need: without that a transfer that loses nothing
+    could only double from interval to interval.
+    """
+    shares = budget.sharing(part, needs)
+    whole = shares.sum()
+    if budget.fixed is None and budget.needs is Needs.PRODUCTION and 0 < whole < part:
+        shares = shares * (part / whole)
+    return np.clip(np.floor(shares), 1.0, LARGEST)
+
+
+def _members(server: Numbers, taking: Flags) -> dict[int, Numbers]:
+    """The slots of each server that take part."""
+    slots = np.flatnonzero(taking)
+    slots = slots[np.argsort(server[slots], kind="stable")]
+    servers, begins = np.unique(server[slots], return_index=True)
+    return dict(zip(servers.tolist(), np.split(slots, begins[1:]), strict=True)) if len(slots) else {}
+
+
+def _differs(held: Column, caps: Column) -> Flags:
+    """By so much that it is worth a write; also where it is not known what is there, and where a cap begins or ends."""
+    return ~(np.abs(caps - held) <= WORTH * held) | ((held > 0) != (caps > 0))

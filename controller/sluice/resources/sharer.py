@@ -1,0 +1,166 @@
+"""Shares out the budgets of servers among the transfers that the switch measures: what is read in, caps out.
+
+The papers' server sets its own buffers; here a cap on the window is what a transfer can have. One that is small is left
+alone (Matsuo et al., section 2.2.2), and one that sends nothing gives its cap back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .columns import NONE, Columns, Flags, Intervals, Numbers
+from .direction import SMALL, Budget, Direction, Told
+from .need import Estimator, Needs, Reading
+from .receive import receive_needs
+from .throughput import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """A server whose buffers are shared."""
+
+    send: Budget | None = None
+    receive: Budget | None = None
+    sampling: int = 0
+    """Of 2^sampling connections the switch measures one."""
+
+
+class Cap(NamedTuple):
+    """What the switch is to hold for a connection, in bytes; 0 is no cap of its own."""
+
+    fingerprint: int
+    send: int
+    receive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Caps of a server's connections that have none of their own, in bytes; 0: none."""
+
+    send: int = 0
+    receive: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An interval's. The switch has nothing of it yet."""
+
+    caps: Mapping[int, Cap]
+    """Those to write, by the connection's number."""
+    defaults: Mapping[int, Defaults]
+    """By server."""
+    send: Mapping[int, Told]
+    """By server."""
+    receive: Mapping[int, Told]
+    held: tuple[Column, Column]
+    """The caps that the switch has when this has been written, sending and receiving."""
+
+
+class Sharer:
+    """Follows all slots of a switch. ``observe`` decides, ``wrote`` says that the switch has it."""
+
+    def __init__(self, managed: Mapping[int, Managed]) -> None:
+        self.managed = managed
+        self.defaults: dict[int, Defaults] = {}
+        """In the switch."""
+        self._intervals: Intervals | None = None
+        self._estimator = Estimator(0)
+        self._send, self._receive = Direction(0, {}), Direction(0, {})
+
+    def configure(self, managed: Mapping[int, Managed]) -> None:
+        """Other budgets; what is known of the transfers stays."""
+        self.managed = managed
+
+    def rebase(self, defaults: Mapping[int, Defaults]) -> None:
+        """The switch may be another one, and somebody else may have written caps: it has these defaults."""
+        self.defaults, self._intervals = dict(defaults), None
+
+    def observe(self, columns: Columns, connections: Mapping[int, int] | None = None) -> Decision:
+        """Decide on what was read at an interval's end.
+
+        ``connections``: open ones by server, among whom receive buffers are shared while nobody measures uploads.
+        """
+        slots = len(columns.flow)
+        if self._intervals is None:
+            self._intervals, self._estimator = Intervals(), Estimator(slots)
+            self._send = Direction(slots, {server: one.send for server, one in self.defaults.items()})
+            self._receive = Direction(slots, {server: one.receive for server, one in self.defaults.items()})
+            reading, has_lost = self._intervals.take(columns)
+        else:
+            reading, has_lost = self._intervals.take(columns)
+            for direction in (self._send, self._receive):
+                # The cells of a slot's next connection hold no cap.
+                direction.held[reading.is_new] = 0.0
+        server = np.where(columns.flow == NONE, 0, columns.server)
+        send_needs = self._send_needs(columns, server, reading)
+        upload_needs, uploaded = self._receive_needs(columns, server, has_lost)
+        sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
+        receiving = {number: (one.receive, one.sampling) for number, one in self.managed.items() if one.receive}
+        others = {} if columns.uploads or connections is None else connections
+        send_caps, send_worth, send_told = self._send.decide(sending, server, send_needs, columns.flight, {})
+        receive_caps, receive_worth, receive_told = self._receive.decide(
+            receiving, server, upload_needs, uploaded, others
+        )
+        worth = (send_worth | receive_worth) & _among(server, self.managed)
+        held = (
+            np.where(worth & send_worth, send_caps, self._send.held),
+            np.where(worth & receive_worth, receive_caps, self._receive.held),
+        )
+        return Decision(_caps(columns, worth, held), _defaults(send_told, receive_told), send_told, receive_told, held)
+
+    def _send_needs(self, columns: Columns, server: Numbers, reading: Reading) -> Column:
+        paper = [number for number, one in self.managed.items() if one.send and one.send.needs is Needs.PAPER]
+        needs = self._estimator.needs(reading, _among(server, paper))
+        sending = [number for number, one in self.managed.items() if one.send]
+        needs[(columns.sent < SMALL) | ~_among(server, sending)] = 0.0
+        return needs
+
+    def _receive_needs(self, columns: Columns, server: Numbers, has_lost: Flags) -> tuple[Column, Column]:
+        """The needs, and the flights that they come from."""
+        uploads = columns.uploads
+        if uploads is None:
+            return np.zeros(len(server)), np.zeros(len(server))
+        needs = receive_needs(self._receive.sizes(server), uploads.flight, has_lost, columns.mss)
+        receiving = [number for number, one in self.managed.items() if one.receive]
+        needs[(uploads.received < SMALL) | (uploads.flight <= 0) | ~_among(server, receiving)] = 0.0
+        return needs, uploads.flight
+
+    def wrote(self, decision: Decision) -> None:
+        """The switch has it."""
+        self._send.held, self._receive.held = decision.held
+        self.defaults = dict(decision.defaults)
+        self._send.defaults = {server: one.send for server, one in decision.defaults.items()}
+        self._receive.defaults = {server: one.receive for server, one in decision.defaults.items()}
+
+
+def _among(server: Numbers, wanted: Iterable[int]) -> Flags:
+    """Whose server is one of those wanted. Slots without a transfer have the server 0, which is none."""
+    numbers = list(wanted)
+    flags = np.zeros(1 + max(int(server.max(initial=0)), max(numbers, default=0)), np.bool_)
+    flags[numbers] = True
+    return flags[server]
+
+
+def _caps(columns: Columns, worth: Flags, held: tuple[Column, Column]) -> dict[int, Cap]:
+    """A cell holds both directions."""
+    send, receive = held
+    rows = zip(
+        columns.fingerprint[worth].tolist(),
+        send[worth].astype(np.int64).tolist(),
+        receive[worth].astype(np.int64).tolist(),
+        strict=True,
+    )
+    return dict(zip(columns.flow[worth].tolist(), map(Cap._make, rows), strict=True))
+
+
+def _defaults(send: Mapping[int, Told], receive: Mapping[int, Told]) -> dict[int, Defaults]:
+    return {
+        server: Defaults(
+            send[server].default if server in send else 0, receive[server].default if server in receive else 0
+        )
+        for server in {**send, **receive}
+    }
