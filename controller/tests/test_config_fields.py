@@ -31,6 +31,11 @@ DOCUMENT: dict[str, Any] = {
             "port": 80,
             "admission": {"rate_per_s": 500, "burst": 100},
             "servers": [{"name": "s1", "address": "10.0.1.2", "port": 80}],
+            "resources": {
+                "send": {"budget": "1MB"},
+                "receive": {"budget": "1MB", "sharing": "fixed", "size": "64KiB"},
+                "idle": {"limit": 100},
+            },
         },
         {
             "name": "shop",

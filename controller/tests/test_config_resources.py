@@ -43,8 +43,8 @@ def test_sizes(size: str | int, octets: int) -> None:
 @pytest.mark.parametrize(
     ("resources", "server", "says"),
     [
-        ("", "", r":11: services\[0\]\.resources: nothing is below it; write \{\} behind it"),
-        ("{}", "", r":11: services\[0\]\.resources: asks for nothing; give one of send, receive and idle$"),
+        ("", "", r":12: services\[0\]\.resources: nothing is below it; write \{\} behind it"),
+        ("{}", "", r":12: services\[0\]\.resources: asks for nothing; give one of send, receive and idle$"),
         ("{send: {}}", "", r"resources\.send\.budget: is required but not given; add 'budget'$"),
         ("{send: {budget: 1}}", "", r"send\.budget: 1 bytes are less than one connection begins with; give at least"),
         ("{send: {budget: 64K}}", "", r"send\.budget: not a size \(got '64K'\); write digits .* such as 16KiB$"),
@@ -76,12 +76,12 @@ def test_sizes(size: str | int, octets: int) -> None:
         (
             "{idle: {limit: 9}}",
             ", resources: {send: 1MB}",
-            r":13: .*servers\[0\]\.resources\.send: the service has no resources\.send; give it send, or leave send out",
+            r":14: .*servers\[0\]\.resources\.send: the service has no resources\.send; give it send, or leave",
         ),
         (
             "{send: {budget: 1MB}}",
             ", resources: {limit: 9}",
-            r"servers\[0\]\.resources\.limit: the service has no resources\.idle; give it idle, or leave limit out here$",
+            r"servers\[0\]\.resources\.limit: the service has no resources\.idle; give it idle, or leave limit",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import NONE, Columns, Flags, Intervals, Numbers
+from .columns import NONE, Columns, Flags, Numbers, Uploads
 from .direction import SMALL, Budget, Direction, Told
 from .need import Estimator, Needs, Reading
 from .receive import receive_needs
@@ -67,7 +67,7 @@ class Sharer:
         self.managed = managed
         self.defaults: dict[int, Defaults] = {}
         """In the switch."""
-        self._intervals: Intervals | None = None
+        self._before: Columns | None = None
         self._estimator = Estimator(0)
         self._send, self._receive = Direction(0, {}), Direction(0, {})
 
@@ -77,31 +77,24 @@ class Sharer:
 
     def rebase(self, defaults: Mapping[int, Defaults]) -> None:
         """The switch may be another one, and somebody else may have written caps: it has these defaults."""
-        self.defaults, self._intervals = dict(defaults), None
+        self.defaults, self._before = dict(defaults), None
 
-    def observe(self, columns: Columns, connections: Mapping[int, int] | None = None) -> Decision:
+    def observe(
+        self, columns: Columns, connections: Mapping[int, int] | None = None, uploads: Uploads | None = None
+    ) -> Decision:
         """Decide on what was read at an interval's end.
 
-        ``connections``: open ones by server, among whom receive buffers are shared while nobody measures uploads.
+        ``connections``: open ones by server, among whom receive buffers are shared equally where nobody measures
+        ``uploads``.
         """
-        slots = len(columns.flow)
-        if self._intervals is None:
-            self._intervals, self._estimator = Intervals(), Estimator(slots)
-            self._send = Direction(slots, {server: one.send for server, one in self.defaults.items()})
-            self._receive = Direction(slots, {server: one.receive for server, one in self.defaults.items()})
-            reading, has_lost = self._intervals.take(columns)
-        else:
-            reading, has_lost = self._intervals.take(columns)
-            for direction in (self._send, self._receive):
-                # The cells of a slot's next connection hold no cap.
-                direction.held[reading.is_new] = 0.0
+        reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
         send_needs = self._send_needs(columns, server, reading)
-        upload_needs, uploaded = self._receive_needs(columns, server, has_lost)
+        upload_needs, uploaded = self._receive_needs(reading, server, uploads)
         sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
         receiving = {number: (one.receive, one.sampling) for number, one in self.managed.items() if one.receive}
-        others = {} if columns.uploads or connections is None else connections
-        send_caps, send_worth, send_told = self._send.decide(sending, server, send_needs, columns.flight, {})
+        others = connections if connections and uploads is None else {}
+        send_caps, send_worth, send_told = self._send.decide(sending, server, send_needs, reading.flight, {})
         receive_caps, receive_worth, receive_told = self._receive.decide(
             receiving, server, upload_needs, uploaded, others
         )
@@ -112,6 +105,20 @@ class Sharer:
         )
         return Decision(_caps(columns, worth, held), _defaults(send_told, receive_told), send_told, receive_told, held)
 
+    def _reading(self, columns: Columns) -> Reading:
+        """What is new since the last one. The cells of a slot's next connection hold no cap."""
+        reading = columns.since(self._before)
+        if self._before is None:
+            slots = len(columns.flow)
+            self._estimator = Estimator(slots)
+            self._send = Direction(slots, {server: one.send for server, one in self.defaults.items()})
+            self._receive = Direction(slots, {server: one.receive for server, one in self.defaults.items()})
+        else:
+            for direction in (self._send, self._receive):
+                direction.held[reading.is_new] = 0.0
+        self._before = columns
+        return reading
+
     def _send_needs(self, columns: Columns, server: Numbers, reading: Reading) -> Column:
         paper = [number for number, one in self.managed.items() if one.send and one.send.needs is Needs.PAPER]
         needs = self._estimator.needs(reading, _among(server, paper))
@@ -119,12 +126,11 @@ class Sharer:
         needs[(columns.sent < SMALL) | ~_among(server, sending)] = 0.0
         return needs
 
-    def _receive_needs(self, columns: Columns, server: Numbers, has_lost: Flags) -> tuple[Column, Column]:
+    def _receive_needs(self, reading: Reading, server: Numbers, uploads: Uploads | None) -> tuple[Column, Column]:
         """The needs, and the flights that they come from."""
-        uploads = columns.uploads
         if uploads is None:
             return np.zeros(len(server)), np.zeros(len(server))
-        needs = receive_needs(self._receive.sizes(server), uploads.flight, has_lost, columns.mss)
+        needs = receive_needs(self._receive.sizes(server), uploads.flight, uploads.has_lost, reading.mss)
         receiving = [number for number, one in self.managed.items() if one.receive]
         needs[(uploads.received < SMALL) | (uploads.flight <= 0) | ~_among(server, receiving)] = 0.0
         return needs, uploads.flight

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch, Memory
+from measured import Seen
 from sluice.configload import parse
 from sluice.loops import resources
 from sluice.loops.commands import reconfigure
@@ -27,7 +28,7 @@ from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from virtual import Updates, in_virtual_time
 
-MSS, S1, S2 = 1460.0, 1, 2
+S1, S2 = 1, 2
 NO_CAP = Cap(0, 0, 0)
 SEND = "{budget: 1MB, needs: paper}"
 
@@ -44,7 +45,7 @@ class Connection:
 
     server: int
     wants: float = 0.0
-    sent: float = 1e6
+    sent: int = 1_000_000
     idle_s: float = 0.0
     cap: Cap = NO_CAP
 
@@ -78,18 +79,12 @@ class Lab:
         """A slot each, and one that is empty."""
         every = list(self.connections.items())
         flight = [min(one.wants, one.cap.send or 1e9) for _, one in every]
-        many = len(every) + 1
-        return Columns(
+        return Seen(
             flow=np.array([*self.connections, NONE]),
             server=np.array([*(one.server for _, one in every), 0]),
             fingerprint=np.array([*(flow * 7 for flow, _ in every), 0]),
-            segments=np.full(many, 1000),
-            losses=np.zeros(many, np.int64),
-            rtt_s=np.full(many, 0.05),
+            sent=np.array([*(one.sent for _, one in every), 0]),
             flight=np.array([*flight, 0.0]),
-            mss=np.full(many, MSS),
-            sent=np.array([*(one.sent for _, one in every), 0.0]),
-            hole=np.zeros(many, np.bool_),
         )
 
     async def cap(self, caps: Mapping[int, Cap]) -> None:
@@ -101,7 +96,7 @@ class Lab:
             self.connections[flow].cap = cap
 
     async def idle(self) -> Sequence[Facts]:
-        return [Seen(flow, one.server, one.idle_s) for flow, one in self.connections.items() if one.idle_s > 0]
+        return [Note(flow, one.server, one.idle_s) for flow, one in self.connections.items() if one.idle_s > 0]
 
     async def facts(self, flows: Sequence[int]) -> Sequence[Facts]:
         return [one for one in await self.idle() if one.flow in flows and one.flow not in self.lies]
@@ -118,7 +113,7 @@ class Lab:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Note:
     flow: int
     server: int
     idle_s: float

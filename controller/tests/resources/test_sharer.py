@@ -8,32 +8,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.resources.columns import Columns, Intervals, Uploads
+from measured import MSS, Seen
+from sluice.resources.columns import Uploads
 from sluice.resources.direction import SMALL, Budget
 from sluice.resources.need import GROWTH, Needs
 from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
 from sluice.resources.shares import abt, equal, fixed, sabt
 from sluice.resources.throughput import Column
 
-MSS = 1460.0
 SERVER = 3
 PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
-def columns(flight: list[float], **other: object) -> Columns:
+def columns(flight: list[float], **other: object) -> Seen:
     """Transfers of one server without losses, by what they have in flight at most."""
     many = len(flight)
-    whole = Columns(
+    whole = Seen(
         flow=np.arange(many) + 100,
         server=np.full(many, SERVER),
         fingerprint=np.arange(many) + 7,
-        segments=np.full(many, 1000),
-        losses=np.zeros(many, np.int64),
-        rtt_s=np.full(many, 0.05),
+        sent=np.full(many, 1_000_000),
         flight=np.array(flight),
-        mss=np.full(many, MSS),
-        sent=np.full(many, 1e6),
-        hole=np.zeros(many, np.bool_),
     )
     return replace(whole, **other)  # type: ignore[arg-type]
 
@@ -42,7 +37,7 @@ def sharer(send: Budget | None = PAPER, receive: Budget | None = None, sampling:
     return Sharer({SERVER: Managed(send, receive, sampling)})
 
 
-def step(one: Sharer, *seen: Columns) -> Decision:
+def step(one: Sharer, *seen: Seen) -> Decision:
     """The last decision of some, each of which is written."""
     decisions: list[Decision] = []
     for now in seen:
@@ -116,7 +111,7 @@ def test_a_surplus_is_left_free_in_paper_mode_and_room_to_grow_in_production() -
 
 
 def test_small_transfers_are_left_alone() -> None:
-    decision = step(sharer(), columns([100e3, 50e3], sent=np.array([SMALL - 1.0, SMALL])))
+    decision = step(sharer(), columns([100e3, 50e3], sent=np.array([SMALL - 1, SMALL])))
     assert decision.caps[100].send == 0, "after a restart nobody knows what an earlier controller wrote"
     assert decision.caps[101].send == 100_000
     assert decision.send[SERVER].transfers == 1
@@ -191,15 +186,18 @@ def test_every_server_has_a_budget_of_its_own_and_others_are_left_alone() -> Non
 
 
 def test_receive_buffers_follow_their_use() -> None:
-    def seen(flight: float, received: float = 1e6, losses: int = 0) -> Columns:
-        upload = Uploads(np.array([received]), np.array([flight]), np.array([losses]))
-        return columns([0.0], uploads=upload)
-
     one = sharer(send=None, receive=Budget(1e6, sabt, needs=Needs.PAPER))
-    assert step(one, seen(63e3)).caps[100] == Cap(7, 0, 128_000), "near full: twice as much"
-    assert step(one, seen(20e3)).caps == {}, "what arrives in order does not wait"
-    assert step(one, seen(20e3, losses=1)).caps[100] == Cap(7, 0, 40_000)
-    assert step(one, seen(20e3, received=1e3)).caps[100] == Cap(7, 0, 0)
+
+    def caps(flight: float, received: float = 1e6, *, lost: bool = False) -> dict[int, Cap]:
+        uploads = Uploads(np.array([received]), np.array([flight]), np.array([lost]))
+        decision = one.observe(columns([0.0]), uploads=uploads)
+        one.wrote(decision)
+        return dict(decision.caps)
+
+    assert caps(63e3) == {100: Cap(7, 0, 128_000)}, "near full: twice as much"
+    assert caps(20e3) == {}, "what arrives in order does not wait"
+    assert caps(20e3, lost=True) == {100: Cap(7, 0, 40_000)}
+    assert caps(20e3, received=1e3) == {100: Cap(7, 0, 0)}
 
 
 def test_where_nobody_measures_uploads_receive_buffers_are_shared_by_all_connections() -> None:
@@ -207,16 +205,6 @@ def test_where_nobody_measures_uploads_receive_buffers_are_shared_by_all_connect
     decision = one.observe(columns([100e3]), {SERVER: 10})
     assert decision.defaults == {SERVER: Defaults(0, 100_000)}
     assert decision.caps == {100: Cap(7, 0, 0)}
-
-
-def test_counts_go_on_across_a_wrap_and_begin_anew_with_their_cells() -> None:
-    intervals = Intervals()
-    counted = [
-        intervals.take(columns([60e3], segments=np.array([segments]), hole=np.array([segments == 77])))[0]
-        for segments in ((1 << 32) - 17, (1 << 32) - 10, 20, 7, 77)
-    ]
-    assert [one.segments[0] for one in counted] == [(1 << 32) - 17, 7, 30, 7, 70]
-    assert np.isnan(counted[-1].losses[0]), "numbers were missing"
 
 
 def test_no_transfer_is_nobody() -> None:
