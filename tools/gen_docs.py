@@ -33,8 +33,10 @@ from sluice.config import (
     WatchedHost,
 )
 from sluice.configcontent import AgentConfig, ContentConfig, LimitsConfig, OutcomeConfig, RuleConfig, TargetConfig
+from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig, ServerResourcesConfig
 from sluice.loops.metrics import families
 from sluice.news.options import NewsProductionOptions
+from sluice.resources.idle import IdleOptions
 
 from tools import gen_adr
 
@@ -49,6 +51,11 @@ SECTIONS: dict[str, type] = {
     "routes[]": RouteConfig,
     "services[]": ServiceConfig,
     "services[].servers[]": ServerConfig,
+    "services[].servers[].resources": ServerResourcesConfig,
+    "services[].resources": ResourcesConfig,
+    "services[].resources.send": SendConfig,
+    "services[].resources.receive": ReceiveConfig,
+    "services[].resources.idle": IdleOptions,
     "services[].balance": BalanceOptions,
     "services[].balance.production": ProductionOptions,
     "services[].content": ContentConfig,
@@ -92,7 +99,18 @@ STATUS: dict[str, Any] = {
             "condition": "-",
             "servers": [
                 dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset", "ratio", "r"), 0)
-                | {"name": "-", "state": "in"}
+                | {
+                    "name": "-",
+                    "state": "in",
+                    "resources": {
+                        "send": dict.fromkeys(
+                            ("budget", "flight", "need", "share", "transfers", "capped", "default_cap"), 0
+                        ),
+                        "idle": dict.fromkeys(
+                            ("limit", "open", "idle", "asked", "lapsed", "closed", "taken_back", "raced"), 0
+                        ),
+                    },
+                }
             ],
             "content": {
                 "counts": {"-": 0},
