@@ -36,6 +36,13 @@ ONLY_V1MODEL = {
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
+    **{
+        ("register", name): "as resources"
+        for name in (
+            *("cap_agreed", "cap_client", "cap_server", "cap_offered_server", "cap_offered_client"),
+            *("send_cap", "receive_cap"),
+        )
+    },
 }
 """The other way round."""
 

@@ -141,6 +141,13 @@ class Register(StrEnum):
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
     SPLICE_CELLS = "SluiceIngress.splice.splice_cells"
     REMEMBERED_CLIENTS = "SluiceIngress.remembered.remembered_clients"
+    CAP_AGREED = "SluiceIngress.caps.cap_agreed"
+    CAP_CLIENT = "SluiceIngress.caps.cap_client"
+    CAP_SERVER = "SluiceIngress.caps.cap_server"
+    CAP_OFFERED_SERVER = "SluiceIngress.caps.cap_offered_server"
+    CAP_OFFERED_CLIENT = "SluiceIngress.caps.cap_offered_client"
+    SEND_CAP = "SluiceIngress.caps.send_cap"
+    RECEIVE_CAP = "SluiceIngress.caps.receive_cap"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -232,6 +239,13 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_SERVER_2: 131072,
     Register.SPLICE_CELLS: 262144,
     Register.REMEMBERED_CLIENTS: 65536,
+    Register.CAP_AGREED: 262144,
+    Register.CAP_CLIENT: 262144,
+    Register.CAP_SERVER: 262144,
+    Register.CAP_OFFERED_SERVER: 262144,
+    Register.CAP_OFFERED_CLIENT: 262144,
+    Register.SEND_CAP: 262144,
+    Register.RECEIVE_CAP: 262144,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,

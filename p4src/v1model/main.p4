@@ -13,6 +13,7 @@
 #endif
 #if defined(RESOURCES)
 #include "resources.p4"
+#include "caps.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -39,6 +40,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
 #if defined(RESOURCES)
     Resources() resources;
+    Caps() caps;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -111,6 +113,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(RESOURCES)
         if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
+            caps.apply(hdr, meta, place);
         }
 #endif
         payloads.apply(meta);
