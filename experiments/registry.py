@@ -22,6 +22,7 @@ from experiments import (
     r_fig5,
     r_fig6,
     r_unlike,
+    sabt_measure,
     sim_lab,
     sim_scale,
     sim_unlike,
@@ -51,6 +52,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         content_splice,
         content_rules,
         content_agent,
+        sabt_measure,
     )
 }
 

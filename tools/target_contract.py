@@ -52,6 +52,13 @@ ONLY_V1MODEL = {
             "flight",
         )
     },
+    **{
+        ("register", name): "as resources"
+        for name in (
+            *("cap_agreed", "cap_client", "cap_server", "cap_offered_server", "cap_offered_client"),
+            *("send_cap", "receive_cap"),
+        )
+    },
 }
 """The other way round."""
 

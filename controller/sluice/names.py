@@ -154,6 +154,13 @@ class Register(StrEnum):
     TRANSFER_LOSSES = "SluiceIngress.transfers.losses.transfer_losses"
     TRANSFER_SENT = "SluiceIngress.transfers.sent.transfer_sent"
     TRANSFER_FLIGHT = "SluiceIngress.transfers.flight.transfer_flight"
+    CAP_AGREED = "SluiceIngress.caps.cap_agreed"
+    CAP_CLIENT = "SluiceIngress.caps.cap_client"
+    CAP_SERVER = "SluiceIngress.caps.cap_server"
+    CAP_OFFERED_SERVER = "SluiceIngress.caps.cap_offered_server"
+    CAP_OFFERED_CLIENT = "SluiceIngress.caps.cap_offered_client"
+    SEND_CAP = "SluiceIngress.caps.send_cap"
+    RECEIVE_CAP = "SluiceIngress.caps.receive_cap"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -256,6 +263,13 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.TRANSFER_LOSSES: 4096,
     Register.TRANSFER_SENT: 4096,
     Register.TRANSFER_FLIGHT: 4096,
+    Register.CAP_AGREED: 262144,
+    Register.CAP_CLIENT: 262144,
+    Register.CAP_SERVER: 262144,
+    Register.CAP_OFFERED_SERVER: 262144,
+    Register.CAP_OFFERED_CLIENT: 262144,
+    Register.SEND_CAP: 262144,
+    Register.RECEIVE_CAP: 262144,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,

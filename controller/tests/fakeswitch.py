@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
@@ -417,6 +417,9 @@ class Memory:
 
     async def write(self, register: str, index: int, value: int) -> None:
         self.cells[register][index] = value
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        self.cells[register].update(cells)
 
     def count(self, register: Register, index: int, more: int) -> None:
         """Let a cumulative 32-bit cell count."""

@@ -147,7 +147,16 @@
 #define REGISTER_TRANSFER_SENT     0x51   // bytes and segments
 #define REGISTER_TRANSFER_FLIGHT   0x52   // largest flight of this interval and the one before
 
-// Registers of stages to come, 0x58 to 0xff. Next free: 0x58
+// Registers of caps, 0x58 to 0x5f. Next free: 0x5f
+#define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model)
+#define REGISTER_CAP_CLIENT 0x59       // right edge of what its client sent, and the client's latest acknowledgement (v1model)
+#define REGISTER_CAP_SERVER 0x5a       // the same of its server (v1model)
+#define REGISTER_CAP_OFFERED_SERVER 0x5b // right edge that its server was offered, and the cap in effect (v1model)
+#define REGISTER_CAP_OFFERED_CLIENT 0x5c // the same of its client (v1model)
+#define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model)
+#define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model)
+
+// Registers of stages to come, 0x60 to 0xff. Next free: 0x60
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 28
 enum bit<8> DropReason {

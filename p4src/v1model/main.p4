@@ -14,6 +14,7 @@
 #if defined(RESOURCES)
 #include "resources.p4"
 #include "transfers.p4"
+#include "caps.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -41,6 +42,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(RESOURCES)
     Resources() resources;
     Transfers() transfers;
+    Caps() caps;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -114,6 +116,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
             if (meta.resources.measured == 1)                               transfers.apply(hdr, meta, place, intrinsic.ingress_global_timestamp);
+            caps.apply(hdr, meta, place);
         }
 #endif
         payloads.apply(meta);

@@ -3,6 +3,10 @@
 #ifndef SLUICE_V1MODEL_PARSER_P4
 #define SLUICE_V1MODEL_PARSER_P4
 
+#if defined(RESOURCES)
+#include "handshake.p4"
+#endif
+
 error {
     SourceAddress,
     UnsupportedHeader,
@@ -100,6 +104,10 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     OptionsParser() options;
 
 #endif
+#if defined(RESOURCES)
+    HandshakeParser() handshake;
+
+#endif
     state start {
         transition select(intrinsic.ingress_port) {
             (bit<9>)CPU_PORT : parse_packet_out;
@@ -171,16 +179,26 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     // Options that are nothing but NOP, NOP and SACK, as hosts lay them out that send no timestamps. (Others stay where they are.)
     state parse_tcp {
         packet.extract(hdr.tcp);
-        transition select((bit<8>)meta.pass, hdr.tcp.data_offset) {
-            ((bit<8>)Pass.guess, _) : parse_all_options;
-            ((bit<8>)Pass.facts, _) : parse_all_options;
-            (_, 8)  : parse_options;
-            (_, 10) : parse_options;
-            (_, 12) : parse_options;
-            (_, 14) : parse_options;
-            default : accept;
+        transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
+            ((bit<8>)Pass.guess, _, _) : parse_all_options;
+            ((bit<8>)Pass.facts, _, _) : parse_all_options;
+#if defined(RESOURCES)
+            (_, 1, _)  : parse_handshake;
+#endif
+            (_, _, 8)  : parse_options;
+            (_, _, 10) : parse_options;
+            (_, _, 12) : parse_options;
+            (_, _, 14) : parse_options;
+            default    : accept;
         }
     }
+
+#if defined(RESOURCES)
+    state parse_handshake {
+        handshake.apply(packet, hdr.tcp.data_offset, meta);
+        transition accept;
+    }
+#endif
 
     state parse_all_options {
         options.apply(packet, hdr.tcp.data_offset, meta);

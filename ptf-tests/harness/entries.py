@@ -169,7 +169,8 @@ def agent(of: Service, number: int, server: Server) -> P4TableEntry:
     return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
 
 
-def managed(item: Server, **how: int) -> P4TableEntry:
-    """A server whose TCP resources are managed; parameters that are not given are 0."""
-    args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": 0, "receive_cap": 0, **how}
+def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:
+    """A server whose TCP resources are managed: caps in bytes on windows towards it, and on its own; what is not given
+    is 0."""
+    args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
     return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)
