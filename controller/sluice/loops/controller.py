@@ -32,6 +32,7 @@ from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
+from .resourcesview import Stages
 from .stages import SwitchStages
 from .sweep import kept_slots, sweep
 from .trace import Trace
@@ -88,6 +89,8 @@ class Controller:
         self._target = target
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
+        self._stages: Stages | None = None
+        """Those that manage servers' resources, as long as this controller leads."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
         """Those that wait for their turn, and the one that has it."""
@@ -151,7 +154,7 @@ class Controller:
                 await _until_first(self._tasks(session, link), self._reload_wanted)
                 await self._apply_reloads(link)
         finally:
-            self.link = None
+            self.link = self._stages = None
             self._drop_reloads()
             await registers.close()
 
@@ -183,11 +186,12 @@ class Controller:
         if self.world.news is not None:
             tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
         if (view := self.world.resources) is not None:
-            stages = SwitchStages(link)
+            if self._stages is None:
+                self._stages = SwitchStages(self.world, link)
             if view.shares:
-                tasks["shares"] = resources.share(self.world, link, view, stages)
+                tasks["shares"] = resources.share(self.world, link, view, self._stages)
             if view.idling:
-                tasks["idle"] = resources.close(link, view, stages)
+                tasks["idle"] = resources.close(link, view, self._stages)
         return tasks
 
     # -- commands

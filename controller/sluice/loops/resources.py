@@ -53,6 +53,7 @@ async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -
 async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
     """Never returns. Raises SwitchError."""
     loop = asyncio.get_running_loop()
+    await stages.prepare()
     due = learned = loop.time()
     while True:
         await asyncio.sleep(due - loop.time())
@@ -72,19 +73,19 @@ async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: fl
     The switch's notes are old where a connection has become active: those are looked at once, and others chosen.
     """
     loads = await read_loads(link.registers, list(view.idling))
-    idle = await stages.idle()
+    idle = await stages.idle(now_s)
     waiting = view.probed(now_s)
-    probed = list(await stages.facts(waiting)) if waiting else []
+    probed = list(await stages.facts(waiting, now_s)) if waiting else []
     many = 0
     for _ in range(_LOOKS):
         chosen = view.choose(now_s, loads, idle, probed)
-        seen = {one.flow: one for one in await stages.facts(list(chosen))} if chosen else {}
+        seen = {one.flow: one for one in await stages.facts(list(chosen), now_s)} if chosen else {}
         for flow, server in chosen.items():
             one = seen.get(flow)
             if one is None or not view.still(one, server):
                 view.denied(now_s, flow, server)
                 continue
-            await stages.probe(flow)
+            await stages.probe(one, view.least_age_s(server))
             view.asked(now_s, one)
             probed.append(one)
             many += 1

@@ -68,16 +68,21 @@ class Stages(Protocol):
         """Give connections caps of their own."""
         ...
 
-    async def idle(self) -> Sequence[Facts]:
-        """Connections that may be idle, as the switch last noted."""
+    async def prepare(self) -> None:
+        """Once before idle connections are closed, whenever the program may have been loaded."""
         ...
 
-    async def facts(self, flows: Sequence[int]) -> Sequence[Facts]:
+    async def idle(self, now_s: float) -> Sequence[Facts]:
+        """Connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
+        ...
+
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
         """Those of the connections that are idle and not closed."""
         ...
 
-    async def probe(self, flow: int) -> None:
-        """Ask the connection's server in its client's name: what it answers closes the connection."""
+    async def probe(self, one: Facts, least_age_s: float) -> None:
+        """Ask a connection's server in its client's name: what it answers closes the connection, if that has been
+        silent for the least age. Its facts have been read."""
         ...
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
@@ -229,7 +234,7 @@ class ResourcesView:
         for server, found in candidates.items():
             view = self.idling[server]
             view.connections = loads[server]
-            view.idle = sum(one.idle_s >= view.closer.options.least_age_s for one in found)
+            view.idle = sum(one.idle_s >= self.least_age_s(server) for one in found)
             for one in view.closer.choose(now_s, loads[server], found, waiting[server]):
                 chosen[one.slot] = server
         return chosen
@@ -247,9 +252,13 @@ class ResourcesView:
             self.idling[one.server].lapsed += 1
         return asked.times < TRIES and not asked.is_open
 
+    def least_age_s(self, server: int) -> float:
+        """No connection of the server is closed that has been idle for less."""
+        return self.idling[server].closer.options.least_age_s
+
     def still(self, one: Facts, server: int) -> bool:
         """Whether a chosen connection is what it was taken for."""
-        return one.server == server and one.idle_s >= self.idling[server].closer.options.least_age_s
+        return one.server == server and one.idle_s >= self.least_age_s(server)
 
     def denied(self, now_s: float, flow: int, server: int) -> None:
         """A chosen connection has been active since it was noted: it is no candidate before it is noted anew."""

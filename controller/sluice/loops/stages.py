@@ -6,41 +6,47 @@ from collections.abc import Mapping, Sequence
 
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Cap
-from sluice.switch.errors import SwitchError
+from sluice.switch import caps as own
+from sluice.switch import closing, transfers
 
 from .link import Link
 from .resourcesview import Closings, Facts
+from .world import World
 
 
 class SwitchStages:
-    """See resourcesview.Stages."""
+    """See resourcesview.Stages. One for as long as a switch is led: notes of idle connections are kept here."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, world: World, link: Link) -> None:
+        self._world, self._link = world, link
+        self._closing = closing.Closing(link.session, link.registers)
 
     async def transfers(self) -> Columns:
         """See Stages."""
-        raise self._none()
+        return await transfers.read(self._link.registers)
 
     async def cap(self, caps: Mapping[int, Cap]) -> None:
         """See Stages."""
-        raise self._none()
+        await own.write(self._link.registers, {flow: own.OwnCaps(*cap) for flow, cap in caps.items()})
 
-    async def idle(self) -> Sequence[Facts]:
+    async def prepare(self) -> None:
         """See Stages."""
-        raise self._none()
+        await self._closing.prepare()
 
-    async def facts(self, flows: Sequence[int]) -> Sequence[Facts]:
+    async def idle(self, now_s: float) -> Sequence[Facts]:
         """See Stages."""
-        raise self._none()
+        return await self._closing.read_idle(now_s)
 
-    async def probe(self, flow: int) -> None:
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
         """See Stages."""
-        raise self._none()
+        return await self._closing.facts(flows, now_s)
+
+    async def probe(self, one: Facts, least_age_s: float) -> None:
+        """See Stages."""
+        service = closing.services_of(self._world.plan)[one.server]
+        await self._closing.tickle(one.flow, service, least_age_s)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """See Stages."""
-        raise self._none()
-
-    def _none(self) -> SwitchError:
-        return SwitchError(f"switch {self._link.session.address}: its program does not measure transfers")
+        counts = await self._closing.counts(servers)
+        return {server: Closings(one.closed, one.taken_back, one.raced) for server, one in counts.items()}

@@ -59,6 +59,7 @@ class Lab:
     updates: Updates = field(default_factory=Updates)
     capped: list[tuple[float, Mapping[int, Cap]]] = field(default_factory=list[tuple[float, Mapping[int, Cap]]])
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    prepared: int = 0
     answers: bool = True
     """Servers answer probes."""
     fails: bool = False
@@ -95,16 +96,20 @@ class Lab:
             assert cap.fingerprint == flow * 7
             self.connections[flow].cap = cap
 
-    async def idle(self) -> Sequence[Facts]:
+    async def prepare(self) -> None:
+        self.prepared += 1
+
+    async def idle(self, now_s: float) -> Sequence[Facts]:
         return [Note(flow, one.server, one.idle_s) for flow, one in self.connections.items() if one.idle_s > 0]
 
-    async def facts(self, flows: Sequence[int]) -> Sequence[Facts]:
-        return [one for one in await self.idle() if one.flow in flows and one.flow not in self.lies]
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
+        return [one for one in await self.idle(now_s) if one.flow in flows and one.flow not in self.lies]
 
-    async def probe(self, flow: int) -> None:
-        self.probes.append((asyncio.get_running_loop().time(), flow))
+    async def probe(self, one: Facts, least_age_s: float) -> None:
+        assert self.prepared and one.idle_s >= least_age_s
+        self.probes.append((asyncio.get_running_loop().time(), one.flow))
         if self.answers:
-            one = self.connections.pop(flow)
+            del self.connections[one.flow]
             self.registers.count(Register.LOAD_FIRST, one.server, -1)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:

@@ -11,6 +11,7 @@ from sluice import status
 from sluice.loops import controller
 from sluice.loops.link import Link
 from sluice.loops.metrics import families
+from sluice.loops.world import World
 from sluice.names import Register
 from sluice.statustext import render
 from test_resources import Lab
@@ -23,7 +24,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     """The stages of whatever switch a controller leads."""
     it = Lab()
 
-    def stages(link: Link) -> Lab:
+    def stages(_world: World, _link: Link) -> Lab:
         return it
 
     monkeypatch.setattr(controller, "SwitchStages", stages)
