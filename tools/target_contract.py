@@ -36,6 +36,10 @@ ONLY_V1MODEL = {
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
+    **{
+        ("register", f"closing_{name}"): "as resources"
+        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced")
+    },
 }
 """The other way round."""
 

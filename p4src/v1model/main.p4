@@ -13,6 +13,7 @@
 #endif
 #if defined(RESOURCES)
 #include "resources.p4"
+#include "closing.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -39,6 +40,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
 #if defined(RESOURCES)
     Resources() resources;
+    Closing() closing;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -111,7 +113,11 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(RESOURCES)
         if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
+            if (meta.resources.closed == 1 || meta.claimed == 1 || meta.pass == Pass.move) {
+                closing.apply(hdr, meta, place, outcome);
+            }
         }
+        if (hdr.tickle.isValid() && outcome.drop == DropReason.none)        outcome.drop = DropReason.not_idle;
 #endif
         payloads.apply(meta);
         if (decided.request == 1)                                           requests.apply(meta, decided);
@@ -182,7 +188,11 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 }
 
 control SluiceEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
-    apply { }
+    apply {
+#if defined(RESOURCES)
+        if (intrinsic.instance_type == CLONE_OF_RECEIVED)                   recirculate_preserving_field_list(1);
+#endif
+    }
 }
 
 @pkginfo(name = "sluice", version = "0.1.0")
