@@ -59,6 +59,10 @@ ONLY_V1MODEL = {
             *("send_cap", "receive_cap"),
         )
     },
+    **{
+        ("register", f"closing_{name}"): "as resources"
+        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced")
+    },
 }
 """The other way round."""
 

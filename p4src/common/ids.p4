@@ -156,9 +156,19 @@
 #define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model)
 #define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model)
 
-// Registers of stages to come, 0x60 to 0xff. Next free: 0x60
+// Registers of closing, 0x60 to 0x67. Next free: none
+#define REGISTER_CLOSING_SERVER_NEXT 0x60 // the next sequence number of a connection's server (v1model)
+#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // and of its client, by the server's word (v1model)
+#define REGISTER_CLOSING_STATE 0x62  // who spoke last and when, what is acknowledged; whether it is being closed (v1model)
+#define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (v1model)
+#define REGISTER_CLOSING_HINT 0x64   // connections that became idle, whose they are and since when (v1model)
+#define REGISTER_CLOSING_TAKEN 0x65  // idle connections of each server that the switch closed (v1model)
+#define REGISTER_CLOSING_TAKEN_BACK 0x66 // tickles about each server's connections that payload took back (v1model)
+#define REGISTER_CLOSING_RACED 0x67  // closed connections of each server whose client sent payload afterwards (v1model)
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 28
+// Registers of stages to come, 0x68 to 0xff. Next free: 0x68
+
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -187,7 +197,10 @@ enum bit<8> DropReason {
     not_an_agent         = 24, // to a group of a content service, or a splice order, and the port has no agent of that service
     no_slot              = 25, // an agent's, without a slot: both ways are taken, or the connection has ended
     spliced              = 26, // an agent's, but the connection is spliced, or another agent has it
-    unbound              = 27  // a content server's, but its connection has no slot, or is another server's now
+    unbound              = 27, // a content server's, but its connection has no slot, or is another server's now
+    closed               = 28, // of a connection that the switch has closed: an ACK of its client's, or late data of its server's
+    closed_reset         = 29, // the same, but payload of its client's, and a reset was sent back
+    not_idle             = 30  // a tickle, but its connection is not idle, or unknown, or may not be closed
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the

@@ -24,6 +24,8 @@ const int CONNECTION_SLOT_BITS = 17;     // 65,536 live connections: at most 1.2
 const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // a cell for each slot of both ways
+const bit<32> CLOSING_HINTS    = 4096;   // connections that became idle between two polls, some times over
+
 // 2^16 cells, as of admitted clients.
 const int REMEMBERED_CLIENT_BITS = 16;
 const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;

@@ -117,7 +117,24 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_packet_out {
         packet.extract(hdr.packet_out);
+#if defined(RESOURCES)
+        transition select(hdr.packet_out.egress_port) {
+            INTO_PIPELINE : parse_tickle;
+            default       : accept;
+        }
+    }
+
+    state parse_tickle {
+        packet.extract(hdr.tickle);
+        packet.extract(hdr.ethernet);
+        meta.ipv4_room = (bit<16>)intrinsic.packet_length - 20;
+        transition select(hdr.ethernet.type) {
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+#else
         transition accept;
+#endif
     }
 
     state parse_ethernet {
@@ -182,6 +199,7 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
             ((bit<8>)Pass.guess, _, _) : parse_all_options;
             ((bit<8>)Pass.facts, _, _) : parse_all_options;
+            ((bit<8>)Pass.close, _, _) : parse_fin;
 #if defined(RESOURCES)
             (_, 1, _)  : parse_handshake;
 #endif
@@ -202,6 +220,13 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_all_options {
         options.apply(packet, hdr.tcp.data_offset, meta);
+        transition accept;
+    }
+
+    // The answer of a server whose connection is closed becomes its FIN: one more in its checksum.
+    state parse_fin {
+        hdr.tcp.fin = 1;
+        meta.respliced = 1;
         transition accept;
     }
 

@@ -1,0 +1,577 @@
+"""Stage `closing`: an idle connection is closed by the switch, in the name of both ends, and no other one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from finsy import P4CloneSessionEntry
+from finsy.p4schema import P4UpdateType
+from finsy.proto import p4r
+from harness import entries, plan
+from harness.base import AWAIT_S, Outcome, StageTest, completed, first_answer, new
+from harness.collisions import crowd
+from harness.flow import ANSWER, FIRST, Flow
+from harness.frames import IP, TCP, UDP, Ether, Packet, changed, layers, octets
+from harness.plan import S1, S2, WEB
+from sluice.names import (
+    CLOSE_SESSION,
+    CONNECTION_SLOTS,
+    CPU_PORT,
+    INTO_PIPELINE,
+    PROBE_TIME,
+    Counter,
+    DropReason,
+    PinState,
+    Register,
+)
+
+WRAP = 1 << 32
+GET = b"GET / HTTP/1.1\r\n\r\n"
+PAGE = b"HTTP/1.1 200 OK\r\n\r\n"
+STAMPS: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", (11, 22))]
+PASSES = {(Counter.VERDICTS, DropReason.NONE): 1}
+LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
+COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
+
+
+class Talk:
+    """A connection, and the next number of each end."""
+
+    def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
+        self.flow = flow
+        self.client = client
+        self.server = server
+
+    def request(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
+        """Of the client's, with its next number."""
+        return self.flow.request(payload, **{"flags": flags, "seq": self.client, "ack": self.server, **fields})
+
+    def reply(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
+        """Of the server's, with its next number."""
+        return self.flow.reply(payload, **{"flags": flags, "seq": self.server, "ack": self.client, **fields})
+
+    def answer(self) -> Packet:
+        """What the server answers a tickle: its own numbers, and timestamps."""
+        return self.reply(options=STAMPS)
+
+    def tickle(self) -> Packet:
+        """In the client's name, with impossible numbers."""
+        return self.flow.request(flags="A", seq=0, ack=0)
+
+    def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
+        """The RST that goes back to who sent a frame, with what was behind the TCP header as a trailer."""
+        came: Any = sender
+        back = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
+        frame = layers(
+            Ether(dst=came[Ether].src, src=back),
+            IP(src=came[IP].dst, dst=came[IP].src, ttl=64),
+            TCP(
+                sport=came[TCP].dport,
+                dport=came[TCP].sport,
+                flags="RA",
+                seq=came[TCP].ack,
+                ack=(came[TCP].seq + length) % WRAP,
+                window=0,
+            ),
+        )
+        return octets(frame) + octets(sender)[54:]
+
+
+class Closing(StageTest):
+    """Base: idle connections of s1 may be closed."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
+        self._session(P4UpdateType.INSERT, session)
+        self.addCleanup(self._session, P4UpdateType.DELETE, session)
+        self.manage()
+        for register in (*LOADS, *COUNTS, Register.CLOSING_HINT):
+            self.switch.registers.clear(register)
+
+    def manage(self) -> None:
+        """Of s1, until the end of the test."""
+        self.insert(entries.managed(S1, closed=1))
+
+    def _session(self, kind: P4UpdateType, session: P4CloneSessionEntry) -> None:
+        self.switch.client.write([p4r.Update(type=kind.vt(), entity=session.encode(self.switch.schema))])
+
+    # -- a connection's life
+
+    def opened(self, port: int = 40001, client: int = FIRST, server: int = ANSWER, flow: Flow | None = None) -> Talk:
+        """A whole handshake."""
+        talk = Talk(flow or Flow(WEB, S1, client_port=port), (client + 1) % WRAP, (server + 1) % WRAP)
+        self.client_sends(talk.flow, talk.flow.request(flags="S", seq=client), new(WEB, S1))
+        self.server_sends(
+            talk.flow, talk.flow.reply(flags="SA", seq=server, ack=talk.client), first_answer(talk.flow.server)
+        )
+        self.client_sends(talk.flow, talk.request(), completed(S1))
+        return talk
+
+    def asks(self, talk: Talk, payload: bytes = GET) -> None:
+        """A request of the client's."""
+        self.client_sends(talk.flow, talk.request(payload, "PA"))
+        talk.client = (talk.client + len(payload)) % WRAP
+
+    def serves(self, talk: Talk, payload: bytes = PAGE) -> None:
+        """A response of the server's."""
+        self.server_sends(talk.flow, talk.reply(payload, "PA"))
+        talk.server = (talk.server + len(payload)) % WRAP
+
+    def idle(self, port: int = 40001, **how: Any) -> Talk:
+        """A connection whose last payload is the server's, and acknowledged."""
+        talk = self.opened(port, **how)
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        return talk
+
+    def hands(self, talk: Talk, least_age: int = 0) -> None:
+        """The controller hands in a tickle."""
+        self.hands_in(octets(talk.tickle()), least_age)
+
+    def hands_in(self, frame: bytes, least_age: int = 0) -> None:
+        """The controller hands in a frame."""
+        self.switch.client.send(least_age.to_bytes(4, "big") + frame, INTO_PIPELINE)
+
+    def tickles(self, talk: Talk, least_age: int = 0) -> None:
+        """The tickle reaches the server."""
+        self.hands(talk, least_age)
+        port = talk.flow.server.host.port
+        found = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=AWAIT_S)
+        self.assertEqual(bytes(found.packet), octets(talk.flow.at_server(talk.tickle())))
+        self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
+
+    def refuses(self, talk: Talk, least_age: int = 0, reason: DropReason = DropReason.NOT_IDLE) -> None:
+        """The tickle is dropped."""
+        self.hands(talk, least_age)
+        self.dropped(self.settle(plan.CLIENT), reason)
+
+    def dropped(self, outcome: Outcome, reason: DropReason) -> None:
+        """Nothing else came of it."""
+        self.assertEqual(outcome.frames, [])
+        self.assertEqual(self._named(outcome.changes), self._named({(Counter.VERDICTS, reason): 1}))
+
+    def closes(self, talk: Talk) -> None:
+        """The server's answer becomes its RST and the client's FIN."""
+        port = talk.flow.server.host.port
+        self.inject(port, talk.answer())
+        outcome = self.settle(port, sent=2)
+        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS))
+        rst = talk.reset_to(talk.answer(), flow_is_server=True)
+        self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
+        self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 2}, ())
+
+    def closed(self, port: int = 40001, **how: Any) -> Talk:
+        """An idle connection that the switch has closed."""
+        talk = self.idle(port, **how)
+        self.tickles(talk)
+        self.closes(talk)
+        return talk
+
+    def passes_answer(self, talk: Talk) -> None:
+        """The server's ACK goes to the client as what it is."""
+        self.server_sends(talk.flow, talk.answer())
+
+    def assertCounts(self, taken: int = 0, back: int = 0, raced: int = 0) -> None:
+        """Of s1."""
+        found = self.switch.registers.read([(register, S1.id) for register in COUNTS])
+        self.assertEqual(found, [taken, back, raced])
+
+    def assertLoad(self, connections: int) -> None:
+        """Of s1, in both copies."""
+        self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * 2)
+
+
+class Closes(Closing):
+    """RST with the number that the server expects, FIN with the answer's numbers and timestamps; the load falls once."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.assertLoad(1)
+        self.tickles(talk)
+        self.assertLoad(1)
+        self.closes(talk)
+        self.assertPinned(talk.flow, PinState.CLOSED)
+        self.assertLoad(0)
+        self.assertCounts(taken=1)
+
+
+class Afterwards(Closing):
+    """What is late is dropped; the client's FIN goes on, and whoever has no connection any more says so uncounted."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.answer(), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.reply(b"late", "PA"), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.reply(b"late", "FPA"), DropReason.CLOSED)
+        self.server_sends(talk.flow, talk.reply(flags="FA"))
+        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
+        self.server_sends(talk.flow, talk.flow.reply(flags="R", seq=talk.server + 1))
+        self.refuses(talk)
+        self.assertLoad(0)
+        self.assertCounts(taken=1)
+
+
+class PayloadAfterwards(Closing):
+    """Payload of the client's is answered by a RST that it takes, however often; the connection raced once."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for payload, flags, ack in ((GET, "PA", 0), (GET, "PA", 1), (b"!", "FPA", 1)):
+            frame = talk.request(payload, flags, ack=talk.server + ack)
+            length = len(payload) + ("F" in flags)
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)
+        self.assertCounts(taken=1, raced=1)
+        self.assertLoad(0)
+
+
+class TakenBack(Closing):
+    """Payload between tickle and answer, from either side, and a SYN: the connection lives on."""
+
+    def runTest(self) -> None:
+        for port, act in enumerate((self.asks, self.serves), start=40001):
+            with self.subTest(by=act.__name__):
+                talk = self.idle(port)
+                self.tickles(talk)
+                act(talk)
+                self.passes_answer(talk)
+                self.assertPinned(talk.flow, PinState.ESTABLISHED)
+                self.refuses(talk)
+        self.assertCounts(back=2)
+        self.assertLoad(2)
+
+
+class TakenBackUnanswered(Closing):
+    """The server answers the tickle before the request reaches it: its old numbers close nothing."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        late = talk.answer()
+        self.asks(talk)
+        self.server_sends(talk.flow, late)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.assertCounts(back=1)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Fins(Closing):
+    """A FIN between tickle and answer, from either side, ends the connection in its own way."""
+
+    def runTest(self) -> None:
+        for port, by_client in ((40001, True), (40002, False)):
+            with self.subTest(by_client=by_client):
+                talk = self.idle(port)
+                self.tickles(talk)
+                if by_client:
+                    self.client_sends(talk.flow, talk.request(flags="FA"))
+                else:
+                    self.server_sends(talk.flow, talk.reply(flags="FA"))
+                self.passes_answer(talk)
+                self.refuses(talk)
+        self.assertCounts(back=2)
+
+
+class Keepalives(Closing):
+    """Keepalives are no activity; and the server's, while a tickle is under way, closes nothing."""
+
+    def runTest(self) -> None:
+        for port, payload in ((40001, b""), (40002, b"\0")):
+            with self.subTest(bytes=len(payload)):
+                talk = self.idle(port)
+                self.client_sends(talk.flow, talk.request(payload, seq=talk.client - 1))
+                self.server_sends(talk.flow, talk.reply(payload, seq=talk.server - 1))
+                self.tickles(talk)
+                self.server_sends(talk.flow, talk.reply(payload, seq=talk.server - 1))
+                self.client_sends(talk.flow, talk.request(payload, seq=talk.client - 1))
+                self.assertPinned(talk.flow, PinState.ESTABLISHED)
+                self.closes(talk)
+        self.assertCounts(taken=2)
+
+
+class OtherNumbers(Closing):
+    """While a tickle is under way an ACK with one other number closes nothing, and the right one still does."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        for numbers in ({"seq": talk.server - 1}, {"ack": talk.client - 1}):
+            self.server_sends(talk.flow, talk.reply(**numbers))
+        self.closes(talk)
+
+
+class LostTickle(Closing):
+    """Without an answer the tickle lapses: an ACK afterwards is one like any other. A second try closes."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.passes_answer(talk)
+        self.tickles(talk)
+        self.pass_ticks(PROBE_TIME + 1)
+        self.passes_answer(talk)
+        self.assertCounts()
+        self.tickles(talk)
+        self.closes(talk)
+        self.assertCounts(taken=1)
+
+
+class LapsedAndUsed(Closing):
+    """Payload after a tickle has lapsed takes nothing back."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        self.pass_ticks(PROBE_TIME + 1)
+        self.asks(talk)
+        self.assertCounts()
+
+
+class NotIdle(Closing):
+    """No tickle passes for a connection that waits, is young, has ended, or that nobody knows."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.refuses(talk)
+        self.asks(talk)
+        self.refuses(talk)
+        self.serves(talk)
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request(ack=talk.server - 1))
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.refuses(talk, least_age=1000)
+        self.tickles(talk)
+        self.client_sends(talk.flow, talk.request(flags="FA"))
+        self.refuses(talk)
+        self.hands(Talk(Flow(WEB, S1, client_port=40077)))
+        outcome = self.settle(plan.CLIENT)
+        self.assertEqual(outcome.frames, [])
+        self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NOT_IDLE], 1)
+
+
+class LeastAge(Closing):
+    """A connection is old enough from the tick on that the tickle says."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.pass_ticks(3)
+        self.tickles(talk, least_age=3)
+
+
+class SentAgain(Closing):
+    """A response that is sent again is acknowledged again before the connection is idle."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        again = talk.reply(PAGE, "PA", seq=talk.server - len(PAGE))
+        self.server_sends(talk.flow, again)
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Forged(Closing):
+    """A client's own packet is no tickle, whatever it looks like: the answer goes to the client."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.client_sends(talk.flow, talk.tickle())
+        self.passes_answer(talk)
+        head = INTO_PIPELINE.to_bytes(2, "big") + bytes(4)
+        self.drops(plan.CLIENT, head + octets(talk.tickle()), DropReason.NOT_FOR_US)
+        self.passes_answer(talk)
+        self.assertPinned(talk.flow, PinState.ESTABLISHED)
+        self.assertCounts()
+
+
+class BlindNumbers(Closing):
+    """What somebody sends in the client's name with wrong numbers moves none: the connection can be closed later."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.client_sends(talk.flow, talk.request(b"forged", "PA", seq=talk.client + 70000, ack=talk.server + 9))
+        self.passes_answer(talk)
+        self.refuses(talk)
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Wraps(Closing):
+    """Numbers pass 2^32 on either side, in the middle of a payload."""
+
+    def runTest(self) -> None:
+        talk = self.closed(client=WRAP - 5, server=WRAP - 7)
+        self.assertLess(max(talk.client, talk.server), 100)
+        self.assertCounts(taken=1)
+
+
+class Reordered(Closing):
+    """Segments of a response in another order: idle is who has acknowledged its end."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        first, second = talk.reply(b"one", "A"), talk.reply(b"two", "PA", seq=talk.server + 3)
+        self.server_sends(talk.flow, second)
+        self.server_sends(talk.flow, first)
+        self.client_sends(talk.flow, talk.request(ack=talk.server + 3))
+        talk.server += 6
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class OtherServer(Closing):
+    """Another server's packet with the same numbers closes nothing."""
+
+    def runTest(self) -> None:
+        self.insert(entries.managed(S2, closed=1))
+        talk = self.idle()
+        self.tickles(talk)
+        other = Talk(talk.flow.to(S2), talk.client, talk.server)
+        self.server_sends(other.flow, other.answer())
+        self.assertPinned(talk.flow, PinState.ESTABLISHED)
+        self.closes(talk)
+
+
+class PortsUsedAgain(Closing):
+    """A SYN afterwards is a new connection: chosen anew, counted, and closed like any other."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        again = self.closed(client=9000, server=9000)
+        self.assertEqual(again.flow.key, talk.flow.key)
+        self.assertCounts(taken=2)
+        self.assertLoad(0)
+        self.weigh(WEB, {S2: 1})
+        moved = talk.flow.to(S2)
+        self.opens(moved)
+        self.assertPinned(moved, PinState.PENDING)
+
+
+class WhileOff(Closing):
+    """A closed connection's ports are used again while closing is off: once on, nothing of the former one is left."""
+
+    def manage(self) -> None:
+        """By the test."""
+
+    def runTest(self) -> None:
+        managed = entries.managed(S1, closed=1)
+        self.switch.insert([managed])
+        self.closed()
+        self.switch.delete([managed])
+        talk = self.idle(client=7000, server=8000)
+        self.refuses(talk)
+        self.insert(managed)
+        self.refuses(talk)
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class MayNotBeClosed(Closing):
+    """Of a server without closing nothing is held back, be it measured."""
+
+    def manage(self) -> None:
+        """Otherwise."""
+        self.insert(entries.managed(S1, measured=1))
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.refuses(talk)
+        self.passes_answer(talk)
+        self.client_sends(talk.flow, talk.request())
+
+
+class Moves(Closing):
+    """A pin that moves to another server brings nothing along: that one's own numbers count."""
+
+    def runTest(self) -> None:
+        self.insert(entries.managed(S2, closed=1))
+        talk = self.idle()
+        self.drain(S1)
+        self.weigh(WEB, {S2: 1})
+        moved = Talk(talk.flow.to(S2), 20001, 30001)
+        self.exchange(plan.CLIENT, moved.flow.request(flags="S", seq=20000))
+        self.exchange(S2.host.port, moved.flow.reply(flags="SA", seq=30000, ack=20001))
+        self.exchange(plan.CLIENT, moved.request())
+        self.assertPinned(moved.flow, PinState.ESTABLISHED)
+        self.refuses(moved)
+        self.asks(moved)
+        self.serves(moved)
+        self.client_sends(moved.flow, moved.request())
+        self.tickles(moved)
+        outcome = self.exchange(S2.host.port, moved.answer())
+        self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NONE], 2)
+
+
+class InTheSecondWay(Closing):
+    """A connection in way 2 has cells of its own, and a hint that says so; the one in way 1 lives on."""
+
+    def runTest(self) -> None:
+        met = crowd()
+        first = self.idle(flow=met.first)
+        second = self.idle(flow=met.second)
+        hints = self.switch.registers.read(
+            (Register.CLOSING_HINT, index % 4096)
+            for index in (met.first.key.slot_1, CONNECTION_SLOTS + met.second.key.slot_2)
+        )
+        self.assertEqual(
+            [hint >> 31 for hint in hints],
+            [met.first.key.slot_1 << 10 | S1.id, (CONNECTION_SLOTS + met.second.key.slot_2) << 10 | S1.id],
+        )
+        self.tickles(second)
+        self.closes(second)
+        self.assertPinned(met.second, PinState.CLOSED, way=2)
+        self.asks(first)
+
+
+class Expires(Closing):
+    """A closed connection's slot is free when it has lingered: another one takes it, and is served."""
+
+    def runTest(self) -> None:
+        self.set_timers(linger=1)
+        met = crowd()
+        self.closed(flow=met.first)
+        self.pass_ticks(2)
+        talk = self.idle(flow=met.second)
+        self.assertPinned(met.second, PinState.ESTABLISHED, way=1)
+        self.assertLoad(1)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class MalformedTickles(Closing):
+    """What the controller hands in is judged like a client's."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        good: Any = talk.tickle()
+        whole = octets(good)
+        datagram = layers(
+            Ether(dst=plan.CLIENT.mac, src=talk.flow.client_mac), IP(src="10.0.1.10", dst=WEB.address), UDP()
+        )
+        for frame, reason in (
+            (whole[:20], DropReason.TRUNCATED),
+            (whole[:40], DropReason.TRUNCATED),
+            (octets(datagram), DropReason.UNSUPPORTED),
+            (octets(changed(good, IP_chksum=1)), DropReason.IPV4_CHECKSUM),
+            (octets(changed(good, IP_dst=plan.UPLINK_HOST.address)), DropReason.NOT_IDLE),
+        ):
+            with self.subTest(reason=reason.name, length=len(frame)):
+                self.hands_in(frame)
+                self.dropped(self.settle(plan.CLIENT), reason)
+        self.switch.client.send(b"", INTO_PIPELINE)
+        self.dropped(self.settle(plan.CLIENT), DropReason.CPU_HEADER)
