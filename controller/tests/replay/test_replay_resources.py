@@ -10,8 +10,10 @@ from configs import web
 from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.dataplane.pins import ACK, SYN
+from sluice.loops.world import World
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Shared
+from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
 from sluice.replay.timeline import as_json, line
 from sluice.switch.transfers import read
@@ -67,8 +69,11 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
 
 
 def test_round_trips_are_those_of_the_capture() -> None:
-    replay, *_ = shares(5)
-    columns = asyncio.run(read(replay._switch.memory))
+    text = web().replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
+    switch = MeasuredSwitch(World.of(parse(text)))
+    for one in sorted(transfer(5000, 5, 2.0), key=lambda one: one.time_s):
+        switch.take(one)
+    columns = asyncio.run(read(switch.memory))
     (mine,) = (columns.flow >= 0).nonzero()
     assert columns.rtt_s[mine] == pytest.approx([RTT_S - 0.001], rel=0.02)
     assert columns.losses[mine].tolist() == [0]
