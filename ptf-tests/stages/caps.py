@@ -87,9 +87,8 @@ class Capped(StageTest):
 
     def opens_talk(self, talk: Talk, syn: Options, syn_ack: Options) -> None:
         """SYN and SYN-ACK, which pass as they are."""
-        flow, fields = talk.flow, {"window": SYN_WINDOW}
-        frame = flow.request(flags="S", seq=talk.first[True], options=syn, **fields)
-        self.sends(talk, True, frame, SYN_WINDOW, new(WEB, flow.server))
+        frame = talk.flow.request(flags="S", seq=talk.first[True], options=syn, window=SYN_WINDOW)
+        self.sends(talk, True, frame, SYN_WINDOW, new(WEB, talk.flow.server))
         self.answers_talk(talk, syn_ack)
 
     def answers_talk(self, talk: Talk, syn_ack: Options) -> None:
