@@ -13,6 +13,8 @@ from harness.collisions import crowd
 from harness.flow import ANSWER, FIRST, Flow
 from harness.frames import IP, TCP, UDP, Ether, Packet, changed, layers, octets
 from harness.plan import S1, S2, WEB
+from sluice.addresses import from_text
+from sluice.frames import tickle
 from sluice.names import (
     CLOSE_SESSION,
     CONNECTION_SLOTS,
@@ -44,11 +46,13 @@ class Talk:
 
     def request(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
         """Of the client's, with its next number."""
-        return self.flow.request(payload, **{"flags": flags, "seq": self.client, "ack": self.server, **fields})
+        numbers: dict[str, Any] = {"seq": self.client, "ack": self.server, **fields}
+        return self.flow.request(payload, flags=flags, **numbers)
 
     def reply(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
         """Of the server's, with its next number."""
-        return self.flow.reply(payload, **{"flags": flags, "seq": self.server, "ack": self.client, **fields})
+        numbers: dict[str, Any] = {"seq": self.server, "ack": self.client, **fields}
+        return self.flow.reply(payload, flags=flags, **numbers)
 
     def answer(self) -> Packet:
         """What the server answers a tickle: its own numbers, and timestamps."""
@@ -184,7 +188,7 @@ class Closing(StageTest):
 
 
 class Closes(Closing):
-    """RST with the number that the server expects, FIN with the answer's numbers and timestamps; the load falls once."""
+    """RST with the number that the server expects, FIN with the answer's numbers and stamps; the load falls once."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -195,6 +199,22 @@ class Closes(Closing):
         self.assertPinned(talk.flow, PinState.CLOSED)
         self.assertLoad(0)
         self.assertCounts(taken=1)
+
+
+class TheControllersOwn(Closing):
+    """The tickle that the controller makes is one."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        key = talk.flow.key
+        ends = (from_text(key.client), key.client_port, from_text(key.service), key.service_port)
+        self.hands_in(tickle(*ends))
+        port = self.switch.number(talk.flow.server.host.port)
+        found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
+        wanted = changed(talk.tickle(), IP_id=0, IP_flags="DF", TCP_window=0xFFFF)
+        self.assertEqual(bytes(found.packet)[:54], octets(talk.flow.at_server(wanted)))
+        self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
+        self.closes(talk)
 
 
 class Afterwards(Closing):
@@ -300,8 +320,8 @@ class OtherNumbers(Closing):
     def runTest(self) -> None:
         talk = self.idle()
         self.tickles(talk)
-        for numbers in ({"seq": talk.server - 1}, {"ack": talk.client - 1}):
-            self.server_sends(talk.flow, talk.reply(**numbers))
+        self.server_sends(talk.flow, talk.reply(seq=talk.server - 1))
+        self.server_sends(talk.flow, talk.reply(ack=talk.client - 1))
         self.closes(talk)
 
 
@@ -344,7 +364,7 @@ class NotIdle(Closing):
         self.client_sends(talk.flow, talk.request(ack=talk.server - 1))
         self.refuses(talk)
         self.client_sends(talk.flow, talk.request())
-        self.refuses(talk, least_age=1000)
+        self.refuses(talk, least_age=1000, reason=DropReason.NOT_IDLE)
         self.tickles(talk)
         self.client_sends(talk.flow, talk.request(flags="FA"))
         self.refuses(talk)
