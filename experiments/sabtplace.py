@@ -27,6 +27,7 @@ from experiments.sabtnet import CLIENT, GRPC, MACS, PORT, SERVER, VIP, Distance
 from testbed.namespaces import OFFLOADS
 from testbed.processes import Process, await_true, run_in
 from testbed.switches import KINDS, Endpoints
+from topo.realtime import before_all_else
 from topo.switches import REPOSITORY
 
 KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPSackRecovery", "TCPRenoRecovery")
@@ -70,7 +71,8 @@ class MeasuredPlace:
         self._delay()
         kind = KINDS["embedded"]
         endpoints = Endpoints(GRPC, self.directory)
-        switch = self._start("sluice", kind.command(kind.find(), {1: "sw1", 2: "sw2"}, endpoints), "switch")
+        command = before_all_else(kind.command(kind.find(), {1: "sw1", 2: "sw2"}, endpoints))
+        switch = self._start("sluice", command, "switch")
         kind.await_serving(switch, endpoints, READY_S)
         self._switch("program")
 
@@ -118,7 +120,7 @@ class MeasuredPlace:
         classes = [f"{'.'.join(one.address.split('.')[:2])}.0.0/16={one.delay_s:.6f}" for one in self.distances]
         words = [word for one in classes for word in ("--class", one)]
         command = [sys.executable, "-m", "topo.load.delay", "--device", "delay0", *words]
-        self._start("delay", command, "client").await_output("ready", READY_S)
+        self._start("delay", before_all_else(command), "client").await_output("ready", READY_S)
         settings = ("net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.delay0.rp_filter=0")
         run_in(client, ["sysctl", "-qw", *settings, "net.ipv4.conf.delay0.accept_local=1"])
         run_in(client, ["ip", "link", "set", "delay0", "txqueuelen", "20000", "up"])

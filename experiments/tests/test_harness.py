@@ -367,8 +367,8 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
-@pytest.mark.parametrize(("cores", "minutes"), [(1, 41), (2, 37)])
-def test_the_whole_set_takes_less_than_41_minutes_in_its_quick_form(cores: int, minutes: float) -> None:
+@pytest.mark.parametrize(("cores", "minutes"), [(1, 44), (2, 40)])
+def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1

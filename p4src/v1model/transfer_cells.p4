@@ -45,11 +45,10 @@ const bit<16> TRANSFER_OWNED = 458;
 const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
 const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
 
-// Whose slot it is: place (what the slot leaves of it), fingerprint, server and time of the last packet in ticks.
-const int TRANSFER_PLACE_BITS = CONNECTION_SLOT_BITS + 1 - TRANSFER_BITS;
-typedef bit<(TRANSFER_PLACE_BITS + FINGERPRINT_BITS)> transfer_key_t;
-typedef bit<(TRANSFER_PLACE_BITS + FINGERPRINT_BITS + 26)> transfer_owner_t;
-#define TRANSFER_KEY TRANSFER_PLACE_BITS + FINGERPRINT_BITS + 25:26
+// Whose slot it is: what the slot leaves of the connection's number, fingerprint, server and time of the last packet in ticks.
+typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
+typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
+#define TRANSFER_KEY FINGERPRINT_BITS + 35:26
 #define TRANSFER_SERVER 25:16
 #define TRANSFER_STAMP 15:0
 

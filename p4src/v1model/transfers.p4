@@ -58,7 +58,8 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
                 slot = place.slot_2;
             }
             transfer.slot = (bit<32>)slot[TRANSFER_BITS - 1:0];
-            owner.apply(meta, meta.way ++ slot[CONNECTION_SLOT_BITS - 1:TRANSFER_BITS] ++ place.fingerprint, transfer);
+            bit<10> rest = (bit<10>)(meta.way ++ slot[CONNECTION_SLOT_BITS - 1:TRANSFER_BITS]);
+            owner.apply(meta, rest ++ place.fingerprint, transfer);
             if (transfer.op != TransferOp.none) {
                 bool starts = transfer.op == TransferOp.start;
                 if (starts || transfer.op == TransferOp.sent || transfer.op == TransferOp.acked) {
