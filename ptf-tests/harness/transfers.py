@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sluice.dataplane.transfers import SENT_AT_BITS, flow_index
 from sluice.dataplane.transfers import Flow as Measured
-from sluice.names import TRANSFERS, Register
+from sluice.names import TRANSFERS, Register, Table
 from sluice.switch.transfers import Transfers, decode
 
 from . import entries
@@ -37,8 +37,7 @@ class TransferTest(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        if self.switch.schema.registers.get(Register.TRANSFER_OWNER) is None:
-            self.skipTest("this program does not measure transfers")
+        self.needs(Table.RESOURCES)
         self.insert(entries.managed(S1, measured=1), entries.managed(S2, measured=1))
         self.addCleanup(self.forget)
 

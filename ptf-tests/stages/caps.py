@@ -66,8 +66,7 @@ class Capped(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        if self.switch.schema.tables.get(Table.RESOURCES) is None:
-            self.skipTest("this program manages no resources")
+        self.needs(Table.RESOURCES)
         self.insert(entries.managed(S1, self.send, self.receive))
 
     def cap(self, talk: Talk, send: int = 0, receive: int = 0, fingerprint: int | None = None) -> None:

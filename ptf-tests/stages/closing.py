@@ -25,6 +25,7 @@ from sluice.names import (
     DropReason,
     PinState,
     Register,
+    Table,
 )
 
 WRAP = 1 << 32
@@ -86,6 +87,7 @@ class Closing(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
+        self.needs(Table.RESOURCES)
         session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
         self._session(P4UpdateType.INSERT, session)
         self.addCleanup(self._session, P4UpdateType.DELETE, session)

@@ -35,8 +35,7 @@ class ContentTest(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        if self.switch.schema.tables.get(Table.AGENTS) is None:
-            self.skipTest("this program has no content switching")
+        self.needs(Table.AGENTS)
         shop = SHOP
         self.insert(
             *(entries.server(server) for server in SERVERS),
