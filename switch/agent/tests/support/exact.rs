@@ -207,6 +207,13 @@ impl Exact {
         seen
     }
 
+    /// The agent is told to end.
+    pub fn drains(&mut self) -> Vec<Seen> {
+        let mut out = Frames::default();
+        self.engine.drain(self.now, &mut out);
+        self.seen(&out)
+    }
+
     /// What has been refused, by the reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.service.counters.refused().into_iter().collect()
