@@ -5,10 +5,11 @@ mod support;
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Status, Turn};
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
+use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{Head, sack_option};
 use support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
 use support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
+use support::play::{self, Play, part};
 use support::world::Rng;
 
 /// Requests whose bodies say for which group they are, in any order.
@@ -24,7 +25,7 @@ fn stream(rng: &mut Rng) -> Vec<u8> {
     stream
 }
 
-struct Play {
+struct Http {
     exact: Exact,
     rng: Rng,
     stream: Vec<u8>,
@@ -44,7 +45,11 @@ struct Play {
     guess: Option<Facts>,
 }
 
-impl Play {
+impl Play for Http {
+    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
+        (&mut self.exact, &mut self.rng)
+    }
+
     fn look(&mut self, seen: &[Seen]) {
         for seen in seen {
             match seen {
@@ -77,20 +82,10 @@ impl Play {
         }
     }
 
-    fn flags(&mut self, usual: u8) -> u8 {
-        let odd = [FIN, RST, SYN, 0xff, 0][self.rng.below(5) as usize];
-        if self.rng.percent(2) { usual ^ odd } else { usual }
-    }
-
     fn client_sends(&mut self) {
-        // Mostly in order; else repeated or ahead.
-        let start = if self.rng.percent(75) { self.sent } else { self.rng.below(self.stream.len() as u64) as usize };
-        let end = (start + self.rng.below(1460) as usize).min(self.stream.len());
-        if start == self.sent {
-            self.sent = end;
-        }
-        let flags = self.flags(ACK | PSH);
-        let data = self.stream[start..end].to_vec();
+        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 1460, 75);
+        let (start, data) = (range.start, self.stream[range].to_vec());
+        let flags = play::flags(&mut self.rng, ACK | PSH, 2);
         let heard = if self.rng.percent(90) { self.heard } else { self.rng.below(200) as u32 };
         let seen = if self.rng.percent(20) {
             let blocks = [(Seq(self.rng.next() as u32), Seq(self.rng.next() as u32)); 2];
@@ -117,7 +112,7 @@ impl Play {
         ];
         let data = says[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
         let is_syn = self.said == 0 && self.rng.percent(60);
-        let flags = self.flags(if is_syn { SYN | ACK } else { ACK });
+        let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 2);
         let seq = if is_syn { isn } else { isn + 1 + self.said };
         let seq = if self.rng.percent(5) { seq + 38 } else { seq };
         if !is_syn && self.rng.percent(90) {
@@ -130,23 +125,10 @@ impl Play {
         self.look(&seen);
     }
 
-    fn step(&mut self) {
-        match self.rng.below(10) {
-            0..=4 => self.client_sends(),
-            5..=7 => self.server_sends(),
-            8 => {
-                let ms = self.rng.below(400);
-                let seen = self.exact.waits(ms);
-                self.look(&seen);
-            }
-            _ => {
-                let status = [Status::Applied, Status::NoConnection, Status::Foreign, Status::Order];
-                if let (Some(order), true) = (self.order, self.rng.percent(10)) {
-                    let seen = self.exact.confirms(&order, status[self.rng.below(4) as usize]);
-                    self.look(&seen);
-                }
-            }
-        }
+    fn confirmation(&mut self) -> Option<(Order, Status)> {
+        let all = [Status::Applied, Status::NoConnection, Status::Foreign, Status::Order];
+        let status = all[self.rng.below(4) as usize];
+        self.order.filter(|_| self.rng.percent(10)).map(|order| (order, status))
     }
 }
 
@@ -159,7 +141,7 @@ fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
     }
     let server = [OF_A, OF_B, OF_BOTH][rng.below(3) as usize];
     let guess = is_guessed.then_some(Facts { server, ..FACTS });
-    let mut play = Play {
+    let mut play = Http {
         exact,
         rng,
         stream,
@@ -175,11 +157,7 @@ fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
     for _ in 0..60 {
         play.step();
     }
-    // What is left ends by itself.
-    for _ in 0..40 {
-        play.exact.waits(10_000);
-    }
-    assert_eq!((play.exact.engine.connections(), play.exact.engine.memory()), (0, 0), "seed {seed}");
+    play::ends(&mut play.exact, seed);
     play.had
 }
 

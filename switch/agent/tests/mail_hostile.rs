@@ -6,8 +6,9 @@ mod support;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::Head;
-use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
+use sluice_agent::wire::flags::{ACK, PSH, SYN};
 use support::exact::{Exact, ISN, Seen};
+use support::play::{self, Play, part};
 use support::world::Rng;
 
 const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING"], "rules": [
@@ -25,7 +26,7 @@ const LINES: [&str; 7] = [
 const SAYS: &str = "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
 /// What a side has been sent, and of what its own it has sent.
-struct Play {
+struct Mail {
     exact: Exact,
     rng: Rng,
     stream: Vec<u8>,
@@ -38,7 +39,11 @@ struct Play {
     spliced: usize,
 }
 
-impl Play {
+impl Play for Mail {
+    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
+        (&mut self.exact, &mut self.rng)
+    }
+
     fn look(&mut self, seen: &[Seen]) {
         for seen in seen {
             match seen {
@@ -56,20 +61,11 @@ impl Play {
         }
     }
 
-    fn flags(&mut self, usual: u8) -> u8 {
-        let odd = [FIN, RST, SYN, 0xff, 0][self.rng.below(5) as usize];
-        if self.rng.percent(1) { usual ^ odd } else { usual }
-    }
-
     fn client_sends(&mut self) {
-        let start = if self.rng.percent(75) { self.sent } else { self.rng.below(self.stream.len() as u64) as usize };
-        let end = (start + self.rng.below(40) as usize).min(self.stream.len());
-        if start == self.sent {
-            self.sent = end;
-        }
-        let (data, heard) = (self.stream[start..end].to_vec(), self.heard.len() as u32);
+        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 40, 75);
+        let (start, data, heard) = (range.start, self.stream[range].to_vec(), self.heard.len() as u32);
         let heard = if self.rng.percent(90) { heard } else { self.rng.below(1 + u64::from(heard)) as u32 };
-        let flags = self.flags(ACK | PSH);
+        let flags = play::flags(&mut self.rng, ACK | PSH, 1);
         let seen = self.exact.client(start as u32, heard, flags, &data);
         self.look(&seen);
     }
@@ -78,36 +74,26 @@ impl Play {
         let isn = Seq(77);
         let (source, destination) = (self.exact.service.address, self.exact.client);
         let is_syn = self.said == 0 && self.rng.percent(60);
-        let start = if self.rng.percent(80) { self.said } else { self.rng.below(SAYS.len() as u64) as usize };
-        let end = (start + self.rng.below(30) as usize).min(SAYS.len());
-        let seq = if is_syn { isn } else { isn + 1 + start as u32 };
-        if !is_syn && start == self.said {
-            self.said = end;
+        // A SYN-ACK says nothing.
+        let mut said = self.said;
+        let range = part(&mut self.rng, &mut said, SAYS.len(), 30, 80);
+        let (seq, data) = match is_syn {
+            true => (isn, &b""[..]),
+            false => (isn + 1 + range.start as u32, &SAYS.as_bytes()[range]),
+        };
+        if !is_syn {
+            self.said = said;
         }
-        let flags = self.flags(if is_syn { SYN | ACK } else { ACK });
+        let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 1);
         let head = Head { source, destination, seq, ack: self.server, flags, window: 3000 };
-        let data = if is_syn { b"" } else { &SAYS.as_bytes()[start..end] };
         let seen = self.exact.sends(head, &[2, 4, 2, 0], data);
         self.look(&seen);
     }
 
-    fn step(&mut self) {
-        match self.rng.below(10) {
-            0..=4 => self.client_sends(),
-            5..=7 => self.server_sends(),
-            8 => {
-                let ms = self.rng.below(400);
-                let seen = self.exact.waits(ms);
-                self.look(&seen);
-            }
-            _ => {
-                if let (Some(order), true) = (self.order.take(), self.rng.percent(50)) {
-                    self.spliced += 1;
-                    let seen = self.exact.confirms(&order, Status::Applied);
-                    self.look(&seen);
-                }
-            }
-        }
+    fn confirmation(&mut self) -> Option<(Order, Status)> {
+        let order = self.order.take().filter(|_| self.rng.percent(50))?;
+        self.spliced += 1;
+        Some((order, Status::Applied))
     }
 }
 
@@ -121,7 +107,7 @@ fn play(seed: u64) -> usize {
     exact.cookie = seq;
     let seen = exact.client(0, 0, ACK, b"");
     let (heard, server) = (Vec::new(), ISN);
-    let mut play = Play { exact, rng, stream, sent: 0, heard, server, said: 0, order: None, spliced: 0 };
+    let mut play = Mail { exact, rng, stream, sent: 0, heard, server, said: 0, order: None, spliced: 0 };
     play.look(&seen);
     for _ in 0..80 {
         play.step();
@@ -129,10 +115,7 @@ fn play(seed: u64) -> usize {
     // What the server was asked about twice it may be told of: an EHLO or none, and a MAIL.
     let heard = String::from_utf8_lossy(&play.heard).into_owned();
     assert!(!heard.contains("220 swallowed") && !heard.contains("250-swallowed"), "seed {seed}: {heard}");
-    for _ in 0..80 {
-        play.exact.waits(10_000);
-    }
-    assert_eq!((play.exact.engine.connections(), play.exact.engine.memory()), (0, 0), "seed {seed}");
+    play::ends(&mut play.exact, seed);
     play.spliced
 }
 

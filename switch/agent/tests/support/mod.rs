@@ -5,6 +5,7 @@
 pub mod exact;
 pub mod guess;
 pub mod host;
+pub mod play;
 pub mod rules;
 pub mod switch;
 pub mod world;
