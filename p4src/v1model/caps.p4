@@ -123,7 +123,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                         bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
                         left = left >> facts[FACTS_SCALE];
                         if (left < (bit<32>)hdr.tcp.window) {
-                            meta.respliced = word_change(hdr.tcp.window, left[15:0]);
+                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);  // of a FIN, there is 1
                             hdr.tcp.window = left[15:0];
                         }
                     }
