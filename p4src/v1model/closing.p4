@@ -21,6 +21,7 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.ipv4_options.setInvalid();
         hdr.ipv4.ihl = 5;
         hdr.ipv4.total_length = 40;
+        hdr.ipv4.more_fragments = 0;
         hdr.ipv4.ttl = RESET_TTL;
         hdr.ipv4.src = meta.flow.dst;
         hdr.ipv4.dst = meta.flow.src;
@@ -37,6 +38,7 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.tcp.ack = 1;
         hdr.tcp.psh = 0;
         hdr.tcp.rst = 1;
+        hdr.tcp.syn = 0;
         hdr.tcp.fin = 0;
         hdr.tcp.window = 0;
         hdr.tcp.urgent = 0;

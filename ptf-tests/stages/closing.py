@@ -677,3 +677,16 @@ class AskedWhileOff(Closing):
         self.tickles(talk)
         self.passes_answer(talk)
         self.refuses(talk)
+
+
+class OddPayloadAfterwards(Closing):
+    """A reset is a whole one, whatever flags and fragments it answers."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for frame, length in (
+            (talk.request(GET, "SFPA"), len(GET) + 1),
+            (changed(talk.request(GET, "PA"), IP_flags="MF"), len(GET)),
+        ):
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)
