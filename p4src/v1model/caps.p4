@@ -42,7 +42,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
     own_cap_t own_cap;
     ack_t ack;
 
-    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3).
+    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3). Whether segments are
+    // signed the server says: who signs takes no answer that is not, and a SYN's option alone would be a way around the cap.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
             agreed = 0;                /* or of a SYN that was not looked at */ \
@@ -94,7 +95,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
                 // Another connection's slot from here on, or another server's.
                 agreed = 0;
-                if (managed && meta.event == Event.syn && meta.options.authenticated == 0) {
+                if (managed && meta.event == Event.syn) {
                     agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;
                 }
                 cap_agreed.write(index, agreed);

@@ -5,8 +5,8 @@
 //   drops  not_idle, closed, closed_reset
 //
 // The controller asks by a tickle (ctdb's word): an ACK with impossible numbers in the client's name, which a host answers with its
-// own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961),
-// and of its clone, in a pass of its own, the server's FIN: seq, ack and timestamps are right by themselves.
+// own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961).
+// Its clone becomes the server's FIN in a pass of its own: seq, ack and timestamps are right by themselves.
 #ifndef SLUICE_V1MODEL_CLOSING_P4
 #define SLUICE_V1MODEL_CLOSING_P4
 

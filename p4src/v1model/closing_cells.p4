@@ -9,8 +9,8 @@
 //       |<------------------- FIN ------|                              |
 //
 // Both numbers are the server's word: what somebody sends in the client's name moves none. Any payload takes `probing` back; a keepalive
-// (the number before the next, at most one byte) is no payload. Two more connections are not idle. Where the server acknowledges more
-// without an answer it has work to do, whatever it sent before; where the client's window is closed it may have more to send.
+// (the number before the next, at most one byte) is no payload. Two more kinds of connections are not idle. Where the server acknowledges
+// more without an answer, it has work to do. Where the client's window is closed, the server may have more to send.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 

@@ -341,7 +341,7 @@ class ProbeBeyondTheEdge(Capped):
 
 
 class Authenticated(Capped):
-    """Segments that MD5 or AO signs are left alone, whichever side says so."""
+    """Segments that MD5 or AO signs are left alone, if the server says so: a SYN alone signs nothing."""
 
     send = receive = CAP
 
@@ -353,8 +353,9 @@ class Authenticated(Capped):
                 talk = Talk(Flow(WEB, S1, client_port=41_000 + 10 * port + side))
                 self.shakes(talk, syn, syn_ack)
                 self.cap(talk, CAP, CAP)
-                self.advances(talk, 500, 500)
-                self.advances(talk, 500, 500, client=False)
+                seen = 500 if syn_ack is marked else 100
+                self.advances(talk, 500, seen)
+                self.advances(talk, 500, seen, client=False)
 
 
 class Layouts(Capped):
