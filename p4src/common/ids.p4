@@ -156,7 +156,7 @@
 #define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model)
 #define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model)
 
-// Registers of closing, 0x60 to 0x67. Next free: none
+// Registers of closing, 0x60 to 0x67. Next free: 0x68
 #define REGISTER_CLOSING_SERVER_NEXT 0x60 // the next sequence number of a connection's server (v1model)
 #define REGISTER_CLOSING_CLIENT_NEXT 0x61 // and of its client, by the server's word (v1model)
 #define REGISTER_CLOSING_STATE 0x62  // who spoke last and when, what is acknowledged; whether it is being closed (v1model)

@@ -82,9 +82,9 @@ void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement
     }
 }
 
-// No cap while caps rest; else at least the least.
-void cap_in_effect(in window_facts_t facts, in bit<1> rests, inout bit<32> cap) {
-    if (rests == 1 || cap == 0 || cap > (bit<32>)NO_CAP) {
+// At least the least; 0 is none.
+void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
+    if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;
     } else if (cap < (bit<32>)facts[FACTS_FLOOR]) {
         cap = (bit<32>)facts[FACTS_FLOOR];
@@ -92,12 +92,12 @@ void cap_in_effect(in window_facts_t facts, in bit<1> rests, inout bit<32> cap) 
 }
 
 // A window moves the edge that the peer was offered, as far as the cap lets it. Whatever it says, an old one moves nothing.
-void step_offer(in ack_t ack, in bit<1> rests, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
+void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     if (ack.advances == 1) {
         offer[OFFER_CAP] = cap;
     }
     bit<32> most = (bit<32>)offer[OFFER_CAP] >> scale;
-    if (rests == 1 || most > (bit<32>)window) {
+    if (most > (bit<32>)window) {
         most = (bit<32>)window;
     }
     bit<32> edge = acknowledgement + (most << scale);

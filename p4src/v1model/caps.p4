@@ -9,7 +9,8 @@
 //
 // A window goes on as far as the edge: nothing that was promised is taken back, to within 2^scale - 1 bytes, unless by
 // the endpoint itself. Another cap waits for an acknowledgement that advances, so that duplicates stay duplicates. Caps
-// begin behind the handshake, which tells both scales, and rest while a SYN in mid-connection is not answered.
+// begin with the ACK that ends the handshake: it is the first whose scale is known. A SYN in mid-connection, which anybody
+// can send, changes nothing; a SYN-ACK to it ends them.
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 
@@ -41,7 +42,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
     own_cap_t own_cap;
     ack_t ack;
 
-    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3).
+    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3). Whether segments are
+    // signed the server says: who signs takes no answer that is not, and a SYN's option alone would be a way around the cap.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
             agreed = 0;                /* or of a SYN that was not looked at */ \
@@ -77,10 +79,10 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             if (own_cap[OWN_CAP_FINGERPRINT] == place.fingerprint && own_cap[OWN_CAP_BYTES] != 0) { \
                 cap = own_cap[OWN_CAP_BYTES]; \
             } \
-            cap_in_effect(facts, rests, cap); \
+            cap_in_effect(facts, cap); \
         } \
         made.read(offer, index); \
-        step_offer(ack, rests, cap[30:0], hdr.tcp.acknowledgement, hdr.tcp.window, facts[FACTS_SCALE], offer); \
+        step_offer(ack, cap[30:0], hdr.tcp.acknowledgement, hdr.tcp.window, facts[FACTS_SCALE], offer); \
         made.write(index, offer);
 
     apply {
@@ -93,7 +95,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
                 // Another connection's slot from here on, or another server's.
                 agreed = 0;
-                if (managed && meta.event == Event.syn && meta.options.authenticated == 0) {
+                if (managed && meta.event == Event.syn) {
                     agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;
                 }
                 cap_agreed.write(index, agreed);
@@ -110,20 +112,16 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                     }
                 } else if (agreed[AGREED_STATE] == CAP_AGREED) {
                     bit<32> end = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
-                    bit<1> rests = 0;
-                    if (meta.state <= PinState.answered || meta.state == PinState.reopening) {
-                        rests = 1;
-                    }
                     if (meta.path == Path.to_service) {
                         CAPS_SEGMENT(cap_client, cap_server, cap_offered_client, cap_offered_server, send_cap, AGREED_CLIENT)
                     } else {
                         CAPS_SEGMENT(cap_server, cap_client, cap_offered_server, cap_offered_client, receive_cap, AGREED_SERVER)
                     }
-                    if (ack.known == 1 && rests == 0) {
+                    if (ack.known == 1) {
                         bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
                         left = left >> facts[FACTS_SCALE];
                         if (left < (bit<32>)hdr.tcp.window) {
-                            meta.respliced = word_change(hdr.tcp.window, left[15:0]);
+                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);  // of a FIN, there is 1
                             hdr.tcp.window = left[15:0];
                         }
                     }

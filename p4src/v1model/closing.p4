@@ -5,8 +5,8 @@
 //   drops  not_idle, closed, closed_reset
 //
 // The controller asks by a tickle (ctdb's word): an ACK with impossible numbers in the client's name, which a host answers with its
-// own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961),
-// and of its clone, in a pass of its own, the server's FIN: seq, ack and timestamps are right by themselves.
+// own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961).
+// Its clone becomes the server's FIN in a pass of its own: seq, ack and timestamps are right by themselves.
 #ifndef SLUICE_V1MODEL_CLOSING_P4
 #define SLUICE_V1MODEL_CLOSING_P4
 
@@ -21,6 +21,7 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.ipv4_options.setInvalid();
         hdr.ipv4.ihl = 5;
         hdr.ipv4.total_length = 40;
+        hdr.ipv4.more_fragments = 0;
         hdr.ipv4.ttl = RESET_TTL;
         hdr.ipv4.src = meta.flow.dst;
         hdr.ipv4.dst = meta.flow.src;
@@ -37,6 +38,7 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.tcp.ack = 1;
         hdr.tcp.psh = 0;
         hdr.tcp.rst = 1;
+        hdr.tcp.syn = 0;
         hdr.tcp.fin = 0;
         hdr.tcp.window = 0;
         hdr.tcp.urgent = 0;

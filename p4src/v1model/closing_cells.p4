@@ -9,7 +9,8 @@
 //       |<------------------- FIN ------|                              |
 //
 // Both numbers are the server's word: what somebody sends in the client's name moves none. Any payload takes `probing` back; a keepalive
-// (the number before the next, at most one byte) is no payload.
+// (the number before the next, at most one byte) is no payload. Two more kinds of connections are not idle. Where the server acknowledges
+// more without an answer, it has work to do. Where the client's window is closed, the server may have more to send.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
@@ -22,7 +23,7 @@ typedef bit<62> closing_state_t;
 #define CLOSING_STATUS 61:60           // a ClosingStatus
 #define CLOSING_SERVER_SPOKE 59:59     // the last payload is the server's
 #define CLOSING_ACKNOWLEDGED 58:58     // all of it
-#define CLOSING_LAST 57:26             // when it passed, in ticks
+#define CLOSING_LAST 57:26             // when it passed, or was acknowledged, in ticks
 #define CLOSING_PROBED 25:0            // when the last tickle passed
 
 // Whose connection a slot has, as of when it became idle: 63 bits, for Thrift carries signed 64-bit values.
@@ -128,6 +129,8 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                         if (probing && as_stored && meta.state == PinState.established) {
                             state[CLOSING_STATUS] = CLOSING_CLOSED;
                             step = ClosingStep.take;
+                        } else if (client_next[CLOSING_KNOWN] == 1 && later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
+                            spoke(0);
                         }
                     } else if (!keepalive) {
                         spoke(1);
@@ -153,9 +156,13 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                         step = ClosingStep.hold;
                     }
                 } else if (meta.event == Event.ack && (meta.payload == 0 || keepalive)) {
-                    if (before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 0
-                        && server_next == 1w1 ++ hdr.tcp.acknowledgement) {
+                    if (before[CLOSING_SERVER_SPOKE] == 0 || server_next != 1w1 ++ hdr.tcp.acknowledgement) {
+                        // says nothing of the server's last payload
+                    } else if (hdr.tcp.window == 0) {
+                        spoke(1);
+                    } else if (before[CLOSING_ACKNOWLEDGED] == 0) {
                         state[CLOSING_ACKNOWLEDGED] = 1;
+                        state[CLOSING_LAST] = meta.now;
                         closing_peer.write(index, meta.connection.client ++ meta.connection.client_port ++ meta.server[14:0]);
                         closing_hint.write(index & (CLOSING_HINTS - 1), index[CONNECTION_SLOT_BITS:0] ++ meta.server[9:0] ++ meta.now[30:0]);
                     }

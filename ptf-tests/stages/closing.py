@@ -597,3 +597,96 @@ class MalformedTickles(Closing):
                 self.dropped(self.settle(plan.CLIENT), reason)
         self.switch.client.send(b"", INTO_PIPELINE)
         self.dropped(self.settle(plan.CLIENT), DropReason.CPU_HEADER)
+
+
+class UnderACap(Closing):
+    """The FIN's window is capped as the answer's would have been, and its checksum says so."""
+
+    def manage(self) -> None:
+        """With a cap on what the server advertises."""
+        self.insert(entries.managed(S1, receive_cap=4096, closed=1))
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        port = talk.flow.server.host.port
+        self.exchange(port, talk.reply(PAGE, "PA"))
+        talk.server += len(PAGE)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.inject(port, talk.answer())
+        outcome = self.settle(port, sent=2)
+        rst = talk.reset_to(talk.answer(), flow_is_server=True)
+        left = 8192 - len(GET)  # of what the SYN-ACK promised
+        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=left))
+        self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
+
+
+class ClosedWindow(Closing):
+    """A client that has closed its window waits for more: that is no idle connection, however long it is silent."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request(window=0))
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.client_sends(talk.flow, talk.request(window=0))
+        self.refuses(talk)
+        self.pass_ticks(3)
+        self.client_sends(talk.flow, talk.request())
+        self.refuses(talk, least_age=3)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Crosses(Closing):
+    """A request crosses the end of a response: the server acknowledges it, and is silent for it is at work."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        asked = talk.client
+        self.asks(talk)
+        behind, talk.client = talk.client, asked
+        self.serves(talk)
+        talk.client = behind
+        self.client_sends(talk.flow, talk.request())
+        self.server_sends(talk.flow, talk.reply())
+        self.refuses(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class AskedWhileOff(Closing):
+    """A request that passes while closing is off is found by the server's answer to the tickle."""
+
+    def manage(self) -> None:
+        """By the test."""
+
+    def runTest(self) -> None:
+        managed = entries.managed(S1, closed=1)
+        self.switch.insert([managed])
+        talk = self.idle()
+        self.switch.delete([managed])
+        self.asks(talk)
+        self.insert(managed)
+        self.tickles(talk)
+        self.passes_answer(talk)
+        self.refuses(talk)
+
+
+class OddPayloadAfterwards(Closing):
+    """A reset is a whole one, whatever flags and fragments it answers."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for frame, length in (
+            (talk.request(GET, "SFPA"), len(GET) + 1),
+            (changed(talk.request(GET, "PA"), IP_flags="MF"), len(GET)),
+        ):
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)

@@ -46,6 +46,8 @@ KEPT_S = 300
 """Apache's KeepAliveTimeout: it closes nothing itself."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 PAGE = b"a page\n" * 1000
+LARGE = b"a large page\n" * 200_000
+GET_LARGE = GET.replace(b"/page", b"/large")
 
 
 @dataclass
@@ -57,10 +59,12 @@ class Net:
     server: Process
     config: Config
 
-    def connected(self) -> socket.socket:
-        """A connection of the client's to the service."""
+    def connected(self, receive_buffer: int | None = None) -> socket.socket:
+        """A connection of the client's to the service, with a buffer of so many bytes."""
         made = socket_in(self.client.pid, socket.AF_INET, socket.SOCK_STREAM)
         made.settimeout(TIMEOUT_S)
+        if receive_buffer is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         made.connect((VIP, WEB_PORT))
         return made
 
@@ -69,10 +73,20 @@ class Net:
         lines = run_in(holder.pid, ["ss", "-Htan"]).splitlines()
         return [line.split()[0] for line in lines if any(word.endswith(f":{port}") for word in line.split()[3:5])]
 
+    def waits_for_window(self, port: int) -> bool:
+        """Whether the server asks the client of this port for a larger window."""
+        lines = run_in(self.server.pid, ["ss", "-Htno"]).splitlines()
+        return any(f":{port} " in line and "persist" in line for line in lines)
+
 
 def asks(connection: socket.socket) -> bytes:
     """One request on a connection that is kept alive; the page."""
     connection.sendall(GET)
+    return answer(connection)
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The page that was asked for."""
     response = HTTPResponse(connection)
     response.begin()
     assert response.status == 200
@@ -156,6 +170,7 @@ def _apache(folder: Path, server: Process) -> Process:
     files = folder / "files"
     files.mkdir()
     (files / "page").write_bytes(PAGE)
+    (files / "large").write_bytes(LARGE)
     return start_apache(
         "s1",
         SERVER,
@@ -297,8 +312,22 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
             await becomes("all are gone", lambda: not any(net.sockets(*each) for each in gone))
             assert await closer.load() == 1
             waits.sendall(b"\r\n")
-            response = HTTPResponse(waits)
-            response.begin()
-            assert response.read() == PAGE
+            assert answer(waits) == PAGE
+
+    closing(net, act)
+
+
+def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
+    """All that was sent is acknowledged and nobody says anything more, for the client's window is closed."""
+
+    async def act(closer: Closer) -> None:
+        with net.connected(receive_buffer=20_000) as paused, net.connected() as other:
+            paused.sendall(GET_LARGE)
+            port = paused.getsockname()[1]
+            await becomes("the client's window is closed", lambda: net.waits_for_window(port))
+            assert await asyncio.to_thread(asks, other) == PAGE
+            await closer.close(1)
+            assert await asyncio.to_thread(other.recv, 1) == b""
+            assert await asyncio.to_thread(answer, paused) == LARGE
 
     closing(net, act)

@@ -75,11 +75,10 @@ class Side:
     cap: int = NO_CAP
     """In effect on its windows, in bytes."""
 
-    def sends(self, peer: Side, segment: Segment, cap: int, *, rests: bool = False) -> int:
+    def sends(self, peer: Side, segment: Segment, cap: int) -> int:
         """The window that its peer gets to see.
 
-        ``cap``: in bytes, what is to be in effect from an acknowledgement that advances on; 0: none. ``rests``: during
-        the handshake, and while a SYN in mid-connection is not answered, a window passes as it is.
+        ``cap``: in bytes, what is to be in effect from an acknowledgement that advances on; 0: none.
         """
         end = (segment.number + segment.payload + segment.fin) % _WRAP
         if later(end, self.next) and not later(end, (peer.edge + BEYOND_OFFER) % _WRAP):
@@ -87,16 +86,14 @@ class Side:
         ack = self._ack(peer, segment.acknowledgement)
         if ack is Ack.ADVANCES:
             self.acked = segment.acknowledgement
-            self.cap = NO_CAP if rests or not cap else min(NO_CAP, max(cap, self.least))
+            self.cap = min(NO_CAP, max(cap, self.least)) if cap else NO_CAP
         if ack is Ack.UNKNOWN:
             return segment.window
         if ack is not Ack.OLD:
-            offered = segment.window if rests else min(segment.window, self.cap >> self.scale)
+            offered = min(segment.window, self.cap >> self.scale)
             edge = (segment.acknowledgement + (offered << self.scale)) % _WRAP
             if later(edge, self.edge):
                 self.edge = edge
-        if rests:
-            return segment.window
         left = (self.edge - segment.acknowledgement) % _WRAP
         return min(segment.window, -(-left >> self.scale))
 

@@ -41,7 +41,7 @@ class Facts(Protocol):
 
     @property
     def idle_s(self) -> float:
-        """Since that payload."""
+        """Since that acknowledgement."""
         ...
 
 

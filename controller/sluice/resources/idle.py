@@ -42,7 +42,7 @@ class Idle:
 
     slot: int
     idle_s: float
-    """Since that payload."""
+    """Since that acknowledgement."""
 
 
 class Closer:

@@ -39,7 +39,7 @@ class Candidate:
     flow: int
     """Its place in the connection table: way and slot."""
     idle_s: float
-    """Since that payload; of a note, since its acknowledgement. At least: the switch's time is known from below."""
+    """Since that acknowledgement. At least: the switch's time is known from below."""
     server: int
 
 
