@@ -27,11 +27,11 @@ help: ## this list
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
+lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching, RESOURCES=1 shared send buffers; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
 ifdef SCENARIO
 	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
-	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content)
+	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content) $(if $(RESOURCES),--resources)
 endif
 
 news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 takes up to 10
@@ -110,7 +110,7 @@ bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
-experiments: setup root ## the papers' figures and today's alternatives: some 12 hours; FIG=... one of them, QUICK=1: under 44 min (docs/results/README.md)
+experiments: setup root ## the papers' figures and today's alternatives: some 14 hours; FIG=... one of them, QUICK=1: under 59 min (docs/results/README.md)
 	@tools/install_packages.sh experiments/packages.txt
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)

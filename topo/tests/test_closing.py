@@ -7,12 +7,11 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 
 import pytest
 import yaml
@@ -34,6 +33,7 @@ from testbed.namespaces import OFFLOADS, socket_in
 from testbed.processes import Process, await_true, run_in
 from testbed.switches import EMBEDDED, Endpoints
 from topo.apache import start_apache
+from topo.tests.reached import reached
 from workload.plan import WEB_PORT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -131,39 +131,11 @@ def net() -> Iterator[Net]:
         stack.callback(process.stop)
         EMBEDDED.await_serving(process, endpoints, TIMEOUT_S)
         stack.callback(_apache(folder, server).stop)
-        config = _configuration(stack.enter_context(_reached(switch)))
+        config = _configuration(stack.enter_context(reached(switch.pid, GRPC_PORT)))
         neighbours = {CLIENT: (1, MACS[1]), SERVER: (2, MACS[2])}
         with Programmer(config, neighbours):
             pass
         yield Net(client, switch, server, config)
-
-
-@contextmanager
-def _reached(switch: Process) -> Generator[str]:
-    """An address of ours behind which is the switch's P4Runtime, in its own namespace."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                ours, _ = listener.accept()
-                theirs = socket_in(switch.pid, socket.AF_INET, socket.SOCK_STREAM)
-                theirs.connect(("127.0.0.1", GRPC_PORT))
-                for ends in ((ours, theirs), (theirs, ours)):
-                    Thread(target=_pump, args=ends, daemon=True).start()
-
-    Thread(target=accept, daemon=True).start()
-    host, port = listener.getsockname()
-    yield f"{host}:{port}"
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(1 << 16):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
 
 
 def _apache(folder: Path, server: Process) -> Process:
