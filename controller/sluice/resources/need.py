@@ -56,7 +56,8 @@ class Reading:
 class Estimator:
     """Follows the transfers of so many slots, interval by interval."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, fading: float = FADING) -> None:
+        self._fading = fading
         self._segments = np.zeros(slots)
         self._losses = np.zeros(slots)
         self._rtt_s = np.full(slots, np.nan)
@@ -66,8 +67,8 @@ class Estimator:
         for kept, nothing in ((self._segments, 0.0), (self._losses, 0.0), (self._rtt_s, np.nan)):
             kept[reading.is_new] = nothing
         told = ~np.isnan(reading.losses)
-        self._segments = np.where(told, FADING * self._segments + reading.segments, self._segments)
-        self._losses = np.where(told, FADING * self._losses + reading.losses, self._losses)
+        self._segments = np.where(told, self._fading * self._segments + reading.segments, self._segments)
+        self._losses = np.where(told, self._fading * self._losses + reading.losses, self._losses)
         self._rtt_s = np.where(np.isnan(reading.rtt_s), self._rtt_s, reading.rtt_s)
 
         is_known = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
