@@ -22,7 +22,10 @@ from experiments import (
     r_fig5,
     r_fig6,
     r_unlike,
+    sabt_fig5,
+    sabt_fig8,
     sabt_measure,
+    sabt_shares,
     sim_lab,
     sim_scale,
     sim_unlike,
@@ -53,6 +56,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         content_rules,
         content_agent,
         sabt_measure,
+        sabt_shares,
+        sabt_fig8,
+        sabt_fig5,
     )
 }
 

@@ -19,3 +19,12 @@ class Distance:
     address: str
     delay_s: float
     connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way(Distance):
+    """The same with a bottleneck of its own, which all of its connections share, and losses at the client."""
+
+    mbit_s: float
+    queue_kib: int
+    loss: float = 0.0

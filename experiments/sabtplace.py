@@ -41,6 +41,9 @@ RATE = 600_000
 class MeasuredPlace:
     """A context manager."""
 
+    hosts: Sequence[str] = ("switch", "client", "server")
+    """Namespaces; the second is the switch's neighbour."""
+
     def __init__(self, distances: Sequence[Distance]) -> None:
         self.distances = distances
         self._stack = ExitStack()
@@ -62,11 +65,11 @@ class MeasuredPlace:
 
     def _build(self) -> None:
         self.directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sabt-")))
-        for name in ("switch", "client", "server"):
+        for name in self.hosts:
             self._pids[name] = self._start(name, ["unshare", "--net", "sleep", "7200"]).pid
         for name in self._pids:
             self._wait_for_namespace(name)
-        self._link("client", "cli", "sw1", CLIENT, "10.0.1.1")
+        self._link(self.hosts[1], "cli", "sw1", CLIENT, "10.0.1.1")
         self._link("server", "srv", "sw2", SERVER, "10.0.2.1")
         self._delay()
         kind = KINDS["embedded"]
@@ -74,6 +77,10 @@ class MeasuredPlace:
         command = before_all_else(kind.command(kind.find(), {1: "sw1", 2: "sw2"}, endpoints))
         switch = self._start("sluice", command, "switch")
         kind.await_serving(switch, endpoints, READY_S)
+        self._control()
+
+    def _control(self) -> None:
+        """Program the switch."""
         self._switch("program")
 
     def _switch(self, what: str) -> str:

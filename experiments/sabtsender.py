@@ -21,6 +21,8 @@ SO_MAX_PACING_RATE = 47
 INFO_BYTES = 160
 _RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT = 68, 100, 148, 156
 """Where struct tcp_info has them (include/uapi/linux/tcp.h), 32 bits each; times are in microseconds."""
+_BYTES_ACKED = 120
+"""64 bits."""
 SAMPLE_S = 0.05
 PATIENCE_S = 30.0
 CHUNK = bytes(65_536)
@@ -35,6 +37,8 @@ class Followed:
     port: int
     total_us: int = 0
     samples: int = 0
+    acked_before: int = 0
+    """Bytes that had been acknowledged when it was to have settled."""
 
     def info(self) -> tuple[int, int, int, int]:
         """Smoothed round trip, retransmissions, least round trip and segments with data."""
@@ -49,6 +53,11 @@ class Followed:
         self.total_us += self.info()[0]
         self.samples += 1
 
+    def acked(self) -> int:
+        """Bytes that the client has acknowledged."""
+        raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        return struct.unpack_from("=Q", raw, _BYTES_ACKED)[0]
+
     def told(self) -> dict[str, Any]:
         """What is said in the end."""
         _, again, least, segments = self.info()
@@ -60,6 +69,7 @@ class Followed:
             "least_rtt_s": least / 1e6,
             "again": again,
             "segments": segments,
+            "acked": self.acked() - self.acked_before,
         }
 
 
@@ -78,10 +88,10 @@ def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]
     return found
 
 
-def send(connections: Sequence[Followed], seconds: float) -> None:
-    """Keep every connection's buffer full, and sample."""
+def send(connections: Sequence[Followed], seconds: float, settle_s: float = 0.0) -> None:
+    """Keep every connection's buffer full, and sample; what is acknowledged counts once all has settled."""
     now = time.monotonic()
-    end, due = now + seconds, now + SAMPLE_S
+    end, due, settled = now + seconds, now + SAMPLE_S, now + settle_s
     with selectors.DefaultSelector() as ready:
         for one in connections:
             ready.register(one.socket, selectors.EVENT_WRITE)
@@ -95,6 +105,8 @@ def send(connections: Sequence[Followed], seconds: float) -> None:
                 due += SAMPLE_S
                 for one in connections:
                     one.sample()
+                    if now < settled:
+                        one.acked_before = one.acked()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,9 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--congestion", default="reno")
     parser.add_argument("--rate", type=int, default=600_000, help="bytes per second of each at most")
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--settle", type=float, default=0.0, help="seconds whose bytes do not count")
     options = parser.parse_args(arguments)
     connections = accept(options.port, options.connections, options.congestion, options.rate)
-    send(connections, options.seconds)
+    send(connections, options.seconds, options.settle)
     print(json.dumps([one.told() for one in connections]), flush=True)
     for one in connections:  # what is in the buffers is not sent any more: the switch and the kernel end alike
         one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
