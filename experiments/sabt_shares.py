@@ -155,7 +155,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
         if (seed, loss, part) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
             axes.plot(range(BEGIN_S, BEGIN_S + len(one.result["first"])), one.result["first"], label=how)
     axes.set(xlabel="s", ylabel="a flow's share, in parts of an equal one", ylim=(0, None))
-    axes.legend()
+    if axes.lines:
+        axes.legend()
     axes.grid(alpha=0.3)
 
 
