@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from . import __version__, log, rulescommand
+from . import __version__, explaintext, log, rulescommand
 from .balance import Mode
 from .config import Config
 from .configload import ConfigError, load
@@ -76,6 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--pins", action="store_true", help="count the pinned connections too (reads the whole table)")
     status.set_defaults(run=_status)
 
+    explain = commands.add_parser("explain", help="say where a client's connections go, and why")
+    explain.add_argument("client", metavar="CLIENT[:PORT]", help="an address; without a port all its connections")
+    explain.add_argument("service", metavar="SERVICE")
+    _socket_options(explain)
+    explain.add_argument("--json", action="store_true", help="as JSON")
+    explain.set_defaults(run=_explain)
+
     for name, text in (
         ("drain", "give a server no new connections"),
         ("undrain", "give a server its share again"),
@@ -118,6 +125,13 @@ def _socket(options: argparse.Namespace) -> str:
 def _status(options: argparse.Namespace) -> int:
     result = control.ask(_socket(options), {"command": "status", "pins": options.pins})
     print(json.dumps(result, indent=2) if options.json else render(result))
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    request = {"command": "explain", "client": options.client, "service": options.service}
+    result = control.ask(_socket(options), request)
+    print(json.dumps(result, indent=2) if options.json else explaintext.render(result))
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sluice import status
 from sluice.configload import ConfigError
+from sluice.explain import explain
 from sluice.log import logger
 from sluice.switch.errors import SwitchError
 
@@ -21,6 +22,7 @@ from .controller import Controller
 _log = logger("control")
 
 _LINE = 64 * 1024
+_COMMANDS = ("status", "reload", "drain", "undrain", "mode", "explain")
 
 
 class ControlInUse(Exception):
@@ -41,8 +43,10 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
                 result = await controller.drain(str(request.get("server", "")), drain=False)
             case "mode":
                 result = await controller.set_mode(str(request.get("service", "")), str(request.get("mode", "")))
+            case "explain":
+                result = await explain(controller, str(request.get("client", "")), str(request.get("service", "")))
             case other:
-                raise Refused(f"no command {other!r}; there is: status, reload, drain, undrain, mode")
+                raise Refused(f"no command {other!r}; there is: {', '.join(_COMMANDS)}")
     except (Refused, ConfigError, SwitchError) as error:
         return {"ok": False, "error": str(error)}
     return {"ok": True, "result": result}

@@ -196,7 +196,13 @@ class Controller:
 
     # -- commands
 
-    def _leading(self) -> Link:
+    @property
+    def trace_path(self) -> str | None:
+        """The file that decisions are appended to."""
+        return self._trace.path
+
+    def leading(self) -> Link:
+        """The switch. Raises Refused while this controller does not lead it."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
@@ -206,7 +212,7 @@ class Controller:
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
-        link = self._leading()
+        link = self.leading()
         fresh, old = load(self.config_path), self.world.config
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
@@ -269,7 +275,7 @@ class Controller:
 
     async def _command(self, make: Callable[[float], Change]) -> None:
         async with self._turn:
-            link = self._leading()
+            link = self.leading()
             change = make(asyncio.get_running_loop().time())
             try:
                 wrote = await link.apply(self.world.state())

@@ -33,6 +33,10 @@ class Link:
         one room, and what fits of each depends on how many there are."""
         return self.session.target.weights
 
+    def size(self, register: str) -> int:
+        """Cells of a register in the program that runs: builds of other sizes differ."""
+        return self.session.pipeline.schema.registers[register].size
+
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates.
 
