@@ -80,13 +80,18 @@ def _parser() -> argparse.ArgumentParser:
 
     completion = commands.add_parser("completion", help="print a completion script for a shell")
     completion.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
-    completion.set_defaults(run=lambda options: print(shtab.complete(parser, options.shell)) or 0)
+    completion.set_defaults(run=_complete, parser=parser)
 
     replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would have")
     _config_option(replay)
     command.add_options(replay)
     replay.set_defaults(run=command.replay)
     return parser
+
+
+def _complete(options: argparse.Namespace) -> int:
+    print(shtab.complete(options.parser, options.shell))
+    return 0
 
 
 def _config_option(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import explaintext, terminal
+from . import explaintext, packetpath, terminal
 from .balance import Mode
 from .configload import load
 from .loops import control
@@ -48,8 +48,14 @@ def add(commands: Subparsers, config_option: Callable[[argparse.ArgumentParser],
         "--watch", metavar="SECONDS", nargs="?", const=2.0, type=_seconds, help="again every so many seconds [2]"
     )
     explain = command("explain", "say where a client's connections go, and why", _explain)
-    explain.add_argument("client", metavar="CLIENT[:PORT]", help="an address; without a port all its connections")
-    explain.add_argument("service", metavar="SERVICE")
+    explain.add_argument(
+        "client", metavar="CLIENT[:PORT]", nargs="?", help="an address; without a port all its connections"
+    )
+    explain.add_argument("service", metavar="SERVICE", nargs="?")
+    explain.add_argument(
+        "--packet", metavar="FILE|HEX", help="in place of them: a frame's path through a copy of the embedded switch"
+    )
+    explain.add_argument("--in-port", metavar="N", type=int, help="the port it comes in by; default: by its source")
     drain = command("drain", "give a server no new connections", _drain)
     drain.add_argument("--wait", action="store_true", help="until it has no open connection")
     drain.add_argument("--timeout", metavar="S", type=_seconds, help="wait no longer; the server goes on draining")
@@ -130,6 +136,13 @@ class _Plain:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    if options.packet is not None:
+        if options.client is not None:
+            options.misuse("--packet stands in place of CLIENT and SERVICE")
+        path = packetpath.path_of(load(options.config), options.packet, options.in_port)
+        return _say(options, path, packetpath.render(path))
+    if options.service is None:
+        options.misuse("give CLIENT and SERVICE, or --packet")
     request = {"command": "explain", "client": options.client, "service": options.service}
     result = control.ask(_socket(options), request)
     return _say(options, result, explaintext.render(result))

@@ -19,9 +19,16 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from live import Running, feed, running, until
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from scapy.utils import wrpcap
+from sluice.addresses import from_text
 from sluice.cli import main
+from sluice.dataplane.connection import Connection
 from sluice.loops import control
 from sluice.names import TICK_BASE, PinState, Register
+from sluice.status import gather
 from sluice.statustext import render
 from test_cli import ENV, SLUICE
 from test_embedded_switch import pytestmark as built
@@ -88,6 +95,61 @@ async def test_explain(tmp_path: Path) -> None:
         wrong = await acall("explain", "10.0.1.77:x", "web", "-c", str(path))
         assert (wrong.returncode, wrong.stdout) == (1, "")
         assert wrong.stderr == "sluice: '10.0.1.77:x': a port is a number from 1 to 65535\n"
+
+
+SYN = bytes(
+    Ether(dst="02:00:00:00:00:01", src="02:aa:00:00:00:09")
+    / IP(src="10.0.1.77", dst="10.0.0.100")
+    / TCP(sport=40000, dport=80, flags="S")
+).hex()
+
+
+@built
+async def test_the_path_of_a_packet_through_a_copy(tmp_path: Path) -> None:
+    async with led_embedded(tmp_path) as (path, it):
+        link = it.controller.link
+        assert link is not None
+        place = Connection(from_text("10.0.1.77").packed, 40000, from_text("10.0.0.100").packed, 80).place
+        key = place.fingerprint << 36 | PinState.ESTABLISHED << 32 | TICK_BASE
+        await link.registers.write(Register.PIN_KEY_2, place.slot_2, key)
+        await link.registers.write(Register.PIN_SERVER_2, place.slot_2, 2)
+        done = await acall("explain", "--packet", SYN, "--json", "-c", str(path))
+        assert done.returncode == 0, done.stderr
+        shown = json.loads(done.stdout)
+        assert (shown["port"], shown["length"]) == (1, 54)
+        hits = {step["table"].rsplit(".", 1)[-1]: step for step in shown["steps"] if step["step"] == "table"}
+        assert hits["services"]["hit"]
+        assert shown["drop"] == "neighbour_unresolved", "none has answered yet"
+        assert int(next(iter(hits["servers"]["key"].values())), 16) == 2, "the pin of the original is in the copy"
+        capture = tmp_path / "one.pcap"
+        wrpcap(str(capture), [Raw(bytes.fromhex(SYN))], linktype=1)
+        text = await acall("explain", "--packet", str(capture), "-c", str(path))
+        lines = text.stdout.splitlines()
+        assert lines[:2] == ["54 bytes in by port 1, on a copy of the switch", "parsed: ethernet, ipv4, tcp"]
+        assert lines[lines.index("translate") + 1] == "  table servers (server 0x0002): server=0002"
+        assert lines[-1] == "dropped: neighbour_unresolved"
+        assert (await link.registers.read(Register.PIN_KEY_2, [place.slot_2])) == [key], "the original is as it was"
+        (offered,) = [s["offered"] for s in (await gather(it.controller))["services"]]
+        assert offered == 0
+
+
+@pytest.mark.parametrize(
+    ("packet", "status", "text"),
+    [
+        (["--packet", "no-such-file"], 1, "'no-such-file' is neither a file nor hexadecimal digits"),
+        (["--packet", "0102"], 1, "a frame of 2 bytes; Ethernet's have 14 to 9216"),
+        (["--packet", "00" * 60, "--in-port", "9"], 1, "the configuration has no port 9; there is: 1, 2, 3"),
+        (["--packet", "00" * 60, "10.0.1.77"], 2, "--packet stands in place of CLIENT and SERVICE"),
+        (["10.0.1.77"], 2, "give CLIENT and SERVICE, or --packet"),
+    ],
+)
+@built
+def test_packets_that_are_none(tmp_path: Path, packet: list[str], status: int, text: str) -> None:
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web())
+    done = call("explain", "-c", str(path), *packet)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert text in done.stderr
 
 
 # -- status
