@@ -191,13 +191,12 @@ def _program(channel: grpc.Channel, config: Any, updates: Sequence[p4r.Update]) 
     requests.put(p4r.StreamMessageRequest(arbitration=bid))
     stream = stub.StreamChannel(iter(requests.get, None))
     next(stream)
-    common = {"device_id": 1, "election_id": U128.encode(1)}
-    action = p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
-    stub.SetForwardingPipelineConfig(
-        p4r.SetForwardingPipelineConfigRequest(**common, action=action, config=config), timeout=_PATIENCE_S
-    )
+    lead, action = U128.encode(1), p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+    commit = p4r.SetForwardingPipelineConfigRequest(device_id=1, election_id=lead, action=action, config=config)
+    stub.SetForwardingPipelineConfig(commit, timeout=_PATIENCE_S)
     for first in range(0, len(updates), _BATCH):
-        stub.Write(p4r.WriteRequest(**common, updates=updates[first : first + _BATCH]), timeout=_PATIENCE_S)
+        some = updates[first : first + _BATCH]
+        stub.Write(p4r.WriteRequest(device_id=1, election_id=lead, updates=some), timeout=_PATIENCE_S)
     requests.put(None)
 
 
