@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from . import __version__, log, rulescommand
-from .balance import Mode
+import shtab
+
+from . import __version__, configcommand, livecommands, log, rulescommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -23,7 +23,6 @@ from .loops.trace import Trace
 from .replay import command
 from .replay.against import TraceError
 from .replay.capture import CaptureError
-from .statustext import render
 from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
@@ -31,7 +30,7 @@ _DEFAULT_CONFIG = "sluice.yaml"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused."""
+    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -63,68 +62,40 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="check a configuration, offline")
     _config_option(check)
+    check.add_argument("--json", action="store_true", help="as JSON")
     check.set_defaults(run=rulescommand.check)
 
     match = commands.add_parser("match", help="say which rule of a content service takes a request, offline")
     _config_option(match)
+    match.add_argument("--json", action="store_true", help="as JSON")
     rulescommand.add_options(match)
     match.set_defaults(run=rulescommand.match)
 
-    status = commands.add_parser("status", help="services, servers, ratios, R, counts, drops")
-    _socket_options(status)
-    status.add_argument("--json", action="store_true", help="as JSON")
-    status.add_argument("--pins", action="store_true", help="count the pinned connections too (reads the whole table)")
-    status.set_defaults(run=_status)
+    livecommands.add(commands, _config_option)
 
-    for name, text in (
-        ("drain", "give a server no new connections"),
-        ("undrain", "give a server its share again"),
-    ):
-        one = commands.add_parser(name, help=text)
-        one.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
-        _socket_options(one)
-        one.set_defaults(run=_command, command=name, fields=["server"])
+    config = commands.add_parser("config", help="a configuration to begin with")
+    init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
+    _config_option(init)
+    init.set_defaults(run=configcommand.init)
 
-    reload = commands.add_parser("reload", help="have the controller read its configuration again")
-    _socket_options(reload)
-    reload.set_defaults(run=_command, command="reload", fields=[])
+    completion = commands.add_parser("completion", help="print a completion script for a shell")
+    completion.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
+    completion.set_defaults(run=_complete, parser=parser)
 
     replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would have")
     _config_option(replay)
     command.add_options(replay)
     replay.set_defaults(run=command.replay)
-
-    mode = commands.add_parser("mode", help="change who decides a service's ratios, until the next reload")
-    mode.add_argument("service", metavar="SERVICE")
-    mode.add_argument("mode", metavar="MODE", choices=list(Mode), help=", ".join(Mode))
-    _socket_options(mode)
-    mode.set_defaults(run=_command, command="mode", fields=["service", "mode"])
     return parser
+
+
+def _complete(options: argparse.Namespace) -> int:
+    print(shtab.complete(options.parser, options.shell))
+    return 0
 
 
 def _config_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", "-c", metavar="FILE", default=_DEFAULT_CONFIG, help="default: %(default)s")
-
-
-def _socket_options(parser: argparse.ArgumentParser) -> None:
-    _config_option(parser)
-    parser.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
-
-
-def _socket(options: argparse.Namespace) -> str:
-    return options.socket or load(options.config).control
-
-
-def _status(options: argparse.Namespace) -> int:
-    result = control.ask(_socket(options), {"command": "status", "pins": options.pins})
-    print(json.dumps(result, indent=2) if options.json else render(result))
-    return 0
-
-
-def _command(options: argparse.Namespace) -> int:
-    request = {"command": options.command} | {field: getattr(options, field) for field in options.fields}
-    print(control.ask(_socket(options), request))
-    return 0
 
 
 def _run(options: argparse.Namespace) -> int:

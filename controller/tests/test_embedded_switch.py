@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from configs import web
 from live import Running, running, until
+from sluice.addresses import from_text
 from sluice.balance import Counts
 from sluice.configload import load
+from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.transfers import Flow, Segment, TransferCells
-from sluice.names import Counter, DropReason, PinState, Register
+from sluice.explain import explain
+from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
 from sluice.status import gather
 from sluice.statustext import render
 from sluice.switch.pipeline import load as load_pipeline
@@ -165,3 +168,25 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
         assert cap & 0xFFFF_FFFF == 48 << 10
         told = (await gather(it.controller))["services"][0]["servers"][0]["resources"]["send"]
         assert (told["transfers"], told["share"], told["default_cap"]) == (1, 48 << 10, 64_000)
+
+
+async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
+    """Cells as packets would leave them."""
+    client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
+    async with running(config) as it:
+        link = it.controller.link
+        assert link is not None
+        for port, server, state in ((40000, 2, PinState.ESTABLISHED), (40001, 1, PinState.SERVER_CLOSING)):
+            place = Connection(client, port, service, 80).place
+            await link.registers.write(
+                Register.PIN_KEY_2, place.slot_2, place.fingerprint << 36 | state << 32 | TICK_BASE + 100
+            )
+            await link.registers.write(Register.PIN_SERVER_2, place.slot_2, server)
+        shown = await explain(it.controller, "10.0.1.77", "web")
+        found = [(one["port"], one["server"], one["state"]) for one in shown["connections"]]
+        assert found == [(40000, "s2", "established"), (40001, "s1", "server_closing")]
+        assert (shown["new"]["server"], shown["new"]["shares"]) == (None, {"s1": 0.5, "s2": 0.5})
+        one = await explain(it.controller, "10.0.1.77:40000", "web")
+        assert (one["connections"][0]["server"], one["new"]["by"]) == ("s2", "pin")
+        assert one["limits"] == [{"limit": "admission", "rate_per_s": 250, "burst": 25}]
+        assert (await explain(it.controller, "10.0.1.78", "web"))["connections"] == []

@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,8 @@ from . import news, resources
 from .adoption import adopt
 from .agents import Agents
 from .balancing import balance
-from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
+from .commands import Change, Refused, find_server, planned, reconfigure, set_drain, set_mode
+from .events import Kind
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
@@ -119,17 +121,24 @@ class Controller:
                     raise AssertionError("leading a switch ends with an error")
             except NotPrimary as error:
                 _log.warning("not primary any more", extra={"error": str(error)})
+                self._lost(f"not primary any more: {error}")
             except SwitchLost as error:
                 level = logging.DEBUG if quiet else logging.WARNING
                 _log.log(level, "switch lost; trying again", extra={"error": str(error)})
+                if not quiet:
+                    self._lost(f"switch lost: {error}")
                 quiet = not self._led and self.role == "connecting"
             except SwitchError as error:
                 if not self._led:
                     raise
                 _log.error("switch refused; trying again", extra={"error": str(error)})
+                self._lost(f"switch refused: {error}")
             pause = _FIRST_PAUSE_S if self.role != "connecting" else min(pause * 2, _LONGEST_PAUSE_S)
             self.role = "connecting"
             await asyncio.sleep(pause)
+
+    def _lost(self, text: str) -> None:
+        self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
         adopted = await session.runs_pipeline()
@@ -165,6 +174,8 @@ class Controller:
 
     def _announce_ready(self, *, adopted: bool, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
+        text = f"leads the switch; it {'ran this program already' if adopted else 'was loaded'}, {updates} updates"
+        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=adopted, updates=updates)
         self._announce(
             f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
             f"servers={len(list(plan.servers))} adopted={'yes' if adopted else 'no'} updates={updates}"
@@ -196,7 +207,13 @@ class Controller:
 
     # -- commands
 
-    def _leading(self) -> Link:
+    @property
+    def trace_path(self) -> str | None:
+        """The file that decisions are appended to."""
+        return self._trace.path
+
+    def leading(self) -> Link:
+        """The switch. Raises Refused while this controller does not lead it."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
@@ -206,7 +223,24 @@ class Controller:
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
-        link = self._leading()
+        link = self.leading()
+        fresh = await self._fresh(link)
+        order = _Reload(fresh, asyncio.get_running_loop().create_future())
+        self._reloads.append(order)
+        self._reload_wanted.set()
+        return await order.answer
+
+    async def preview(self) -> list[str]:
+        """What a reload would change in the switch, in words; changes nothing. Raises as ``reload`` does."""
+        link = self.leading()
+        fresh = await self._fresh(link)
+        async with self._turn:
+            world = deepcopy(self.world)
+            reconfigure(world, fresh, asyncio.get_running_loop().time())
+            return await link.preview(world.state(), self.world.plan)
+
+    async def _fresh(self, link: Link) -> Config:
+        """The configuration file as it is now, if it can be taken over."""
         fresh, old = load(self.config_path), self.world.config
         for field in ("switch", "control", "metrics", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
@@ -216,10 +250,7 @@ class Controller:
         if has_strangers(fresh, *self.world.present()):
             await self._look_at_pins(link)
         planned(self.world, fresh)  # what is refused holds nobody up
-        order = _Reload(fresh, asyncio.get_running_loop().create_future())
-        self._reloads.append(order)
-        self._reload_wanted.set()
-        return await order.answer
+        return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
         """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
@@ -246,6 +277,7 @@ class Controller:
                 raise
             else:
                 order.done(f"reloaded: {updates} updates")
+                self.world.events.tell(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
                 _log.info("reloaded", extra={"updates": updates})
             self._reloads.popleft()
 
@@ -257,7 +289,20 @@ class Controller:
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
         await self._command(lambda now_s: set_drain(self.world, server, drain, now_s))
-        return f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
+        text = f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
+        self.world.events.tell(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
+        return text
+
+    async def left(self, server: str) -> int:
+        """Open connections of a server; reads the whole connection table. Raises Refused or SwitchError."""
+        link = self.leading()
+        service, number = find_server(self.world, server)
+        if service.is_content:
+            view = self.agents.view(service, number)
+            return view.report.connections if view is not None and view.report is not None else 0
+        now_s = asyncio.get_running_loop().time()
+        pins = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s))
+        return pins.by_server.get(number, 0)
 
     async def set_mode(self, service: str, mode: str) -> str:
         """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError, and changes
@@ -265,11 +310,12 @@ class Controller:
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
         await self._command(lambda now_s: set_mode(self.world, service, Mode(mode), now_s))
+        self.world.events.tell(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
         return f"{service} is in mode {mode}"
 
     async def _command(self, make: Callable[[float], Change]) -> None:
         async with self._turn:
-            link = self._leading()
+            link = self.leading()
             change = make(asyncio.get_running_loop().time())
             try:
                 wrote = await link.apply(self.world.state())

@@ -17,6 +17,7 @@ from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan
 from sluice.switch.rules import Rules
 from sluice.switch.state import Crowd, Neighbour, State
 
+from .events import Events
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
 from .resourcesview import ResourcesView
@@ -66,6 +67,7 @@ class World:
     """How long an idle connection keeps its slot at present, in seconds; 0 before the first configuration."""
     held: frozenset[int] = frozenset()
     """Server numbers that pins name, as of the last look at the connection table."""
+    events: Events = field(default_factory=Events)
 
     @classmethod
     def of(cls, config: Config) -> World:

@@ -146,6 +146,37 @@ async def reconcile(
     changes, and a target whose groups do not share room. ``found`` is brought up to date, so that the next call writes
     only what has changed since; after an error it is not, and the switch is to be read again.
     """
+    changes = changes_of(session, found, state, tables, meters)
+    updates = changes.updates
+    for step in [updates] if found.groups is None else found.groups.steps(updates):
+        await session.write(step)
+    for key in changes.have:
+        del found.entries[key]
+    found.entries |= changes.wanted
+    found.meters = {**found.meters, **changes.buckets}
+    found.rounded = found.rounded and tables is not None
+    return len(updates)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs between a switch and a state."""
+
+    updates: list[p4r.Update]
+    have: dict[Key, p4r.TableEntry]
+    """Entries of the switch that were compared."""
+    wanted: dict[Key, p4r.TableEntry]
+    buckets: dict[Meter, Mapping[int, Bucket]]
+
+
+def changes_of(
+    session: Session,
+    found: Found,
+    state: State,
+    tables: Collection[Table] | None = None,
+    meters: Collection[Meter] = (),
+) -> Changes:
+    """See reconcile, which writes it. Raises SwitchError."""
     schema, target = session.pipeline.schema, session.target
     assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
@@ -154,7 +185,7 @@ async def reconcile(
     wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
-    buckets = {
+    buckets: dict[Meter, Mapping[int, Bucket]] = {
         meter: {index: target.bucket(bucket) for index, bucket in wanted(state).items()}
         for meter, wanted in _METERS.items()
         if tables is None or meter in meters
@@ -164,14 +195,7 @@ async def reconcile(
         for meter, want in buckets.items()
         for change in admission.changes(meter, found.meters[meter], want, rounded=found.rounded)
     ]
-    for step in [updates] if found.groups is None else found.groups.steps(updates):
-        await session.write(step)
-    for key in have:
-        del found.entries[key]
-    found.entries |= wanted
-    found.meters = {**found.meters, **buckets}
-    found.rounded = found.rounded and tables is not None
-    return len(updates)
+    return Changes(updates, have, wanted, buckets)
 
 
 def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[Table]) -> dict[Key, p4r.TableEntry]:

@@ -175,13 +175,13 @@ class P4RuntimeRegisters:
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
         """See Registers."""
         number = self._number(register)
-        await self._session.write([_update(number, index, value) for index, value in cells.items()])
+        await self._session.write([cell_update(number, index, value) for index, value in cells.items()])
 
     async def close(self) -> None:
         """Nothing is held open."""
 
 
-def _update(number: int, index: int, value: int) -> p4r.Update:
+def cell_update(number: int, index: int, value: int) -> p4r.Update:
     data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
     entry = p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data)
     return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
