@@ -10,6 +10,7 @@ from experiments import (
     content_splice,
     content_ttfb,
     controller_cost,
+    eatbt_fig3,
     news_fig15,
     news_fig16,
     news_lab,
@@ -53,6 +54,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         content_rules,
         content_agent,
         sabt_measure,
+        eatbt_fig3,
     )
 }
 
