@@ -27,6 +27,7 @@ from workload.plan import WEB_PORT
 
 CLIENT, SERVER, VIP = "192.0.2.10", "198.51.100.11", "203.0.113.80"
 PORTS = {"client": 1, "server": 2}
+MACS = {1: "02:00:00:00:01:10", 2: "02:00:00:00:02:11"}
 GRPC_PORT = 9559
 FAR = "10.96.0.0/11"
 """Where the users are, by way of the client: a /16 for each distance."""
@@ -37,12 +38,10 @@ READY_S = 30.0
 PAGE = b"a page\n" * 1000
 
 
-class ClosingLab:
-    """A context manager.  Idle connections are closed if ``idle`` has options."""
+class ClosingNet:
+    """Client, switch and server: a namespace each, and the embedded switch.  A context manager."""
 
-    def __init__(self, server: WebServer, idle: Mapping[str, Any] | None = None) -> None:
-        self.server = server
-        self._idle = idle
+    def __init__(self) -> None:
         self._stack = ExitStack()
         self._pids: dict[str, int] = {}
         self._runs = 0
@@ -59,32 +58,11 @@ class ClosingLab:
         self._stack.close()
 
     def pid(self, name: str) -> int:
-        """A process in the namespace of `client`, `switch` or `server`."""
+        """Return a process in the namespace of `client`, `switch` or `server`."""
         return self._pids[name]
 
-    # -- building
-
-    def _build(self) -> None:
-        self.directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="closing-")))
-        self.directory.chmod(0o755)  # for the web server's own user
-        for name in ("client", "switch", "server"):
-            self._pids[name] = self.start(name, ["unshare", "--net", "sleep", "7200"]).pid
-        for name in self._pids:
-            self._await_namespace(name)
-        self._cable("client", CLIENT)
-        self._cable("server", SERVER)
-        self._delay()
-        endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory)
-        command = EMBEDDED.command(EMBEDDED.find(), {port: f"port{port}" for port in PORTS.values()}, endpoints)
-        EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(command), "switch"), endpoints, READY_S)
-        self._serve()
-        self.controller = SluiceRun(namespace_pid=self.pid("switch"), directory=self.directory)
-        self.controller.configure(configuration(self._idle, self.controller.control_socket))
-        self._stack.callback(self.controller.stop)
-        self.controller.start()
-
     def start(self, name: str, argv: Sequence[str], inside: str | None = None) -> Process:
-        """Start a program, in a host's namespace; it ends with the lab at the latest."""
+        """Start a program, in a host's namespace; it ends with the net at the latest."""
         self._runs += 1
         process = Process(
             name,
@@ -95,6 +73,19 @@ class ClosingLab:
         )
         self._stack.callback(process.stop)
         return process
+
+    def _build(self) -> None:
+        self.directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-closing-")))
+        self.directory.chmod(0o755)  # for the web server's own user
+        for name in ("client", "switch", "server"):
+            self._pids[name] = self.start(name, ["unshare", "--net", "sleep", "7200"]).pid
+        for name in self._pids:
+            self._await_namespace(name)
+        self._cable("client", CLIENT)
+        self._cable("server", SERVER)
+        endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory)
+        command = EMBEDDED.command(EMBEDDED.find(), {port: f"port{port}" for port in PORTS.values()}, endpoints)
+        EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(command), "switch"), endpoints, READY_S)
 
     def _await_namespace(self, name: str) -> None:
         ours = Path("/proc/self/ns/net").readlink()
@@ -111,8 +102,27 @@ class ClosingLab:
             run_in(pid, ["ethtool", "-K", name, *(word for one in OFFLOADS[:6] for word in (one, "off"))])
             run_in(pid, ["sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1"])
             run_in(pid, ["ip", "link", "set", name, "up"])
+        run_in(there, ["ip", "link", "set", "eth0", "address", MACS[port]])
         run_in(there, ["ip", "address", "add", f"{address}/24", "dev", "eth0"])
         run_in(there, ["ip", "route", "add", "default", "via", address.rsplit(".", 1)[0] + ".1"])
+
+
+class ClosingLab(ClosingNet):
+    """With users' distances, a web server and a controller, which closes idle connections if ``idle`` has options."""
+
+    def __init__(self, server: WebServer, idle: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.server = server
+        self._idle = idle
+
+    def _build(self) -> None:
+        super()._build()
+        self._delay()
+        self._serve()
+        self.controller = SluiceRun(namespace_pid=self.pid("switch"), directory=self.directory)
+        self.controller.configure(configuration(self._idle, self.controller.control_socket))
+        self._stack.callback(self.controller.stop)
+        self.controller.start()
 
     def _delay(self) -> None:
         """What users send is held, by the address that they send from."""
