@@ -52,6 +52,28 @@ class Told:
     connected: dict[str, int] = field(default_factory=dict[str, int])
 
 
+class Prompt(asyncio.StreamReaderProtocol):
+    """Closes as soon as the other side does, as browsers do: a server that lingers until then is not kept."""
+
+    def eof_received(self) -> bool:
+        """Let the transport close."""
+        super().eof_received()
+        return False
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def connected(host: str, port: int, source: str) -> Streams:
+    """Connect from an address. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    transport, protocol = await loop.create_connection(
+        lambda: Prompt(reader, loop=loop), host, port, local_addr=(source, 0)
+    )
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
 class User:
     """One user."""
 
@@ -60,7 +82,7 @@ class User:
         self._source = source
         self._told = told
         self._random = random.Random(options.seed * 100_003 + number)
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._streams: Streams | None = None
         self._began: float | None = None
 
     async def run(self, measured: float, end: float) -> None:
@@ -111,7 +133,7 @@ class User:
         began = time.monotonic()
         host, port = self._options.to
         try:
-            self._streams = await asyncio.open_connection(host, port, local_addr=(self._source, 0))
+            self._streams = await connected(host, port, self._source)
         except OSError as error:
             raise Lost(f"no connection: {error}") from error
         self._told.connections += 1
@@ -125,7 +147,7 @@ class User:
     def _count(self, where: dict[str, int]) -> None:
         where[self._source] = where.get(self._source, 0) + 1
 
-    async def _ask(self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    async def _ask(self, streams: Streams) -> None:
         reader, writer = streams
         try:
             writer.write(f"GET {PATH} HTTP/1.1\r\nHost: {self._options.to[0]}\r\n\r\n".encode())
