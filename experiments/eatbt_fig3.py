@@ -77,7 +77,7 @@ def points(quick: bool) -> Sequence[Point]:
         )
         for one in VARIANTS
         for number in range(1 if quick else REPETITIONS)
-        for users in ((QUICK_USERS if one in (PLAIN, CLOSED, SOON, SHORT) else ENDS) if quick else USERS)
+        for users in ((QUICK_USERS if one in (PLAIN, CLOSED, SHORT) else ENDS) if quick else USERS)
     ]
 
 
