@@ -22,7 +22,7 @@ IDLE = {"limit": WORKERS, "threshold": 0.8}
 THINK_S, SESSION_PAGES, OBJECTS = 3.0, 8.0, 4
 SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
-QUICK_USERS = (10, 20, 40, 60)
+QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
 """All that the quick form has of those that are only beside."""
 REPETITIONS = 3
