@@ -10,6 +10,7 @@ from experiments import (
     content_splice,
     content_ttfb,
     controller_cost,
+    eatbt_fig3,
     news_fig15,
     news_fig16,
     news_lab,
@@ -59,6 +60,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         sabt_shares,
         sabt_fig8,
         sabt_fig5,
+        eatbt_fig3,
     )
 }
 
