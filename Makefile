@@ -76,8 +76,8 @@ lint-python: $(STAMPS)/python
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-# By the release profile, whose build scripts and macros are there already.
-lint-switch: | check-cargo
+# By the release profile, whose build scripts and macros are there already; behind the build, for cargo runs once at a time.
+lint-switch: $(SWITCHD)
 	cd switch && cargo fmt --check
 	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 
