@@ -67,7 +67,8 @@ ptf-twin: setup root ## the same, of the program with the parts of Tofino's that
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
 test-lab: setup root ## a short lab run with real TCP
-	$(BIN)/pytest -q -m "not calm" --numprocesses 2 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "alone and not calm" topo
 
 lint: lint-python lint-switch ## ruff, pyright, rustfmt, clippy
 
