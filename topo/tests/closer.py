@@ -58,7 +58,7 @@ class Closer:
         """Flows of so many idle connections, as soon as there are so many."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
-            noted = [one.flow for one in await self.closing.read_idle(time.monotonic())]
+            noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
             found = await self.closing.facts(noted, time.monotonic())
             assert {one.server for one in found} <= {self.server}
             if len(found) == number:

@@ -73,12 +73,12 @@ async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: fl
     The switch's notes are old where a connection has become active: those are looked at once, and others chosen.
     """
     loads = await read_loads(link.registers, list(view.idling))
-    idle = await stages.idle(now_s)
+    noted = await stages.idle(now_s)
     waiting = view.probed(now_s)
     probed = list(await stages.facts(waiting, now_s)) if waiting else []
     many = 0
     for _ in range(_LOOKS):
-        chosen = view.choose(now_s, loads, idle, probed)
+        chosen = view.choose(now_s, loads, noted, probed)
         seen = {one.flow: one for one in await stages.facts(list(chosen), now_s)} if chosen else {}
         for flow, server in chosen.items():
             one = seen.get(flow)

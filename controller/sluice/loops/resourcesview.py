@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from sluice.balance import Counts
 from sluice.config import ServerConfig
 from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig
 from sluice.configtypes import Size, in_bytes
 from sluice.resources import shares
-from sluice.resources.columns import Columns
+from sluice.resources.columns import Columns, Flags
 from sluice.resources.direction import LARGEST, Budget
 from sluice.resources.idle import Closer, Idle, IdleOptions
 from sluice.resources.learner import Learner
 from sluice.resources.need import Needs
 from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
+from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.plan import Plan
 
 PROBE_S = 1.0
 """The switch takes a server's answer to a probe for so long."""
 TRIES = 2
 """Linux answers one stray segment in 500 ms, and some firewalls none."""
-
-
-class Facts(Protocol):
-    """A connection whose last payload was the server's, and has been acknowledged."""
-
-    @property
-    def flow(self) -> int:
-        """Its number."""
-        ...
-
-    @property
-    def server(self) -> int:
-        """Its server's number."""
-        ...
-
-    @property
-    def idle_s(self) -> float:
-        """Since that acknowledgement."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Closings:
-    """What became of a server's probes, cumulative."""
-
-    closed: int = 0
-    """The server answered, and both sides were told that the connection is over."""
-    taken_back: int = 0
-    """Payload came before the answer: the connection stays."""
-    raced: int = 0
-    """Of those closed: the client asked for something before it knew, and got a reset."""
 
 
 class Stages(Protocol):
@@ -64,7 +36,7 @@ class Stages(Protocol):
         """The transfers of the interval that ends now."""
         ...
 
-    async def cap(self, caps: Mapping[int, Cap]) -> None:
+    async def cap(self, own: Mapping[int, Cap]) -> None:
         """Give connections caps of their own."""
         ...
 
@@ -72,15 +44,15 @@ class Stages(Protocol):
         """Once before idle connections are closed, whenever the program may have been loaded."""
         ...
 
-    async def idle(self, now_s: float) -> Sequence[Facts]:
+    async def idle(self, now_s: float) -> Noted:
         """Connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
         ...
 
-    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
         """Those of the connections that are idle and not closed."""
         ...
 
-    async def probe(self, one: Facts, least_age_s: float) -> None:
+    async def probe(self, one: Candidate, least_age_s: float) -> None:
         """Ask a connection's server in its client's name: what it answers closes the connection, if that has been
         silent for the least age. Its facts have been read."""
         ...
@@ -104,7 +76,7 @@ class Idling:
     """Probes since the controller started."""
     lapsed: int = 0
     """Those of them that the server did not answer: the connection stays."""
-    closings: Closings = Closings()
+    closings: Closings = field(default_factory=Closings)
     """As last read from the switch."""
 
 
@@ -214,49 +186,61 @@ class ResourcesView:
         return [flow for flow, asked in self._asked.items() if asked.is_open and now_s - asked.last_s < PROBE_S]
 
     def choose(
-        self, now_s: float, loads: Mapping[int, int], idle: Sequence[Facts], probed: Iterable[Facts]
+        self, now_s: float, loads: Mapping[int, int], noted: Noted, probed: Iterable[Candidate]
     ) -> dict[int, int]:
         """The connections to probe, and the server of each.
 
-        ``idle`` are all that the switch knows of, ``probed`` those that were probed and are as they were.
+        ``noted`` are all that the switch knows of, ``probed`` those that were probed and are as they were. Connections
+        are listed of those servers only of which some are to be closed.
         """
         pending = {one.flow: one.server for one in probed}
-        known = {one.flow for one in idle}
-        self._asked = {
-            flow: asked for flow, asked in self._asked.items() if flow in known or now_s - asked.last_s < PROBE_S
-        }
-        candidates: dict[int, list[Idle]] = {server: [] for server in self.idling}
-        for one in idle:
-            if one.server in candidates and one.flow not in pending and self._may_ask(now_s, one):
-                candidates[one.server].append(Idle(one.flow, one.idle_s))
+        barred = self._barred(now_s, noted) | pending.keys()
+        least_s = np.full(1 + max(self.idling, default=0), np.inf)
+        for server, view in self.idling.items():
+            least_s[server] = view.closer.options.least_age_s
+        known = noted.server < least_s.size
+        known &= ~np.isin(noted.flow, np.fromiter(barred, np.int64, len(barred)))
+        old = known & (noted.idle_s >= least_s[np.where(known, noted.server, 0)])
+        many = np.bincount(noted.server[old], minlength=least_s.size)
         waiting = Counter(pending.values())
         chosen: dict[int, int] = {}
-        for server, found in candidates.items():
-            view = self.idling[server]
-            view.connections = loads[server]
-            view.idle = sum(one.idle_s >= self.least_age_s(server) for one in found)
-            for one in view.closer.choose(now_s, loads[server], found, waiting[server]):
+        for server, view in self.idling.items():
+            view.connections, view.idle = loads[server], int(many[server])
+            of_server = _listed(noted, old, server)
+            for one in view.closer.choose(now_s, loads[server], of_server, waiting[server]):
                 chosen[one.slot] = server
         return chosen
 
-    def _may_ask(self, now_s: float, one: Facts) -> bool:
-        """Twice at most while a connection is idle. One that was active since the last time begins anew."""
-        asked = self._asked.get(one.flow)
-        if asked is None:
-            return True
-        if one.idle_s < now_s - asked.last_s:
-            del self._asked[one.flow]
-            return True
-        if asked.is_open and now_s - asked.last_s >= PROBE_S:
-            asked.is_open = False
-            self.idling[one.server].lapsed += 1
-        return asked.times < TRIES and not asked.is_open
+    def _barred(self, now_s: float, noted: Noted) -> set[int]:
+        """Those of the connections probed before that are not to be probed again: twice at most while one is idle.
+
+        One that was active since the last time begins anew; one that the switch has forgotten is forgotten here.
+        """
+        flows = np.fromiter(self._asked, np.int64, len(self._asked))
+        _, places, rows = np.intersect1d(flows, noted.flow, assume_unique=True, return_indices=True)
+        at = dict(zip(flows[places].tolist(), rows.tolist(), strict=True))
+        barred: set[int] = set()
+        for flow, asked in list(self._asked.items()):
+            since_s = now_s - asked.last_s
+            row = at.get(flow)
+            if since_s >= PROBE_S if row is None else noted.idle_s[row] < since_s:
+                del self._asked[flow]
+                continue
+            if row is None:
+                continue
+            if asked.is_open and since_s >= PROBE_S:
+                asked.is_open = False
+                if (view := self.idling.get(int(noted.server[row]))) is not None:
+                    view.lapsed += 1
+            if asked.is_open or asked.times >= TRIES:
+                barred.add(flow)
+        return barred
 
     def least_age_s(self, server: int) -> float:
         """No connection of the server is closed that has been idle for less."""
         return self.idling[server].closer.options.least_age_s
 
-    def still(self, one: Facts, server: int) -> bool:
+    def still(self, one: Candidate, server: int) -> bool:
         """Whether a chosen connection is what it was taken for."""
         return one.server == server and one.idle_s >= self.least_age_s(server)
 
@@ -265,11 +249,17 @@ class ResourcesView:
         self._asked[flow] = _Asked(now_s, TRIES, is_open=False)
         self.idling[server].closer.give_back(1)
 
-    def asked(self, now_s: float, one: Facts) -> None:
+    def asked(self, now_s: float, one: Candidate) -> None:
         """It has been probed."""
         before = self._asked.get(one.flow)
         self._asked[one.flow] = _Asked(now_s, 1 + (before.times if before else 0))
         self.idling[one.server].asked += 1
+
+
+def _listed(noted: Noted, wanted: Flags, server: int) -> Iterator[Idle]:
+    """A server's, when somebody asks."""
+    rows = np.flatnonzero(wanted & (noted.server == server))
+    yield from map(Idle, noted.flow[rows].tolist(), noted.idle_s[rows].tolist())
 
 
 def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Cap
-from sluice.switch import caps as own
-from sluice.switch import closing, transfers
+from sluice.switch import caps, closing, transfers
+from sluice.switch.closing import Candidate, Closings, Noted
 
 from .link import Link
-from .resourcesview import Closings, Facts
 from .world import World
 
 
@@ -25,28 +24,27 @@ class SwitchStages:
         """See Stages."""
         return await transfers.read(self._link.registers)
 
-    async def cap(self, caps: Mapping[int, Cap]) -> None:
+    async def cap(self, own: Mapping[int, Cap]) -> None:
         """See Stages."""
-        await own.write(self._link.registers, {flow: own.OwnCaps(*cap) for flow, cap in caps.items()})
+        await caps.write(self._link.registers, own)
 
     async def prepare(self) -> None:
         """See Stages."""
         await self._closing.prepare()
 
-    async def idle(self, now_s: float) -> Sequence[Facts]:
+    async def idle(self, now_s: float) -> Noted:
         """See Stages."""
         return await self._closing.read_idle(now_s)
 
-    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
         """See Stages."""
         return await self._closing.facts(flows, now_s)
 
-    async def probe(self, one: Facts, least_age_s: float) -> None:
+    async def probe(self, one: Candidate, least_age_s: float) -> None:
         """See Stages."""
         service = closing.services_of(self._world.plan)[one.server]
         await self._closing.tickle(one.flow, service, least_age_s)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """See Stages."""
-        counts = await self._closing.counts(servers)
-        return {server: Closings(one.closed, one.taken_back, one.raced) for server, one in counts.items()}
+        return await self._closing.counts(servers)

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sluice.names import Register
+from sluice.resources.sharer import Cap
 
 from .registers import Registers
 
 _BYTES_BITS = 32
-
-
-class OwnCaps(NamedTuple):
-    """What one connection has of its own."""
-
-    fingerprint: int
-    """As the connection table has it: whoever takes the slot later is not meant."""
-    send: int
-    """Bytes that the client may advertise to the server; 0: the server's default."""
-    receive: int
-    """The same of what the server advertises to the client."""
 
 
 def cell(fingerprint: int, cap: int) -> int:
@@ -30,10 +19,11 @@ def cell(fingerprint: int, cap: int) -> int:
     return fingerprint << _BYTES_BITS | cap
 
 
-async def write(registers: Registers, caps: Mapping[int, OwnCaps]) -> None:
+async def write(registers: Registers, caps: Mapping[int, Cap]) -> None:
     """Give connections caps of their own, by their flow index. Raises SwitchError, and ValueError before any write.
 
-    Each begins with the next acknowledgement that advances.
+    The fingerprint is the connection table's, so that whoever takes the slot later is not meant; 0 bytes leave the
+    server's default. Each begins with the next acknowledgement that advances.
     """
     send = {flow: cell(own.fingerprint, own.send) for flow, own in caps.items()}
     receive = {flow: cell(own.fingerprint, own.receive) for flow, own in caps.items()}

@@ -29,6 +29,10 @@ from .switchclock import SwitchClock
 _WRAP = 1 << 32
 _STAMP_BITS, _SERVER_BITS = 31, 10
 """Of a hint: when, and whose. Above them is the flow index."""
+_LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 26, 58, 59, 60
+"""Where a state's fields begin (p4src/v1model/closing_cells.p4)."""
+_CLIENT, _CLIENT_PORT = 31, 15
+"""And a peer's; below them is the server."""
 _COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
 
 
@@ -44,14 +48,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """Connections that may be idle, a column each, by ascending flow."""
+
+    flow: NDArray[np.int64]
+    server: NDArray[np.int64]
+    idle_s: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class Closings:
     """What became of a server's tickles, cumulative; the cells wrap at 2^32. All others have lapsed."""
 
-    closed: int
+    closed: int = 0
     """Answered: RST and FIN were sent."""
-    taken_back: int
+    taken_back: int = 0
     """Payload came before the answer."""
-    raced: int
+    raced: int = 0
     """Of those closed: payload of the client's came afterwards, and was answered by a RST."""
 
 
@@ -59,7 +72,6 @@ class Closings:
 class _Peer:
     client: Address
     client_port: int
-    server: int
 
 
 def services_of(plan: Plan) -> dict[int, tuple[Address, int]]:
@@ -92,7 +104,7 @@ class Closing:
         with suppress(AlreadyThere):
             await self._session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
 
-    async def read_idle(self, now_s: float) -> list[Candidate]:
+    async def read_idle(self, now_s: float) -> Noted:
         """Connections that were noted as idle, and not seen to be otherwise since; ``now_s`` is the controller's time.
 
         One read of a small register; O(cells of the connection table) in numpy.
@@ -104,12 +116,9 @@ class Closing:
         self._since[flows] = (new & np.uint64((1 << _STAMP_BITS) - 1)).astype(np.int64)
         self._servers[flows] = (new >> np.uint64(_STAMP_BITS)) & np.uint64((1 << _SERVER_BITS) - 1)
         noted = np.flatnonzero(self._servers)
-        if not noted.size:
-            return []
         since = self._since[noted]
-        ages = self._age_s(self._clock.at(now_s, int(since.max())), since)
-        columns = zip(noted.tolist(), ages.tolist(), self._servers[noted].tolist(), strict=True)
-        return [Candidate(*row) for row in columns]
+        now = self._clock.at(now_s, int(since.max())) if noted.size else 0
+        return Noted(noted, self._servers[noted].astype(np.int64), self._age_s(now, since))
 
     async def facts(self, flows: Sequence[int], now_s: float) -> list[Candidate]:
         """Those of the connections that are idle and not closed, as their own cells say. Forgets the others."""
@@ -118,15 +127,16 @@ class Closing:
         columns = await self._registers.columns((Register.CLOSING_STATE, Register.CLOSING_PEER), flows)
         found: list[Candidate] = []
         for flow, state, peer in zip(flows, *columns, strict=True):
-            last = (state >> 26) % _WRAP
-            self._peers[flow] = whose = _Peer(from_number(peer >> 31, IPV4_BITS), (peer >> 15) & 0xFFFF, peer & 0x7FFF)
-            is_idle = (state >> 58) & 3 == 3 and state >> 60 < ClosingStatus.CLOSED
-            if not is_idle or not whose.server:
+            last = (state >> _LAST) % _WRAP
+            is_last = state >> _ACKNOWLEDGED & 1 and state >> _SERVER_SPOKE & 1
+            server = peer % (1 << _CLIENT_PORT)
+            if not is_last or state >> _STATUS >= ClosingStatus.CLOSED or not server:
                 self._servers[flow] = 0
                 self._peers.pop(flow, None)
                 continue
+            self._peers[flow] = _Peer(from_number(peer >> _CLIENT, IPV4_BITS), peer >> _CLIENT_PORT & 0xFFFF)
             age_s = float(self._age_s(self._clock.at(now_s, last), np.array([last]))[0])
-            found.append(Candidate(flow, age_s, whose.server))
+            found.append(Candidate(flow, age_s, server))
         return found
 
     async def tickle(self, flow: int, service: tuple[Address, int], least_age_s: float) -> None:

@@ -16,12 +16,13 @@ from sluice.configload import parse
 from sluice.loops import resources
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
-from sluice.loops.resourcesview import PROBE_S, Closings, Facts, ResourcesView
+from sluice.loops.resourcesview import PROBE_S, ResourcesView
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
 from sluice.resources.sharer import Cap, Defaults
 from sluice.switch import pipeline
+from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.errors import SwitchLost
 from sluice.switch.reconcile import Found, read_back, reconcile
 from sluice.switch.registers import Registers
@@ -88,24 +89,32 @@ class Lab:
             flight=np.array([*flight, 0.0]),
         )
 
-    async def cap(self, caps: Mapping[int, Cap]) -> None:
+    async def cap(self, own: Mapping[int, Cap]) -> None:
         if self.fails:
             raise SwitchLost("gone")
-        self.capped.append((asyncio.get_running_loop().time(), caps))
-        for flow, cap in caps.items():
+        self.capped.append((asyncio.get_running_loop().time(), own))
+        for flow, cap in own.items():
             assert cap.fingerprint == flow * 7
             self.connections[flow].cap = cap
 
     async def prepare(self) -> None:
         self.prepared += 1
 
-    async def idle(self, now_s: float) -> Sequence[Facts]:
-        return [Note(flow, one.server, one.idle_s) for flow, one in self.connections.items() if one.idle_s > 0]
+    def _idle(self) -> Sequence[Candidate]:
+        return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
 
-    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Facts]:
-        return [one for one in await self.idle(now_s) if one.flow in flows and one.flow not in self.lies]
+    async def idle(self, now_s: float) -> Noted:
+        found = self._idle()
+        return Noted(
+            np.array([one.flow for one in found], np.int64),
+            np.array([one.server for one in found], np.int64),
+            np.array([one.idle_s for one in found], np.float64),
+        )
 
-    async def probe(self, one: Facts, least_age_s: float) -> None:
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
+        return [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+
+    async def probe(self, one: Candidate, least_age_s: float) -> None:
         assert self.prepared and one.idle_s >= least_age_s
         self.probes.append((asyncio.get_running_loop().time(), one.flow))
         if self.answers:
@@ -115,13 +124,6 @@ class Lab:
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         closed = len(self.probes) if self.answers else 0
         return {server: Closings(closed=closed) for server in servers}
-
-
-@dataclass(frozen=True)
-class Note:
-    flow: int
-    server: int
-    idle_s: float
 
 
 def view_of(it: World) -> ResourcesView:
