@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topo.nets import GRPC_PORT
+
 VIP, PORT = "10.0.0.100", 80
 SERVER, CLIENT = "10.0.2.2", "10.0.1.2"
-GRPC = "127.0.0.1:9559"
+GRPC = f"127.0.0.1:{GRPC_PORT}"
 FAR = "10.96.0.0/11"
 """Where the clients are, by way of CLIENT: a /16 for each distance."""
 MACS = {"sw1": "02:00:00:00:00:01", "sw2": "02:00:00:00:00:02", "cli": "02:00:00:00:01:02", "srv": "02:00:00:00:02:02"}

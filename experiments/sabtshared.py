@@ -18,11 +18,11 @@ from typing import Any
 import yaml
 
 from experiments.sabtnet import FAR, PORT, VIP, Way
-from experiments.sabtplace import GRACE_S, READY_S, MeasuredPlace
+from experiments.sabtplace import GRACE_S, MeasuredPlace
 from experiments.sabtswitch import CONFIG
-from testbed.namespaces import OFFLOADS
 from testbed.processes import run_in
 from topo.controller import SluiceRun
+from topo.nets import READY_S, SWITCH
 
 NEAR, AWAY = "10.0.9.1", "10.0.9.2"
 """Router and client on the cable between them."""
@@ -38,7 +38,7 @@ LOOK_S = 2.0
 class SharedPlace(MeasuredPlace):
     """A context manager."""
 
-    hosts = ("switch", "router", "client", "server")
+    names = (SWITCH, "router", "client", "server")
 
     def __init__(self, ways: Sequence[Way]) -> None:
         super().__init__(ways)
@@ -46,14 +46,12 @@ class SharedPlace(MeasuredPlace):
 
     # -- building
 
-    def _delay(self) -> None:
+    def _far(self) -> None:
         """Also what lies between the router and the client."""
-        router, client = self._pids["router"], self._pids["client"]
-        run_in(router, ["ip", "link", "add", "far0", "type", "veth", "peer", "name", "near0", "netns", str(client)])
+        router, client = self.pid("router"), self.pid("client")
+        self.cable({"router": "far0", "client": "near0"})
         for pid, name, address in ((router, "far0", NEAR), (client, "near0", AWAY)):
-            run_in(pid, ["ethtool", "-K", name, *(word for one in OFFLOADS[:6] for word in (one, "off"))])
             run_in(pid, ["ip", "address", "add", f"{address}/24", "dev", name])
-            run_in(pid, ["ip", "link", "set", name, "up"])
         run_in(router, ["sysctl", "-qw", "net.ipv4.ip_forward=1"])
         run_in(router, ["ip", "route", "add", FAR, "via", AWAY])
         run_in(client, ["ip", "route", "add", "default", "via", NEAR])
@@ -68,15 +66,15 @@ class SharedPlace(MeasuredPlace):
                 rule = ["-p", "tcp", "-d", way.address, "-m", "statistic", "--mode", "random"]
                 lose = ["iptables", "-A", "INPUT", *rule, "--probability", str(way.loss), "-j", "DROP"]
                 run_in(client, lose)
-        super()._delay()
+        super()._far()
 
     def _tc(self, what: str, *words: str) -> None:
-        run_in(self._pids["router"], ["tc", what, "add", "dev", "far0", *words])
+        run_in(self.pid("router"), ["tc", what, "add", "dev", "far0", *words])
 
     def _control(self) -> None:
-        self.controller = SluiceRun(namespace_pid=self._pids["switch"], directory=self.directory)
+        self.controller = SluiceRun(namespace_pid=self.pid(SWITCH), directory=self.directory)
         self.controller.configure(self._configuration(None))
-        self._stack.callback(self.controller.stop)
+        self.stack.callback(self.controller.stop)
         self.controller.start()
 
     def _configuration(self, send: Mapping[str, object] | None) -> Mapping[str, Any]:
@@ -92,7 +90,6 @@ class SharedPlace(MeasuredPlace):
 
         Gives Mbit/s of each way after the beginning, what the status shows of the server near the end, and timeouts.
         """
-        self._runs += 1
         self.controller.reload(self._configuration(send))
         before = self._kernel()
         options = {
@@ -105,12 +102,12 @@ class SharedPlace(MeasuredPlace):
         }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         with ExitStack() as ends:
-            sender = self._start("sender", [sys.executable, "-m", "experiments.sabtsender", *words], "server")
+            sender = self.start("sender", [sys.executable, "-m", "experiments.sabtsender", *words], "server")
             ends.callback(sender.stop)
             sender.await_output("listening", READY_S)
             sources = [f"{way.address}={many}" for way, many in zip(self.ways, connections, strict=True) if many]
             command = [sys.executable, "-m", "experiments.sabtreceiver", "--to", f"{VIP}:{PORT}", *sources]
-            receiver = self._start("receiver", command, "client")
+            receiver = self.start("receiver", command, "client")
             ends.callback(receiver.stop)
             time.sleep(SETTLE_S + seconds - LOOK_S)
             shown = self._shown() if send else None

@@ -17,7 +17,8 @@ from sluice.switch.programmer import Programmer
 from testbed.namespaces import socket_in
 from testbed.processes import Process, await_true, run_in
 from topo.apache import start_apache
-from topo.closing import CLIENT, GRPC_PORT, MACS, PAGE, SERVER, VIP, ClosingNet
+from topo.closing import CLIENT, MACS, PAGE, SERVER, VIP, ClosingNet
+from topo.nets import GRPC_PORT
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
 from topo.tests.reached import reached
 from workload.plan import WEB_PORT

@@ -22,7 +22,8 @@ from sluice.dataplane.transfers import flow_index
 from sluice.switch.programmer import Programmer
 
 from testbed.processes import run_in
-from topo.closing import DISTANCES, GRPC_PORT, MACS, VIP, ClosingNet
+from topo.closing import DISTANCES, MACS, VIP, ClosingNet
+from topo.nets import GRPC_PORT
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
 from topo.tests.endpoints import Endpoints, Key
 from topo.tests.reached import reached
