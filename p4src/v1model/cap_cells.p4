@@ -42,11 +42,7 @@ typedef bit<(FINGERPRINT_BITS + 32)> own_cap_t;
 
 // Four segments.
 bit<20> least_cap(in bit<16> mss) {
-    bit<20> least = (bit<20>)mss << 2;
-    if (mss == 0) {
-        least = 4 * 536;               // none is said (RFC 9293, section 3.7.1)
-    }
-    return least;
+    return (bit<20>)mss << 2;
 }
 
 window_facts_t window_facts(in bit<20> floor, in bit<4> scale) {

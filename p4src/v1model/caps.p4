@@ -14,6 +14,7 @@
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 
+#include "flow_index.p4"
 #include "words.p4"
 #include "cap_cells.p4"
 
@@ -88,10 +89,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
     apply {
         bool managed = (meta.resources.send_cap | meta.resources.receive_cap) != 0;
         if (managed || meta.claimed == 1 || meta.pass == Pass.move) {
-            index = (bit<32>)place.slot_1;
-            if (meta.way == 1) {
-                index = CONNECTION_SLOTS + (bit<32>)place.slot_2;
-            }
+            index = flow_index(meta.way, place.slot_1, place.slot_2);
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
                 // Another connection's slot from here on, or another server's.
                 agreed = 0;

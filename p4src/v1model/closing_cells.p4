@@ -14,6 +14,8 @@
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
+#include "flow_index.p4"
+
 // Known since the connection's first answer, and the number.
 typedef bit<33> closing_number_t;
 #define CLOSING_KNOWN 32:32
@@ -85,10 +87,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
 
     apply {
         step = ClosingStep.nothing;
-        index = (bit<32>)place.slot_1;
-        if (meta.way == 1) {
-            index = CONNECTION_SLOTS + (bit<32>)place.slot_2;
-        }
+        index = flow_index(meta.way, place.slot_1, place.slot_2);
         if (meta.claimed == 1 || meta.pass == Pass.move) {
             closing_server_next.write(index, 0);
             closing_client_next.write(index, 0);

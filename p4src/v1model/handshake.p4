@@ -1,6 +1,6 @@
-// Handshake: what the options of a SYN or SYN-ACK say of windows (RFC 7323, section 2), for caps. They stay where they are.
+// Handshake: what the options of a SYN or SYN-ACK say, for content connections and for caps. They stay where they are.
 //
-//   writes options.mss, options.scale, options.authenticated
+//   writes options
 //
 // As Linux reads them: what follows an impossible length, or the end, is not read.
 #ifndef SLUICE_V1MODEL_HANDSHAKE_P4
@@ -16,6 +16,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         }
 
     state start {
+        meta.options.mss = 536;
         transition select(data_offset) {
             6  : words_1;
             7  : words_2;
@@ -68,7 +69,15 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
+    // 0 says nothing; nor does one that is cut off.
     state mss {
+        transition select(left[303:288]) {
+            0       : skip;
+            default : some_mss;
+        }
+    }
+
+    state some_mss {
         meta.options.mss = left[303:288];
         left = left << 32;
         transition option;
@@ -95,6 +104,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
     }
 
     state sack {
+        meta.options.sack = 1;
         left = left << 16;
         transition option;
     }

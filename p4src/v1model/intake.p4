@@ -25,10 +25,6 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             verdict.drop = DropReason.source_mac;
         } else if (intrinsic.parser_error == error.UnsupportedHeader) {
             verdict.drop = DropReason.unsupported;
-#if defined(CONTENT)
-        } else if (intrinsic.parser_error == error.TcpOptions) {
-            verdict.drop = DropReason.l4_length;
-#endif
         } else if (intrinsic.parser_error == error.Ipv4Header) {
             verdict.drop = DropReason.ipv4_header;
         } else if (meta.ingress_port == CPU_PORT) {
