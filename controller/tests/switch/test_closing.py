@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
 from typing import Any, cast
 
 import pytest
 from fakeswitch import Memory
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
+from sluice.addresses import from_text
 from sluice.names import INTO_PIPELINE, TICK_BASE, TICK_US, ClosingStatus, Register
 from sluice.switch import pipeline
 from sluice.switch.closing import Closing, Closings
 from sluice.switch.errors import SwitchError
 
-CLIENT, PORT, SERVER = IPv4Address("192.0.2.7"), 40001, 3
-SERVICE = (IPv4Address("203.0.113.80"), 80)
+CLIENT, PORT, SERVER = from_text("192.0.2.7"), 40001, 3
+SERVICE = (from_text("203.0.113.80"), 80)
 FLOW = (1 << 17) + 5
 NOW = TICK_BASE + 5000
 TICK_S = TICK_US / 1e6
