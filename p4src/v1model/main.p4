@@ -106,7 +106,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             }
             if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
                 || meta.content == Content.client && meta.event == Event.syn && meta.vacant != 0 && meta.pass == Pass.first
-                   && decided.refused != REFUSED) {
+                   && decided.refused != REFUSED
+                || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 remembered.apply(hdr, meta, memory);
                 if (memory != Remember.nothing) {
                     meta.server = meta.preferred;

@@ -504,6 +504,26 @@ class MemoryEnds(Remembering):
         self.client_says(flow, flow.syn(), flow.syn())
 
 
+class RefusalForgets(Remembering):
+    """A remembered server that refuses a connection is its client's no longer: an agent takes the next one. Nor does a
+    reset that answers no SYN end the memory."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        flow = self.flow()
+        self.client_says(flow, flow.syn(), flow.syn())
+        answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
+        self.server_says(flow, answer, rebuilt(answer))
+        reset = flow.reply(flags="R", seq=10)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40100)
+        self.client_says(flow, flow.syn(), flow.syn())
+        reset = flow.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40200)
+        self.reaches_agent(flow, flow.syn())
+
+
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
     ("SAckOK", b""),
