@@ -130,8 +130,8 @@ def _goal(text: str, found: Sequence[tuple[str, float, bool]]) -> Goal:
     return Goal(text, not missed, f"{seen}; {len(found) - len(missed)} of {len(found)} paths")
 
 
-def _times(records: Sequence[Record], name: str) -> list[tuple[str, float, bool]]:
-    both = [(path.name, path.mean_s("switch", name), path.mean_s(name)) for path in paths(records)]
+def _times(records: Sequence[Record], name: str, *theirs: str) -> list[tuple[str, float, bool]]:
+    both = [(path.name, path.mean_s("switch", name), path.mean_s(*(theirs or (name,)))) for path in paths(records)]
     return [(who, ours / kernel - 1, abs(ours - kernel) <= SHARE * kernel + SLACK_S) for who, ours, kernel in both]
 
 
@@ -145,6 +145,7 @@ def _counts(
 def report(records: Sequence[Record]) -> Report:
     """Return the table and the goals."""
     again = _counts(records, ("switch", "again"), ("again",), 1)
+    traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
     told = [
         (
@@ -156,8 +157,10 @@ def report(records: Sequence[Record]) -> Report:
     ]
     goals = [
         _goal("mean round trip within 10 % + 0.2 ms of `tcpi_rtt`", _times(records, "rtt_s")),
+        _goal("mean round trip within 10 % + 0.2 ms of tcptrace's", _times(records, "rtt_s", "tcptrace", "rtt_s")),
         _goal("least round trip within 10 % + 0.2 ms of `tcpi_min_rtt`", _times(records, "least_rtt_s")),
         _goal("segments sent again within 10 % of `tcpi_total_retrans`", again),
+        _goal("segments sent again within 10 % of tcptrace's", traced),
         _goal(f"p within 10 % of a capture's, where there are {LEAST_EVENTS} loss events", events),
     ]
     shared = sum(one["switch"] is None for record in records for one in record.result["transfers"])

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sluice.replay.capture import read_capture
 
 from experiments.lossevents import losses
 from experiments.sabtnet import CLIENT, MACS, PORT, SERVER, VIP, Distance
+from experiments.tcptrace import traced
 from testbed.processes import run_in
 from topo.nets import READY_S, SWITCH, Net
 
@@ -81,7 +83,7 @@ class MeasuredPlace(Net):
             if loss:
                 run_in(self.pid("client"), ["iptables", "-A", "INPUT", *rule, "-j", "DROP"])
                 ends.callback(run_in, self.pid("client"), ["iptables", "-D", "INPUT", *rule, "-j", "DROP"])
-            dump = ["tcpdump", "-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture), "tcp", "and", "src", SERVER]
+            dump = ["tcpdump", "-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture), f"tcp and host {SERVER}"]
             recorder = self.start("tcpdump", dump, "server")
             ends.callback(recorder.stop)
             recorder.await_output("listening", READY_S)
@@ -99,13 +101,17 @@ class MeasuredPlace(Net):
             recorder.stop()
         told = json.loads(sender.output().splitlines()[-1])
         captured = losses(
-            (one.time_s, one.destination_port, one.sequence, one.payload) for one in read_capture(capture)
+            (one.time_s, one.destination_port, one.sequence, one.payload)
+            for one in read_capture(capture)
+            if one.source_port == PORT
         )
+        told_by_tcptrace = traced(capture, PORT)
         capture.unlink()
         transfers = [
             {
                 **one,
                 "captured": {name: getattr(captured[one["port"]], name) for name in ("segments", "again", "events")},
+                "tcptrace": asdict(told_by_tcptrace[one["port"]]),
                 "switch": _of(seen, one["client"], one["port"]),
             }
             for one in told

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from experiments.experiment import Record
 from experiments.lossevents import losses
 from experiments.sabt_measure import DISTANCES, EXPERIMENT, points
+from experiments.tcptrace import Traced, parsed
 from experiments.tests.small import goal_of, said
 
 MSS = 1000
@@ -40,6 +41,7 @@ def transfer(client: str, **switch: float) -> dict[str, Any]:
         "least_rtt_s": 0.09,
         "again": 70,
         "captured": {"segments": 1000, "again": 70, "events": 60},
+        "tcptrace": {"again": 70, "rtt_s": 0.1},
         "switch": {**mine, "rtt_s": 0.1, "least_rtt_s": 0.09, **switch},
     }
 
@@ -55,10 +57,12 @@ def record(**switch: float) -> Record:
 @pytest.mark.parametrize(
     ("words", "switch", "holds"),
     [
-        ("mean", {"rtt_s": 0.109}, True),
-        ("mean", {"rtt_s": 0.111}, False),
+        ("`tcpi_rtt`", {"rtt_s": 0.109}, True),
+        ("`tcpi_rtt`", {"rtt_s": 0.111}, False),
         ("least", {"least_rtt_s": 0.079}, False),
-        ("sent again", {"again": 60}, False),
+        ("`tcpi_total_retrans`", {"again": 60}, False),
+        ("mean round trip within 10 % + 0.2 ms of tcptrace's", {"rtt_s": 0.111}, False),
+        ("again within 10 % of tcptrace's", {"again": 60}, False),
         ("a capture", {"losses": 65}, True),
         ("a capture", {"losses": 53}, False),
     ],
@@ -69,13 +73,19 @@ def test_what_differs_too_much_is_said(words: str, switch: dict[str, float], hol
     assert ("4 of 4" if holds else "3 of 4") in goal.seen
 
 
+def test_what_tcptrace_says_is_read_by_direction() -> None:
+    head = "conn_#,port_a,port_b,rexmt_data_pkts_a2b,rexmt_data_pkts_b2a,RTT_avg_a2b,RTT_avg_b2a,"
+    rows = ["1, 4000, 80, 3, 4, 1.5, 2.5,", "2, 80, 4001, 5, 6, 20.0, 0.1,", "3, 22, 4002, 7, 8, 9.0, 9.0,"]
+    assert parsed(["#1 arg remaining", "", head, "", *rows], 80) == {4000: Traced(4, 0.0025), 4001: Traced(5, 0.02)}
+
+
 def test_transfers_that_share_a_slot_are_left_out_and_told() -> None:
     one = record()
     for each in one.result["transfers"]:
         each["switch"] = None
     report = EXPERIMENT.report([one])
     assert report.summary == {"not measured": len(DISTANCES)}
-    assert [goal.reached for goal in report.goals] == [None] * 4
+    assert [goal.reached for goal in report.goals] == [None] * 6
     EXPERIMENT.draw([one], Figure())
 
 
