@@ -1,13 +1,11 @@
 //! Connections that the data plane has opened to a guessed server, segment by segment.
 
-mod support;
-
+use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Remember, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
-use support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 const GUESSED_B: Facts = Facts { server: OF_B, ..FACTS };
@@ -430,7 +428,7 @@ fn a_guess_of_tls() {
         {"name": "b", "match": {"sni": "b.example"}, "to": "b"}]}"#;
     for (facts, guesses) in [(FACTS, [1, 0, 0]), (GUESSED_B, [0, 1, 0])] {
         let mut exact = guessing(content);
-        let hello = support::guess::client_hello();
+        let hello = crate::support::guess::client_hello();
         exact.guessed_with(facts, 0, 0, ACK | PSH, &hello);
         assert_eq!(exact.guesses(), guesses);
     }
@@ -444,7 +442,7 @@ fn what_is_remembered_of_a_hit() {
         ("client", true, Remember::Client),
     ] {
         let content = format!(r#"{{"protocol": "http", "default": {{"to": "a", "sticky": "{sticky}"}}}}"#);
-        let mut exact = support::guess::guessing_if(&content, guess);
+        let mut exact = crate::support::guess::guessing_if(&content, guess);
         assert_eq!(order(&exact.guessed(0, GET), Turn::Spliced).remember, remember, "{sticky}");
     }
 }

@@ -1,12 +1,10 @@
 //! Cases that go wrong elsewhere, segment by segment.
 
-mod support;
-
+use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
 use sluice_agent::order::{Order, Remember, Status};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 use sluice_agent::wire::{Head, RawOffer};
-use support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 
@@ -410,7 +408,7 @@ fn a_hundred_thousand_handshakes_cost_nothing() {
 #[test]
 fn a_hundred_thousand_partial_requests_share_one_budget() {
     let mut exact = Exact::new(RULES);
-    let budget = support::world::settings().budget;
+    let budget = crate::support::world::settings().budget;
     let mut answers = 0;
     for n in 0..100_000u32 {
         exact.now += 10_000;
@@ -514,7 +512,7 @@ fn a_request_behind_the_servers_end_is_reset() {
 #[test]
 fn requests_that_grow_share_the_budget() {
     let mut exact = Exact::new(RULES);
-    let budget = support::world::settings().budget;
+    let budget = crate::support::world::settings().budget;
     let head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 60000\r\n\r\n";
     let clients: Vec<_> = (0..1000).map(|n| format!("10.1.0.1:{}", 1024 + n).parse().unwrap()).collect();
     let mut cookies = Vec::new();
@@ -540,7 +538,7 @@ fn requests_that_grow_share_the_budget() {
 #[test]
 fn connections_between_two_requests_share_the_budget() {
     let mut exact = Exact::new(RULES);
-    let budget = support::world::settings().budget;
+    let budget = crate::support::world::settings().budget;
     let mut clients = Vec::new();
     let mut let_go = 0;
     while let_go == 0 {
@@ -569,7 +567,7 @@ fn connections_between_two_requests_share_the_budget() {
 #[test]
 fn refused_clients_that_stay_share_the_budget() {
     let mut exact = Exact::new(RULES);
-    let budget = support::world::settings().budget;
+    let budget = crate::support::world::settings().budget;
     for n in 0..60_000u32 {
         exact.now += 10_000;
         exact.client = format!("10.1.{}.{}:{}", n >> 8 & 255, n & 255, 1024 + (n >> 16)).parse().unwrap();

@@ -1,10 +1,8 @@
 //! What an agent that ends (SIGTERM) does with its connections whose every request is decided anew.
 
-mod support;
-
+use crate::support::exact::{Exact, RULES, Seen, group};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
-use support::exact::{Exact, RULES, Seen, group};
 
 const GET: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const ASKED: u32 = GET.len() as u32;

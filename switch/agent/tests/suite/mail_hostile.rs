@@ -1,15 +1,13 @@
 //! Whatever client and server of a mail protocol send, the client hears no word of the server's that was for the agent, and all
 //! memory comes back.
 
-mod support;
-
+use crate::support::exact::{Exact, ISN, Seen};
+use crate::support::play::{self, Play, part};
+use crate::support::world::Rng;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::Head;
 use sluice_agent::wire::flags::{ACK, PSH, SYN};
-use support::exact::{Exact, ISN, Seen};
-use support::play::{self, Play, part};
-use support::world::Rng;
 
 const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING"], "rules": [
     {"name": "b", "match": {"rcpt_to": {"suffix": "@b"}}, "to": "b"}]}"#;

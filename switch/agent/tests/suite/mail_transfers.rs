@@ -1,8 +1,6 @@
 //! Mails through servers with a TCP of their own, over links that lose, repeat and reorder: every byte arrives, once.
 
-mod support;
-
-use support::world::{Links, Rng, World, streams};
+use crate::support::world::{Links, Rng, World, streams};
 
 const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING"], "rules": [
     {"name": "b", "match": {"rcpt_to": {"suffix": "@b.example"}}, "to": "b"},
@@ -39,7 +37,7 @@ fn mail(seed: u64) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };
     let servers = [(65_535, 1500), (100_000, 1400), (2_000_000, 1460)];
-    let service = support::exact::service(CONTENT);
+    let service = crate::support::exact::service(CONTENT);
     let mut world = World::of(service, seed, links, (30_000, 1500), &servers);
     for server in &mut world.servers {
         server.speaks = Some(smtp);

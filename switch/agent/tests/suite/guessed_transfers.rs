@@ -1,8 +1,6 @@
 //! Second connections of clients, with a TCP of their own: what a guess is, right or wrong, no byte is missing or goes astray.
 
-mod support;
-
-use support::world::{Links, Rng, World, request, response, streams};
+use crate::support::world::{Links, Rng, World, request, response, streams};
 
 const PLAIN: &[(usize, usize)] = &[(65_535, 1500), (65_535, 1500), (65_535, 1500)];
 const GOOD: Links = Links { lost: 0, repeated: 0, delayed: 0 };

@@ -1,16 +1,14 @@
 //! Whatever client and server send, nothing breaks, and no byte reaches a server that was not meant for it.
 
-mod support;
-
+use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
+use crate::support::play::{self, Play, part};
+use crate::support::world::Rng;
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{Head, sack_option};
-use support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
-use support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
-use support::play::{self, Play, part};
-use support::world::Rng;
 
 /// Requests whose bodies say for which group they are, in any order.
 fn stream(rng: &mut Rng) -> Vec<u8> {

@@ -1,7 +1,5 @@
 //! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 pub mod exact;
 pub mod guess;
 pub mod host;

@@ -1,11 +1,9 @@
 //! Clients and servers with a TCP of their own, over links that lose, repeat and reorder: every byte arrives, and where it is meant
 //! to.
 
-mod support;
-
 use std::collections::HashSet;
 
-use support::world::{Links, Rng, World, request, response, streams};
+use crate::support::world::{Links, Rng, World, request, response, streams};
 
 const PLAIN: &[(usize, usize)] = &[(65_535, 1500), (65_535, 1500), (65_535, 1500)];
 const GOOD: Links = Links { lost: 0, repeated: 0, delayed: 0 };

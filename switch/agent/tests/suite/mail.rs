@@ -1,11 +1,9 @@
 //! Protocols whose server speaks first, segment by segment.
 
-mod support;
-
+use crate::support::exact::{Exact, ISN, SERVER_ISN, Seen, group};
 use sluice_agent::order::{Order, Status};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use support::exact::{Exact, ISN, SERVER_ISN, Seen, group};
 
 const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "8BITMIME", "STARTTLS"], "rules": [
     {"name": "org", "match": {"rcpt_to": {"suffix": "@b.example"}}, "to": "b"}]}"#;
@@ -439,7 +437,7 @@ fn a_lost_acknowledgement_of_the_handshake_does_not_silence_the_greeting() {
 #[test]
 fn handshakes_have_a_part_of_the_budget_and_greeted_clients_the_rest() {
     let mut exact = Exact::new(SMTP);
-    let budget = support::world::settings().budget;
+    let budget = crate::support::world::settings().budget;
     let mut said = 0;
     for n in 0..90_000u32 {
         exact.now += 10_000;
