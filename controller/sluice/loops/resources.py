@@ -35,19 +35,23 @@ async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -
     due = loop.time()
     while True:
         await asyncio.sleep(due - loop.time())
-        before = dict(view.caps)
-        columns = await stages.transfers()
-        decision = view.observe(columns, await read_loads(link.registers, view.receiving) if view.receiving else {})
-        if decision.caps:
-            await stages.cap(decision.caps)
-        if view.caps != before:
-            await link.apply(world.state(), TABLES)
-        view.wrote(decision)
-        for server, told in decision.send.items():
-            if told.capped:
-                row = {"server": server, "transfers": told.transfers, "need": int(told.need), "capped": told.capped}
-                _log.debug("short of send buffers", extra=row)
+        await share_once(world, link, view, stages)
         due = next_turn(due, SHARE_S, loop.time())
+
+
+async def share_once(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
+    """One interval's end: read, decide, write what has changed. Raises SwitchError."""
+    before = dict(view.caps)
+    columns = await stages.transfers()
+    decision = view.observe(columns, await read_loads(link.registers, view.receiving) if view.receiving else {})
+    await stages.cap(decision.send_caps, decision.receive_caps)
+    if view.caps != before:
+        await link.apply(world.state(), TABLES)
+    view.wrote(decision)
+    for server, told in decision.send.items():
+        if told.capped:
+            row = {"server": server, "transfers": told.transfers, "need": int(told.need), "capped": told.capped}
+            _log.debug("short of send buffers", extra=row)
 
 
 async def close(link: Link, view: ResourcesView, stages: Stages) -> None:

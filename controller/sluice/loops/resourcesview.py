@@ -19,7 +19,7 @@ from sluice.resources.direction import LARGEST, Budget
 from sluice.resources.idle import Closer, Idle, IdleOptions
 from sluice.resources.learner import Learner
 from sluice.resources.need import Needs
-from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
+from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.plan import Plan
 
@@ -36,7 +36,7 @@ class Stages(Protocol):
         """The transfers of the interval that ends now."""
         ...
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
+    async def cap(self, send: Caps, receive: Caps) -> None:
         """Give connections caps of their own."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sluice.resources.columns import Columns
-from sluice.resources.sharer import Cap
+from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
 from sluice.switch.closing import Candidate, Closings, Noted
 
@@ -24,9 +24,9 @@ class SwitchStages:
         """See Stages."""
         return await transfers.read(self._link.registers)
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
+    async def cap(self, send: Caps, receive: Caps) -> None:
         """See Stages."""
-        await caps.write(self._link.registers, own)
+        await caps.write(self._link.registers, send, receive)
 
     async def prepare(self) -> None:
         """See Stages."""

@@ -78,27 +78,21 @@ class Direction:
         than by how many transfers.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
-        parts, caps = np.full(servers, np.inf), np.zeros(len(needs))
-        members = _members(server, needs > 0)
+        parts = np.full(servers, np.inf)
         for number, (budget, sampling) in budgets.items():
-            part = budget.size / 2**sampling
             if budget.fixed is None:
-                parts[number] = part
-            if (active := members.get(number)) is not None:
-                caps[active] = shared(budget, part, needs[active])
+                parts[number] = budget.size / 2**sampling
+        caps = _shared(budgets, parts, server, needs)
         is_worth = _differs(self.held, caps)
         effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
         # What is not written would come to more than there is: then all that sinks is.
         is_worth |= (effect > parts)[server] & (caps < self.held)
 
         taking = needs > 0
-        sums = [
-            np.bincount(server, weights, servers).tolist()
-            for weights in (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
-        ]
+        columns = (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
+        sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
-        for number, (budget, sampling) in budgets.items():
-            transfers, capped, *sizes = (column[number] for column in sums)
+        for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
             sharers = connections.get(number, (int(transfers) << sampling) + 1)
             default = self._default(number, budget, sharers)
             told[number] = Told(budget.size, default, int(transfers), int(capped), *sizes)
@@ -113,25 +107,28 @@ class Direction:
         return int(new) if abs(new - before) > WORTH * before else before
 
 
-def shared(budget: Budget, part: float, needs: Column) -> Column:
-    """The shares of ``part`` in whole bytes, at least 1.
+def _shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:
+    """The shares of each server's part in whole bytes, at least 1; 0 for those who need nothing, or have no budget.
 
     In production mode what nobody needs is room to grow in, by the need: without that a transfer that loses nothing
     could only double from interval to interval.
     """
-    shares = budget.sharing(part, needs)
-    whole = shares.sum()
-    if budget.fixed is None and budget.needs is Needs.PRODUCTION and 0 < whole < part:
-        shares = shares * (part / whole)
-    return np.clip(np.floor(shares), 1.0, LARGEST)
-
-
-def _members(server: Numbers, taking: Flags) -> dict[int, Numbers]:
-    """The slots of each server that take part."""
-    slots = np.flatnonzero(taking)
-    slots = slots[np.argsort(server[slots], kind="stable")]
-    servers, begins = np.unique(server[slots], return_index=True)
-    return dict(zip(servers.tolist(), np.split(slots, begins[1:]), strict=True)) if len(slots) else {}
+    caps, grows = np.zeros(len(needs)), np.zeros(len(parts), np.bool_)
+    ways: dict[Sharing, list[int]] = {}
+    for number, (budget, _) in budgets.items():
+        ways.setdefault(budget.sharing, []).append(number)
+        grows[number] = budget.fixed is None and budget.needs is Needs.PRODUCTION
+    for sharing, numbers in ways.items():
+        is_one = np.zeros(len(parts), np.bool_)
+        is_one[numbers] = True
+        active = np.flatnonzero(is_one[server] & (needs > 0))
+        owners = server[active]
+        shares = sharing(parts, needs[active], owners)
+        whole = np.bincount(owners, shares, len(parts))
+        has_room = grows & (whole > 0) & (whole < parts)
+        more = np.divide(parts, whole, out=np.ones(len(parts)), where=has_room)
+        caps[active] = np.clip(np.floor(shares * more[owners]), 1.0, LARGEST)
+    return caps
 
 
 def _differs(held: Column, caps: Column) -> Flags:

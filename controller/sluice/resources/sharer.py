@@ -29,12 +29,14 @@ class Managed:
     """Of 2^sampling connections the switch measures one."""
 
 
-class Cap(NamedTuple):
-    """What the switch is to hold for a connection, in bytes; 0 is no cap of its own."""
+class Caps(NamedTuple):
+    """What the switch is to hold for connections in one direction, an element each."""
 
-    fingerprint: int
-    send: int
-    receive: int
+    flow: Numbers
+    """The connection's number."""
+    fingerprint: Numbers
+    size: Numbers
+    """Bytes; 0 is no cap of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ class Defaults:
 class Decision:
     """An interval's. The switch has nothing of it yet."""
 
-    caps: Mapping[int, Cap]
-    """Those to write, by the connection's number."""
+    send_caps: Caps
+    """Those to write."""
+    receive_caps: Caps
     defaults: Mapping[int, Defaults]
     """By server."""
     send: Mapping[int, Told]
@@ -98,12 +101,18 @@ class Sharer:
         receive_caps, receive_worth, receive_told = self._receive.decide(
             receiving, server, upload_needs, uploaded, others
         )
-        worth = (send_worth | receive_worth) & _among(server, self.managed)
-        held = (
-            np.where(worth & send_worth, send_caps, self._send.held),
-            np.where(worth & receive_worth, receive_caps, self._receive.held),
+        managed = _among(server, self.managed)
+        return Decision(
+            _caps(columns, managed & send_worth, send_caps),
+            _caps(columns, managed & receive_worth, receive_caps),
+            _defaults(send_told, receive_told),
+            send_told,
+            receive_told,
+            (
+                np.where(managed & send_worth, send_caps, self._send.held),
+                np.where(managed & receive_worth, receive_caps, self._receive.held),
+            ),
         )
-        return Decision(_caps(columns, worth, held), _defaults(send_told, receive_told), send_told, receive_told, held)
 
     def _reading(self, columns: Columns) -> Reading:
         """What is new since the last one. The cells of a slot's next connection hold no cap."""
@@ -151,16 +160,9 @@ def _among(server: Numbers, wanted: Iterable[int]) -> Flags:
     return flags[server]
 
 
-def _caps(columns: Columns, worth: Flags, held: tuple[Column, Column]) -> dict[int, Cap]:
-    """A cell holds both directions."""
-    send, receive = held
-    rows = zip(
-        columns.fingerprint[worth].tolist(),
-        send[worth].astype(np.int64).tolist(),
-        receive[worth].astype(np.int64).tolist(),
-        strict=True,
-    )
-    return dict(zip(columns.flow[worth].tolist(), map(Cap._make, rows), strict=True))
+def _caps(columns: Columns, worth: Flags, caps: Column) -> Caps:
+    """Those that are worth a write."""
+    return Caps(columns.flow[worth], columns.fingerprint[worth], caps[worth].astype(np.int64))
 
 
 def _defaults(send: Mapping[int, Told], receive: Mapping[int, Told]) -> dict[int, Defaults]:

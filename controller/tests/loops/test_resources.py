@@ -20,7 +20,7 @@ from sluice.loops.resourcesview import PROBE_S, ResourcesView
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
-from sluice.resources.sharer import Cap, Defaults
+from sluice.resources.sharer import Caps, Defaults
 from sluice.switch import pipeline
 from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.errors import SwitchLost
@@ -30,7 +30,6 @@ from sluice.switch.session import Session
 from virtual import Updates, in_virtual_time
 
 S1, S2 = 1, 2
-NO_CAP = Cap(0, 0, 0)
 SEND = "{budget: 1MB, needs: paper}"
 
 
@@ -48,7 +47,8 @@ class Connection:
     wants: float = 0.0
     sent: int = 1_000_000
     idle_s: float = 0.0
-    cap: Cap = NO_CAP
+    send: int = 0
+    """Its cap, towards the client; 0: none."""
 
 
 @dataclass
@@ -58,7 +58,8 @@ class Lab:
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
-    capped: list[tuple[float, Mapping[int, Cap]]] = field(default_factory=list[tuple[float, Mapping[int, Cap]]])
+    capped: list[float] = field(default_factory=list[float])
+    """When caps were written."""
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     prepared: int = 0
     answers: bool = True
@@ -80,7 +81,7 @@ class Lab:
     async def transfers(self) -> Columns:
         """A slot each, and one that is empty."""
         every = list(self.connections.items())
-        flight = [min(one.wants, one.cap.send or 1e9) for _, one in every]
+        flight = [min(one.wants, one.send or 1e9) for _, one in every]
         return Seen(
             flow=np.array([*self.connections, NONE]),
             server=np.array([*(one.server for _, one in every), 0]),
@@ -89,13 +90,14 @@ class Lab:
             flight=np.array([*flight, 0.0]),
         )
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
+    async def cap(self, send: Caps, receive: Caps) -> None:
         if self.fails:
             raise SwitchLost("gone")
-        self.capped.append((asyncio.get_running_loop().time(), own))
-        for flow, cap in own.items():
-            assert cap.fingerprint == flow * 7
-            self.connections[flow].cap = cap
+        if len(send.flow):
+            self.capped.append(asyncio.get_running_loop().time())
+        for flow, fingerprint, size in zip(*(column.tolist() for column in send), strict=True):
+            assert fingerprint == flow * 7
+            self.connections[flow].send = size
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -180,9 +182,9 @@ def test_caps_follow_the_needs_every_second_and_settle() -> None:
     lab.open(S1, 1, wants=900e3)
     lab.open(S2, 1, wants=80e3)
     sharing(it, lab, 6)
-    caps = [one.cap.send for one in lab.connections.values()]
+    caps = [one.send for one in lab.connections.values()]
     assert caps == [200_000, 200_000, 600_000, 160_000], "the last has a server of its own"
-    assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s, _ in lab.capped)
+    assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s in lab.capped)
     assert len(lab.capped) <= 4, "nothing new is nothing to write"
     told = view_of(it).decision
     assert told is not None and told.send[S1].capped == 1 and told.send[S2].capped == 0
@@ -218,7 +220,7 @@ def test_what_the_switch_did_not_take_is_written_once_it_is_back() -> None:
     view_of(it).rebase({S1: Defaults(70_000, 0)})
     assert it.state().caps[S1] == Defaults(70_000, 0)
     sharing(it, lab, 0.5)
-    assert lab.connections[100].cap.send == 200_000
+    assert lab.connections[100].send == 200_000
     assert it.state().caps[S1] == Defaults(500_000, 0)
 
 
@@ -232,7 +234,7 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     assert len(lab.capped) == writes, "they are what they were"
     reconfigure(it, world("{send: {budget: 500kB, needs: paper}}").config, 4.0)
     sharing(it, lab, 2)
-    assert [one.cap.send for one in lab.connections.values()] == [250_000] * 2
+    assert [one.send for one in lab.connections.values()] == [250_000] * 2
     reconfigure(it, parse(web()), 6.0)
     assert it.resources is None and it.state().caps == {}
 
