@@ -1,4 +1,4 @@
-"""Register cells straight from the bytes of a ReadResponse: no Python object a cell.
+"""Register cells straight from the bytes of a ReadResponse, and into those of a WriteRequest: no Python object a cell.
 
 A table of 64k cells is read several times a second; as protobuf messages it costs a tenth of a second each time. The
 encoding of such an answer repeats the same few fields with every cell (protobuf's encoding guide, "Message
@@ -12,6 +12,8 @@ Structure"), so that numpy finds all of them at once:
     1a <length>                 (RegisterEntry.data)
       0a <length> <value>       (P4Data.bitstring, big-endian)
 ```
+A write repeats `22 <length> 08 02 12 <length>`: WriteRequest.updates, Update.type MODIFY and entity, and the same
+register_entry.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 _Bytes = NDArray[np.uint8]
 _INDEX_BYTES = 5
 """A varint of 32 bits has at most so many."""
+_VALUE_BYTES = 8
 
 
 class OtherShape(Exception):
@@ -64,6 +67,32 @@ def decode(
     _require(bool(((raw[data] == 0x1A) & (raw[data + 1] == length + 2) & (raw[data + 2] == 0x0A)).all()))
     _require(bool((data + 4 + length == ends).all()) and int(length.max()) <= 8)
     return whose, indices, _values(raw, data + 4, length)
+
+
+def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint64]) -> bytes:
+    """The updates of a serialised WriteRequest that set these cells of a register, in order. O(cells) in numpy.
+
+    Each is a row with room for the longest index and value, of which the bytes in use are kept.
+    """
+    octet = np.arange(_INDEX_BYTES)
+    index_size = 1 + (indices[:, None] >> 7 * octet[1:] > 0).sum(1)
+    index = (indices[:, None] >> 7 * octet & 0x7F) | np.where(octet < index_size[:, None] - 1, 0x80, 0)
+    value = values.astype(">u8").view(np.uint8).reshape(-1, _VALUE_BYTES)
+    size = 1 + (np.logical_or.accumulate(value[:, :-1] > 0, axis=1)).sum(1)
+    number = p4r.RegisterEntry(register_id=register_id).SerializeToString()
+    entry = len(number) + 2 + (1 + index_size) + 2 + (2 + size)
+    head = (0x22, 6 + entry, 0x08, int(p4r.Update.MODIFY), 0x12, 2 + entry, 0x5A, entry, *number)
+    head = (*head, 0x12, 1 + index_size, 0x08)
+    data = (0x1A, 2 + size, 0x0A, size)
+    rows = np.empty((len(indices), len(head) + _INDEX_BYTES + len(data) + _VALUE_BYTES), np.uint8)
+    used = np.ones(rows.shape, np.bool_)
+    middle, end = len(head) + _INDEX_BYTES, rows.shape[1] - _VALUE_BYTES
+    for column, octets in [*enumerate(head), *enumerate(data, middle)]:
+        rows[:, column] = octets
+    rows[:, len(head) : middle], rows[:, end:] = index, value
+    used[:, len(head) : middle] = octet < index_size[:, None]
+    used[:, end:] = np.arange(_VALUE_BYTES) >= _VALUE_BYTES - size[:, None]
+    return rows[used].tobytes()
 
 
 def _require(holds: bool) -> None:
