@@ -9,6 +9,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from sluice.names import Action, Table
 from sluice.resources.sharer import Defaults
 
+from .plan import Service
 from .state import State
 
 
@@ -36,3 +37,8 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                     receive_cap=caps.receive,
                 ),
             )
+
+
+def decided(service: Service) -> dict[Table, list[int]]:
+    """The numbers by which entries are a service's own."""
+    return {Table.RESOURCES: [server.id for server in service.servers]}

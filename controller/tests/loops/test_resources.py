@@ -68,6 +68,10 @@ class Lab:
     """The switch does not take caps."""
     lies: set[int] = field(default_factory=set[int])
     """Connections that are active again by the time they are looked at."""
+    slow_s: float = 0.0
+    """What it takes to read the notes."""
+    noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    """As the switch's notes are: of what has ended, too, until somebody looks."""
 
     def link(self) -> Link:
         found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
@@ -106,7 +110,9 @@ class Lab:
         return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
 
     async def idle(self, now_s: float) -> Noted:
-        found = self._idle()
+        await asyncio.sleep(self.slow_s)
+        self.noted |= {one.flow: one for one in self._idle()}
+        found = [self.noted[flow] for flow in sorted(self.noted)]
         return Noted(
             np.array([one.flow for one in found], np.int64),
             np.array([one.server for one in found], np.int64),
@@ -114,7 +120,10 @@ class Lab:
         )
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        return [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+        found = [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+        for flow in set(flows) - {one.flow for one in found} - self.lies:
+            self.noted.pop(flow, None)
+        return found
 
     async def probe(self, one: Candidate, least_age_s: float) -> None:
         assert self.prepared and one.idle_s >= least_age_s
@@ -301,6 +310,15 @@ def test_a_server_that_does_not_answer_is_asked_twice() -> None:
     assert all(len(times) == 2 and times[1] - times[0] >= PROBE_S for times in asked.values())
     idling = view_of(it).idling[S1]
     assert idling.asked == 40 and 35 <= idling.lapsed <= 40
+
+
+def test_a_controller_that_looks_late_does_not_take_closed_connections_for_lapsed() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.slow_s = 1.5 * PROBE_S
+    lab.open(S1, 100, idle_s=5.0)
+    closing(it, lab, 8)
+    idling = view_of(it).idling[S1]
+    assert (idling.asked, idling.lapsed, idling.connections) == (24, 0, 76)
 
 
 def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
