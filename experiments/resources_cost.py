@@ -176,7 +176,7 @@ def _decide(load_of: Load, rounds: int) -> Values:
         with (decided if turn >= WARM else Cost.none()).measured():
             decision = view.observe(transfers.decode(cells), loads)
         view.wrote(decision)
-        written += len(decision.send_caps.flow) if turn >= WARM else 0
+        written += len(decision.caps.flow) if turn >= WARM else 0
     return {"decide": decided.values(), "written": written / rounds}
 
 
@@ -196,11 +196,11 @@ class _Timed(SwitchStages):
         with self.read.measured():
             return await super().transfers()
 
-    async def cap(self, send: Caps, receive: Caps) -> None:
+    async def cap(self, own: Caps) -> None:
         """See Stages."""
-        self.written += len(send.flow) + len(receive.flow)
+        self.written += len(own.flow)
         with self.wrote.measured():
-            await super().cap(send, receive)
+            await super().cap(own)
 
 
 async def _loop(load_of: Load, address: str, rounds: int) -> Values:

@@ -23,7 +23,7 @@ from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
 from sluice.config import Config
 from sluice.configload import parse
-from sluice.names import Action, Table
+from sluice.names import Action, Register, Table
 from sluice.resources.columns import NONE
 from sluice.resources.sharer import Caps
 from sluice.switch import caps, transfers
@@ -132,7 +132,8 @@ async def cap_some(registers: Registers, source: random.Random) -> int:
             flow, fingerprint, np.array([source.choice((0, source.randint(LEAST, MOST))) for _ in flow], np.int64)
         )
 
-    await caps.write(registers, sizes(), sizes())
+    for register in (Register.SEND_CAP, Register.RECEIVE_CAP):
+        await caps.write(registers, register, sizes())
     return len(flow)
 
 

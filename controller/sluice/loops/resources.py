@@ -44,7 +44,7 @@ async def share_once(world: World, link: Link, view: ResourcesView, stages: Stag
     before = view.caps
     columns = await stages.transfers()
     decision = view.observe(columns, await read_loads(link.registers, view.receiving) if view.receiving else {})
-    await stages.cap(decision.send_caps, decision.receive_caps)
+    await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
         # To make and compare the entries of 1,000 servers takes longer than all the rest.
         await link.apply(world.capped(changed) if link.apart else world.state(), TABLES)

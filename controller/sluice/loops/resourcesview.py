@@ -18,7 +18,7 @@ from sluice.resources.columns import Columns, Flags
 from sluice.resources.direction import LARGEST, Budget
 from sluice.resources.idle import Closer, Idle, IdleOptions
 from sluice.resources.learner import Learner
-from sluice.resources.need import Needs
+from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.plan import Plan
@@ -36,8 +36,8 @@ class Stages(Protocol):
         """The transfers of the interval that ends now."""
         ...
 
-    async def cap(self, send: Caps, receive: Caps) -> None:
-        """Give connections caps of their own."""
+    async def cap(self, own: Caps) -> None:
+        """Give connections caps of their own on what they are sent."""
         ...
 
     async def prepare(self) -> None:
@@ -283,23 +283,26 @@ def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
     """What a server has, as it is configured."""
     own = server.resources
     return Managed(
-        _budget(options.send, own.send if own else None),
-        _budget(options.receive, own.receive if own else None),
+        _send(options.send, own.send if own else None),
+        _receive(options.receive, own.receive if own else None),
         options.sampling,
     )
 
 
-def _budget(config: ReceiveConfig | None, own: Size | None) -> Budget | None:
+def _send(config: SendConfig | None, own: Size | None) -> Budget | None:
     if config is None:
         return None
     fixed = None if config.size is None else float(in_bytes(config.size))
     sharing = {"sabt": shares.sabt, "abt": shares.abt, "equal": shares.equal}.get(config.sharing)
-    return Budget(
-        float(in_bytes(config.budget if own is None else own)),
-        sharing or shares.fixed(fixed or 0.0),
-        fixed,
-        config.needs if isinstance(config, SendConfig) else Needs.PRODUCTION,
-    )
+    size = float(in_bytes(config.budget if own is None else own))
+    return Budget(size, sharing or shares.fixed(fixed or 0.0), fixed, config.needs)
+
+
+def _receive(config: ReceiveConfig | None, own: Size | None) -> ReceiveBudget | None:
+    if config is None:
+        return None
+    fixed = None if config.size is None else float(in_bytes(config.size))
+    return ReceiveBudget(float(in_bytes(config.budget if own is None else own)), fixed)
 
 
 def _alone(managed: Managed) -> Defaults:

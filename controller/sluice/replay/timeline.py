@@ -46,12 +46,13 @@ def line(world: World, moment: Moment, start_s: float) -> str:
 
 def _shares(world: World, decision: Decision) -> Iterator[str]:
     for server in world.plan.servers:
-        for side, told in (("send", decision.send.get(server.id)), ("receive", decision.receive.get(server.id))):
-            if told is not None:
-                yield (
-                    f"{server.name} {side} {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
-                    f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
-                )
+        if (told := decision.send.get(server.id)) is not None:
+            yield (
+                f"{server.name} send {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
+                f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
+            )
+        if (received := decision.receive.get(server.id)) is not None:
+            yield f"{server.name} receive {received.connections} open, {received.default / 1024:,.0f} KiB each"
 
 
 def _r(value: float | None) -> str:

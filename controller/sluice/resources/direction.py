@@ -1,4 +1,4 @@
-"""One direction of the servers' buffers: what each transfer needs becomes a cap, and what of it is to be written."""
+"""Servers' send buffers: what each transfer needs becomes a cap, and what of it is to be written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST = float((1 << 30) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a server has for its connections in one direction, in bytes, and how it is shared."""
+    """What a server has to send from, in bytes, and how it is shared."""
 
     size: float
     sharing: Sharing
@@ -54,28 +54,17 @@ class Direction:
         """The caps in the switch, in bytes; 0 is none, NaN not known."""
         self.defaults = dict(defaults)
 
-    def sizes(self, server: Numbers) -> Column:
-        """What each transfer can have at present: its own cap, or its server's default."""
-        known = np.where(np.isnan(self.held), 0.0, self.held)
-        default = np.zeros(1 + int(server.max(initial=0)))
-        for number, cap in self.defaults.items():
-            if number < len(default):
-                default[number] = cap
-        return np.where(known > 0, known, np.maximum(SMALL, default[np.maximum(0, server)]))
-
     def decide(
         self,
         budgets: Mapping[int, tuple[Budget, int]],
         server: Numbers,
         needs: Column,
         flight: Column,
-        connections: Mapping[int, int],
     ) -> tuple[Column, Flags, dict[int, Told]]:
         """The caps, which of them are to be written, and a row for each server.
 
         ``budgets``: by server, with the sampling: of 2^sampling connections one is in a slot, and their part of the
-        budget is shared among them. ``connections``: those of servers whose defaults go by how many there are, rather
-        than by how many transfers.
+        budget is shared among them.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
         parts = np.full(servers, np.inf)
@@ -93,18 +82,18 @@ class Direction:
         sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
         for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
-            sharers = connections.get(number, (int(transfers) << sampling) + 1)
-            default = self._default(number, budget, sharers)
+            sharers = (int(transfers) << sampling) + 1
+            default = default_cap(budget.size, budget.fixed, sharers, self.defaults.get(number, 0))
             told[number] = Told(budget.size, default, int(transfers), int(capped), *sizes)
         return caps, is_worth, told
 
-    def _default(self, server: int, budget: Budget, sharers: int) -> int:
-        """An equal share, but never of a small transfer; as before when it would change by little."""
-        if budget.fixed is not None:
-            return int(budget.fixed)
-        new = min(LARGEST, max(SMALL, budget.size / max(1, sharers)))
-        before = self.defaults.get(server, 0)
-        return int(new) if abs(new - before) > WORTH * before else before
+
+def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -> int:
+    """An equal share, but never of a small transfer; as before when it would change by little. All in bytes."""
+    if fixed is not None:
+        return int(fixed)
+    new = min(LARGEST, max(SMALL, budget / max(1, sharers)))
+    return int(new) if abs(new - before) > WORTH * before else before
 
 
 def _shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:

@@ -21,12 +21,11 @@ def cells(caps: Caps) -> NDArray[np.uint64]:
     return (caps.fingerprint << _BYTES_BITS | caps.size).astype(np.uint64)
 
 
-async def write(registers: Registers, send: Caps, receive: Caps) -> None:
-    """Give connections caps of their own, by their flow index. Raises SwitchError, and ValueError before any write.
+async def write(registers: Registers, register: Register, caps: Caps) -> None:
+    """Give connections caps of their own, by their flow index: SEND_CAP towards clients, RECEIVE_CAP towards servers.
 
-    The fingerprint is the connection table's, so that whoever takes the slot later is not meant; 0 bytes leave the
-    server's default. Each begins with the next acknowledgement that advances.
+    Raises SwitchError, and ValueError before any write. The fingerprint is the connection table's, so that whoever
+    takes the slot later is not meant; 0 bytes leave the server's default. Each begins with the next acknowledgement
+    that advances.
     """
-    columns = {Register.SEND_CAP: (send.flow, cells(send)), Register.RECEIVE_CAP: (receive.flow, cells(receive))}
-    for register, (flow, column) in columns.items():
-        await registers.write_cells(register, dict(zip(flow.tolist(), column.tolist(), strict=True)))
+    await registers.write_cells(register, dict(zip(caps.flow.tolist(), cells(caps).tolist(), strict=True)))

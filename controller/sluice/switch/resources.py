@@ -22,7 +22,6 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         options = service.config.resources
         if options is None:
             continue
-        is_measured = options.send is not None or options.receive is not None
         for server in service.servers:
             caps = state.caps.get(server.id, Defaults())
             yield P4TableEntry(
@@ -30,7 +29,7 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                 match=P4TableMatch(server=server.id),
                 action=P4TableAction(
                     Action.MANAGE,
-                    measured=int(is_measured),
+                    measured=int(options.send is not None),
                     sampling=options.sampling,
                     closed=int(options.idle is not None),
                     send_cap=caps.send,

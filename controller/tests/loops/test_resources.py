@@ -94,12 +94,12 @@ class Lab:
             flight=np.array([*flight, 0.0]),
         )
 
-    async def cap(self, send: Caps, receive: Caps) -> None:
+    async def cap(self, own: Caps) -> None:
         if self.fails:
             raise SwitchLost("gone")
-        if len(send.flow):
+        if len(own.flow):
             self.capped.append(asyncio.get_running_loop().time())
-        for flow, fingerprint, size in zip(*(column.tolist() for column in send), strict=True):
+        for flow, fingerprint, size in zip(*(column.tolist() for column in own), strict=True):
             assert fingerprint == flow * 7
             self.connections[flow].send = size
 
@@ -212,7 +212,7 @@ def test_the_defaults_go_to_the_table_and_nothing_else_does() -> None:
     assert len(lab.updates.written) == 1
 
 
-def test_receive_buffers_go_by_open_connections_as_long_as_uploads_are_not_measured() -> None:
+def test_receive_buffers_go_by_open_connections() -> None:
     it, lab = world("{receive: {budget: 1MB}}"), Lab()
     lab.open(S1, 10)
     sharing(it, lab, 1.5)

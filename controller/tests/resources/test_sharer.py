@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import MSS, Seen
-from sluice.resources.columns import Uploads
 from sluice.resources.direction import SMALL, Budget
 from sluice.resources.need import GROWTH, Needs
+from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.resources.shares import abt, equal, fixed, sabt
 from sluice.resources.throughput import Column
@@ -33,7 +33,7 @@ def columns(flight: list[float], **other: object) -> Seen:
     return replace(whole, **other)  # type: ignore[arg-type]
 
 
-def sharer(send: Budget | None = PAPER, receive: Budget | None = None, sampling: int = 0) -> Sharer:
+def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sampling: int = 0) -> Sharer:
     return Sharer({SERVER: Managed(send, receive, sampling)})
 
 
@@ -41,13 +41,13 @@ def step(one: Sharer, *seen: Seen) -> Decision:
     """The last decision of some, each of which is written."""
     decisions: list[Decision] = []
     for now in seen:
-        decisions.append(one.observe(now))
+        decisions.append(one.observe(now, {}))
         one.wrote(decisions[-1])
     return decisions[-1]
 
 
 def sends(decision: Decision) -> list[int]:
-    return decision.send_caps.size[np.argsort(decision.send_caps.flow)].tolist()
+    return decision.caps.size[np.argsort(decision.caps.flow)].tolist()
 
 
 def written(caps: Caps) -> dict[int, tuple[int, int]]:
@@ -71,7 +71,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
     held: dict[int, int] = {}
     for flight in rounds:
         decision = step(one, columns(flight + [0.0] * (many - len(flight))))
-        held |= {flow: size for flow, (_, size) in written(decision.send_caps).items()}
+        held |= {flow: size for flow, (_, size) in written(decision.caps).items()}
         assert sum(held.values()) <= budget + many
 
 
@@ -126,15 +126,15 @@ def test_a_transfer_that_sends_nothing_gives_its_cap_back_once() -> None:
     one = sharer()
     assert sends(step(one, columns([100e3, 50e3]))) == [200_000, 100_000]
     idle = columns([0.0, 50e3])
-    assert written(step(one, idle).send_caps) == {100: (7, 0)}
-    assert written(step(one, idle).send_caps) == {}
+    assert written(step(one, idle).caps) == {100: (7, 0)}
+    assert written(step(one, idle).caps) == {}
 
 
 def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -> None:
     one = sharer()
     step(one, columns([100e3]))
     other = columns([100e3], fingerprint=np.array([99]))
-    assert written(step(one, other).send_caps) == {100: (99, 200_000)}
+    assert written(step(one, other).caps) == {100: (99, 200_000)}
 
 
 def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
@@ -148,16 +148,16 @@ def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
 
 def test_a_cap_that_is_not_written_is_written_the_next_time() -> None:
     one = sharer()
-    lost = one.observe(columns([100e3]))
-    assert sends(one.observe(columns([100e3]))) == sends(lost) == [200_000]
+    lost = one.observe(columns([100e3]), {})
+    assert sends(one.observe(columns([100e3]), {})) == sends(lost) == [200_000]
 
 
 def test_after_a_restart_everything_is_written_again() -> None:
     one = sharer()
     first = step(one, columns([100e3, 50e3]))
     one.rebase({SERVER: Defaults(70_000, 0)})
-    again = one.observe(columns([100e3, 50e3]))
-    assert written(again.send_caps) == written(first.send_caps)
+    again = one.observe(columns([100e3, 50e3]), {})
+    assert written(again.caps) == written(first.caps)
     assert again.defaults[SERVER] == first.defaults[SERVER] == Defaults(333_333, 0)
 
 
@@ -187,29 +187,21 @@ def test_every_server_has_a_budget_of_its_own_and_others_are_left_alone() -> Non
     budgets = {1: Managed(Budget(300e3, sabt)), 2: Managed(Budget(1e6, sabt))}
     decision = step(Sharer(budgets), seen)
     assert sends(decision) == [100_000] * 3 + [500_000] * 2
-    assert sorted(written(decision.send_caps)) == [100, 101, 102, 103, 104]
+    assert sorted(written(decision.caps)) == [100, 101, 102, 103, 104]
 
 
-def test_receive_buffers_follow_their_use() -> None:
-    one = sharer(send=None, receive=Budget(1e6, sabt, needs=Needs.PAPER))
+def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wait() -> None:
+    one = sharer(send=None, receive=ReceiveBudget(1e6))
 
-    def caps(flight: float, received: float = 1e6, *, lost: bool = False) -> list[int]:
-        uploads = Uploads(np.array([received]), np.array([flight]), np.array([lost]))
-        decision = one.observe(columns([0.0]), uploads=uploads)
+    def default(connections: int) -> int:
+        decision = one.observe(columns([100e3]), {SERVER: connections})
         one.wrote(decision)
-        return decision.receive_caps.size.tolist()
+        assert sends(decision) == [] or written(decision.caps) == {100: (7, 0)}
+        return decision.defaults[SERVER].receive
 
-    assert caps(63e3) == [128_000], "near full: twice as much"
-    assert caps(20e3) == [], "what arrives in order does not wait"
-    assert caps(20e3, lost=True) == [40_000]
-    assert caps(20e3, received=1e3) == [0]
-
-
-def test_where_nobody_measures_uploads_receive_buffers_are_shared_by_all_connections() -> None:
-    one = sharer(send=None, receive=Budget(1e6, sabt))
-    decision = one.observe(columns([100e3]), {SERVER: 10})
-    assert decision.defaults == {SERVER: Defaults(0, 100_000)}
-    assert written(decision.receive_caps) == {100: (7, 0)}
+    assert [default(many) for many in (0, 10, 11, 12, 1000)] == [1_000_000, 100_000, 100_000, 83_333, SMALL]
+    fixed_size = sharer(send=None, receive=ReceiveBudget(1e6, 65536.0))
+    assert fixed_size.observe(columns([100e3]), {SERVER: 1}).defaults == {SERVER: Defaults(0, 65536)}
 
 
 def test_no_transfer_is_nobody() -> None:
