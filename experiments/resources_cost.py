@@ -300,7 +300,7 @@ def report(records: Sequence[Record]) -> Report:
             return Goal(text, None, "not measured")
         worst = max(some, key=lambda one: one.ms(one.main, figure).value)
         value = worst.ms(worst.main, figure)
-        seen = f"{value.text()} ms, {worst.servers:,} servers, {worst.change}"
+        seen = f"{value.text()} ms, {worst.servers:,} server{'s' if worst.servers > 1 else ''}, {worst.change}"
         return Goal(text, value.value < 1000 * most, seen)
 
     goals = [
