@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +71,7 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
             sides = (("send", decision.send), ("receive", decision.receive))
             buffers = {
                 f"{service.name}/{server.name}": {
-                    side: asdict(told[server.id]) for side, told in sides if server.id in told
+                    side: told[server.id]._asdict() for side, told in sides if server.id in told
                 }
                 for service in world.plan.services
                 for server in service.servers

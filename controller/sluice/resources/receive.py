@@ -7,6 +7,7 @@ knows that use (docs/limitations.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .direction import default_cap
 
@@ -20,8 +21,7 @@ class ReceiveBudget:
     """The share of everybody, whatever the budget is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """What a server's open connections can have, in bytes."""
 
     budget: float

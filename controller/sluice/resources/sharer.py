@@ -39,8 +39,7 @@ class Caps(NamedTuple):
     """Bytes; 0 is no cap of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(NamedTuple):
     """Caps of a server's connections that have none of their own, in bytes; 0: none."""
 
     send: int = 0
