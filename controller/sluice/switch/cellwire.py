@@ -39,7 +39,7 @@ def decode(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
     """Register (its place in ``register_ids``), index and value of every cell of a serialised ReadResponse, in order.
 
-    Raises OtherShape, also for cells of any other register. O(bytes) for each of the registers.
+    Raises OtherShape, also for cells of any other register. O(bytes + cells times registers).
     """
     if not answer:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
@@ -47,11 +47,7 @@ def decode(
     raw = np.frombuffer(answer + bytes(16), np.uint8)
     heads = [_head(number) for number in register_ids]
     _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of one length
-    found = [_starts(raw, head) for head in heads]
-    starts = np.concatenate(found)
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    whose = np.repeat(np.arange(len(found)), [places.size for places in found])[order]
+    starts, whose = _starts(raw, heads)
     sizes = raw[starts + 1].astype(np.int64) + 2
     # Each begins where the one before ends, the first at 0 and the last up to the end: nothing was taken for a cell
     # that is none, and nothing was left out.
@@ -107,15 +103,18 @@ def _head(register_id: int) -> bytes:
     return example[: -len(bytes.fromhex("02 08 01 1a 03 0a 01 00"))]
 
 
-def _starts(raw: _Bytes, head: bytes) -> NDArray[np.int64]:
-    """Where the fixed bytes of a head are; those behind the lengths first, for they are the rarest."""
-    fixed = [place for place in range(len(head)) if place not in (1, 3)]
-    last = raw.size - len(head)
-    word = np.ndarray((raw.size - 3,), "<u4", raw.data, strides=(1,))
-    found = np.flatnonzero(word[5 : 5 + last] == int.from_bytes(head[5:9], "little"))
-    for place in fixed:
-        found = found[raw[found + place] == head[place]]
-    return found
+def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the fixed bytes of a head are, in order, and whose head each is; lengths are not fixed."""
+    last = raw.size - len(heads[0])
+    tags = [raw[place : place + last] == heads[0][place] for place in (0, 2, 4)]
+    found = np.flatnonzero(tags[0] & tags[1] & tags[2])
+    whose = np.full(found.size, -1)
+    for number, head in enumerate(heads):
+        is_its = np.ones(found.size, np.bool_)
+        for place in range(5, len(head)):
+            is_its &= raw[found + place] == head[place]
+        whose[is_its] = number
+    return found[whose >= 0], whose[whose >= 0]
 
 
 def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
