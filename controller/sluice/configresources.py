@@ -14,20 +14,20 @@ Sharing = Literal["sabt", "abt", "equal", "fixed"]
 
 
 class ReceiveConfig(Section):
-    """Buffers of each server for one direction, shared among its connections."""
+    """Buffers of each server for what clients send. Each open connection has an equal share, of 64 KB at least."""
 
     budget: Size
     """Bytes of a server for all of its connections together."""
-    sharing: Sharing = "sabt"
-    """`sabt`: the rest of equal shares by need (Matsuo et al.); `abt`: equally; `equal`, `fixed`: whatever is
-    needed."""
     size: Size | None = None
-    """Everybody's share, with `fixed`, which heeds no budget."""
+    """Everybody's share, whatever the budget."""
 
 
 class SendConfig(ReceiveConfig):
-    """The same towards clients. Transfers below 64 KB are left alone."""
+    """The same towards clients, by what each transfer needs. Those below 64 KB are left alone."""
 
+    sharing: Sharing = "sabt"
+    """`sabt`: the rest of equal shares by need (Matsuo et al.); `abt`: equally; `equal`: whatever is needed; `fixed`:
+    everybody `size`."""
     needs: Needs = Needs.PRODUCTION
     """`paper`: throughput times round trip, no more; `production`: with room for TCP's swing and for growth."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .config import Config, ServerConfig
-from .configresources import ReceiveConfig, ResourcesConfig
+from .configresources import ReceiveConfig, ResourcesConfig, SendConfig
 from .configtypes import Size, in_bytes
 from .yamlplace import Finding, Path
 
@@ -44,15 +44,17 @@ def _asked(resources: ResourcesConfig, path: Path) -> Iterator[Finding]:
         yield Finding(
             (*path, "idle"), "nobody says how many connections a server can have", "give limit, or write learned: true"
         )
-    if resources.sampling and resources.send is None and resources.receive is None:
-        yield Finding((*path, "sampling"), "nothing is measured", "leave it out, or give send or receive")
+    if resources.sampling and resources.send is None:
+        yield Finding((*path, "sampling"), "nothing is measured", "leave it out, or give send")
 
 
 def _share(share: ReceiveConfig, path: Path) -> Iterator[Finding]:
-    if share.sharing == "fixed" and share.size is None:
-        yield Finding((*path, "sharing"), "fixed shares have no size", "add size, such as 64KiB")
-    if share.sharing != "fixed" and share.size is not None:
-        yield Finding((*path, "size"), f"{share.sharing} finds its own sizes", "leave it out, or write sharing: fixed")
+    if isinstance(share, SendConfig):
+        if share.sharing == "fixed" and share.size is None:
+            yield Finding((*path, "sharing"), "fixed shares have no size", "add size, such as 64KiB")
+        if share.sharing != "fixed" and share.size is not None:
+            remedy = "leave it out, or write sharing: fixed"
+            yield Finding((*path, "size"), f"{share.sharing} finds its own sizes", remedy)
     for name, size in (("budget", share.budget), ("size", share.size)):
         yield from _enough(size, (*path, name))
 

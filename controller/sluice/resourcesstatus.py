@@ -14,9 +14,15 @@ def server_status(view: ResourcesView, server: int) -> dict[str, Any] | None:
     """A server's buffers and idle connections; None for one that is not managed."""
     shown: dict[str, Any] = {}
     decision = view.decision
-    for side, told in (("send", decision.send), ("receive", decision.receive)) if decision else ():
-        if server in told:
-            shown[side] = _share(told[server])
+    if decision and server in decision.send:
+        shown["send"] = _share(decision.send[server])
+    if decision and server in decision.receive:
+        told = decision.receive[server]
+        shown["receive"] = {
+            "budget": round(told.budget),
+            "connections": told.connections,
+            "default_cap": told.default,
+        }
     if server in view.idling:
         shown["idle"] = _idling(view.idling[server])
     return shown or None
@@ -50,14 +56,19 @@ def _idling(one: Idling) -> dict[str, Any]:
 def lines(name: str, shown: Mapping[str, Any]) -> list[str]:
     """A server's for a terminal."""
     text: list[str] = []
-    for side in ("send", "receive"):
-        if side in shown:
-            one = shown[side]
-            text.append(
-                f"{name} {side} buffers: {_kib(one['budget'])}; in flight {_kib(one['flight'])}, needed "
-                f"{_kib(one['need'])}, shared out {_kib(one['share'])}; {one['transfers']} transfers, "
-                f"{one['capped']} of them below their need; others {_kib(one['default_cap'])} each"
-            )
+    if "send" in shown:
+        one = shown["send"]
+        text.append(
+            f"{name} send buffers: {_kib(one['budget'])}; in flight {_kib(one['flight'])}, needed "
+            f"{_kib(one['need'])}, shared out {_kib(one['share'])}; {one['transfers']} transfers, "
+            f"{one['capped']} of them below their need; others {_kib(one['default_cap'])} each"
+        )
+    if "receive" in shown:
+        one = shown["receive"]
+        text.append(
+            f"{name} receive buffers: {_kib(one['budget'])}; {one['connections']} open connections, "
+            f"{_kib(one['default_cap'])} each"
+        )
     if "idle" in shown:
         one = shown["idle"]
         limit = "an unknown number" if one["limit"] is None else str(one["limit"])

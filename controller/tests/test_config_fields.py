@@ -33,7 +33,7 @@ DOCUMENT: dict[str, Any] = {
             "servers": [{"name": "s1", "address": "10.0.1.2", "port": 80}],
             "resources": {
                 "send": {"budget": "1MB"},
-                "receive": {"budget": "1MB", "sharing": "fixed", "size": "64KiB"},
+                "receive": {"budget": "1MB", "size": "64KiB"},
                 "idle": {"limit": 100},
             },
         },

@@ -10,7 +10,7 @@ from sluice.configtypes import in_bytes
 from sluice.loops.resourcesview import managed_of
 from sluice.resources.need import Needs
 
-SHARES = "{send: {budget: 256 KiB}, receive: {budget: 1MB, sharing: fixed, size: 65536}, idle: {limit: 1000}}"
+SHARES = "{send: {budget: 256 KiB}, receive: {budget: 1MB, size: 65536}, idle: {limit: 1000}}"
 
 
 def text(resources: str, server: str = "") -> str:
@@ -59,7 +59,7 @@ def test_sizes(size: str | int, octets: int) -> None:
         (
             "{receive: {budget: 1MB, needs: paper}}",
             "",
-            r"receive\.needs: unknown key; known here: budget, sharing, size",
+            r"receive\.needs: unknown key; known here: budget, size",
         ),
         (
             "{idle: {}}",

@@ -194,7 +194,8 @@ def _of_resources(shown: dict[str, Any]) -> Iterator[Metric]:
     for key, text in _SHARES.items() if sides else ():
         gauge = GaugeMetricFamily(f"sluice_buffers_{key}", text, labels=[*labels, "direction"])
         for *labelled, one in sides:
-            gauge.add_metric(labelled, one[key])
+            if key in one:  # of what is received, needs are not known
+                gauge.add_metric(labelled, one[key])
         yield gauge
     idle = [(*row[:2], row[2]["idle"]) for row in rows if "idle" in row[2]]
     for key, text in _IDLE.items() if idle else ():

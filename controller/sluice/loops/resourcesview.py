@@ -18,8 +18,8 @@ from sluice.resources.columns import Columns, Flags
 from sluice.resources.direction import LARGEST, Budget
 from sluice.resources.idle import Closer, Idle, IdleOptions
 from sluice.resources.learner import Learner
-from sluice.resources.need import Needs
-from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
+from sluice.resources.receive import ReceiveBudget
+from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.plan import Plan
 
@@ -36,8 +36,8 @@ class Stages(Protocol):
         """The transfers of the interval that ends now."""
         ...
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
-        """Give connections caps of their own."""
+    async def cap(self, own: Caps) -> None:
+        """Give connections caps of their own on what they are sent."""
         ...
 
     async def prepare(self) -> None:
@@ -181,19 +181,20 @@ class ResourcesView:
         """Servers whose limit is learned."""
         return [server for server, one in self.idling.items() if one.learner]
 
-    def probed(self, now_s: float) -> list[int]:
-        """Connections that were probed and may not have been answered yet."""
-        return [flow for flow, asked in self._asked.items() if asked.is_open and now_s - asked.last_s < PROBE_S]
+    @property
+    def probed(self) -> list[int]:
+        """Connections that were probed; what became of them is not known yet, however long ago that was."""
+        return [flow for flow, asked in self._asked.items() if asked.is_open]
 
     def choose(
         self, now_s: float, loads: Mapping[int, int], noted: Noted, probed: Iterable[Candidate]
     ) -> dict[int, int]:
         """The connections to probe, and the server of each.
 
-        ``noted`` are all that the switch knows of, ``probed`` those that were probed and are as they were. Connections
-        are listed of those servers only of which some are to be closed.
+        ``noted`` are all that the switch knows of, ``probed`` those of ``self.probed`` that it still has as idle.
+        Connections are listed of those servers only of which some are to be closed.
         """
-        pending = {one.flow: one.server for one in probed}
+        pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
         least_s = np.full(1 + max(self.idling, default=0), np.inf)
         for server, view in self.idling.items():
@@ -205,11 +206,32 @@ class ResourcesView:
         waiting = Counter(pending.values())
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
-            view.connections, view.idle = loads[server], int(many[server])
+            # Notes of connections that have ended stay until somebody looks.
+            view.connections, view.idle = loads[server], min(loads[server], int(many[server]))
             of_server = _listed(noted, old, server)
             for one in view.closer.choose(now_s, loads[server], of_server, waiting[server]):
                 chosen[one.slot] = server
         return chosen
+
+    def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
+        """Those probed whose answer may still come, and the server of each; one that stays idle for longer has lapsed.
+
+        The others have ended, or were active since. That a controller looks late says nothing of a server.
+        """
+        found = {one.flow: one for one in probed}
+        pending: dict[int, int] = {}
+        for flow in self.probed:
+            asked, one = self._asked[flow], found.get(flow)
+            since_s = now_s - asked.last_s
+            if one is None or one.idle_s < since_s:
+                del self._asked[flow]
+            elif since_s < PROBE_S:
+                pending[flow] = one.server
+            else:
+                asked.is_open = False
+                if (view := self.idling.get(one.server)) is not None:
+                    view.lapsed += 1
+        return pending
 
     def _barred(self, now_s: float, noted: Noted) -> set[int]:
         """Those of the connections probed before that are not to be probed again: twice at most while one is idle.
@@ -221,18 +243,13 @@ class ResourcesView:
         at = dict(zip(flows[places].tolist(), rows.tolist(), strict=True))
         barred: set[int] = set()
         for flow, asked in list(self._asked.items()):
+            if asked.is_open:
+                continue
             since_s = now_s - asked.last_s
             row = at.get(flow)
             if since_s >= PROBE_S if row is None else noted.idle_s[row] < since_s:
                 del self._asked[flow]
-                continue
-            if row is None:
-                continue
-            if asked.is_open and since_s >= PROBE_S:
-                asked.is_open = False
-                if (view := self.idling.get(int(noted.server[row]))) is not None:
-                    view.lapsed += 1
-            if asked.is_open or asked.times >= TRIES:
+            elif row is not None and asked.times >= TRIES:
                 barred.add(flow)
         return barred
 
@@ -266,23 +283,26 @@ def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
     """What a server has, as it is configured."""
     own = server.resources
     return Managed(
-        _budget(options.send, own.send if own else None),
-        _budget(options.receive, own.receive if own else None),
+        _send(options.send, own.send if own else None),
+        _receive(options.receive, own.receive if own else None),
         options.sampling,
     )
 
 
-def _budget(config: ReceiveConfig | None, own: Size | None) -> Budget | None:
+def _send(config: SendConfig | None, own: Size | None) -> Budget | None:
     if config is None:
         return None
     fixed = None if config.size is None else float(in_bytes(config.size))
     sharing = {"sabt": shares.sabt, "abt": shares.abt, "equal": shares.equal}.get(config.sharing)
-    return Budget(
-        float(in_bytes(config.budget if own is None else own)),
-        sharing or shares.fixed(fixed or 0.0),
-        fixed,
-        config.needs if isinstance(config, SendConfig) else Needs.PRODUCTION,
-    )
+    size = float(in_bytes(config.budget if own is None else own))
+    return Budget(size, sharing or shares.fixed(fixed or 0.0), fixed, config.needs)
+
+
+def _receive(config: ReceiveConfig | None, own: Size | None) -> ReceiveBudget | None:
+    if config is None:
+        return None
+    fixed = None if config.size is None else float(in_bytes(config.size))
+    return ReceiveBudget(float(in_bytes(config.budget if own is None else own)), fixed)
 
 
 def _alone(managed: Managed) -> Defaults:

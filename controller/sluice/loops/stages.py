@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sluice.names import Register
 from sluice.resources.columns import Columns
-from sluice.resources.sharer import Cap
+from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
 from sluice.switch.closing import Candidate, Closings, Noted
 
@@ -24,9 +25,9 @@ class SwitchStages:
         """See Stages."""
         return await transfers.read(self._link.registers)
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
+    async def cap(self, own: Caps) -> None:
         """See Stages."""
-        await caps.write(self._link.registers, own)
+        await caps.write(self._link.registers, Register.SEND_CAP, own)
 
     async def prepare(self) -> None:
         """See Stages."""

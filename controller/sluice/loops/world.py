@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Address
@@ -131,6 +131,13 @@ class World:
             leaving=frozenset(self.leaving),
             whole=False,
         )
+
+    def capped(self, servers: Collection[int]) -> State:
+        """What of it new caps of some servers change."""
+        some = ((service, [one for one in service.servers if one.id in servers]) for service in self.plan.services)
+        services = tuple(replace(service, servers=tuple(few)) for service, few in some if few)
+        caps = self.resources.caps if self.resources else {}
+        return State(plan=replace(self.plan, services=services, retired=()), weights={}, caps=caps, whole=False)
 
     @property
     def ejected(self) -> frozenset[int]:

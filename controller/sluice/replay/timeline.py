@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,12 +45,13 @@ def line(world: World, moment: Moment, start_s: float) -> str:
 
 def _shares(world: World, decision: Decision) -> Iterator[str]:
     for server in world.plan.servers:
-        for side, told in (("send", decision.send.get(server.id)), ("receive", decision.receive.get(server.id))):
-            if told is not None:
-                yield (
-                    f"{server.name} {side} {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
-                    f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
-                )
+        if (told := decision.send.get(server.id)) is not None:
+            yield (
+                f"{server.name} send {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
+                f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
+            )
+        if (received := decision.receive.get(server.id)) is not None:
+            yield f"{server.name} receive {received.connections} open, {received.default / 1024:,.0f} KiB each"
 
 
 def _r(value: float | None) -> str:
@@ -71,7 +71,7 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
             sides = (("send", decision.send), ("receive", decision.receive))
             buffers = {
                 f"{service.name}/{server.name}": {
-                    side: asdict(told[server.id]) for side, told in sides if server.id in told
+                    side: told[server.id]._asdict() for side, told in sides if server.id in told
                 }
                 for service in world.plan.services
                 for server in service.servers

@@ -13,14 +13,14 @@ from .capture import Segment
 
 
 class MeasuredTransfers:
-    """Of the servers whose buffers are shared."""
+    """Of the servers whose send buffers are shared."""
 
     def __init__(self, memory: Memory, table: ConnectionTable, plan: Plan) -> None:
         self._cells, self._table = transfers.TransferCells(memory), table
         self._sampling = {
             server.id: resources.sampling
             for service in plan.services
-            if (resources := service.config.resources) and (resources.send or resources.receive)
+            if (resources := service.config.resources) and resources.send
             for server in service.servers
         }
 

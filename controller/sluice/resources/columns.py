@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .need import Reading
-from .throughput import Column
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -44,15 +42,3 @@ class Columns(Protocol):
     def since(self, before: Self | None) -> Reading:
         """What came after an earlier reading; without one, and for transfers that were not there then, all of it."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Uploads:
-    """What clients send, in the same slots."""
-
-    received: Column
-    """Bytes so far."""
-    flight: Column
-    """The largest of the interval, in bytes."""
-    has_lost: Flags
-    """In the interval."""

@@ -1,9 +1,10 @@
-"""One direction of the servers' buffers: what each transfer needs becomes a cap, and what of it is to be written."""
+"""Servers' send buffers: what each transfer needs becomes a cap, and what of it is to be written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ LARGEST = float((1 << 30) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a server has for its connections in one direction, in bytes, and how it is shared."""
+    """What a server has to send from, in bytes, and how it is shared."""
 
     size: float
     sharing: Sharing
@@ -31,8 +32,7 @@ class Budget:
     needs: Needs = Needs.PRODUCTION
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A server's direction in an interval: sums over the transfers that take part, in bytes."""
 
     budget: float
@@ -54,84 +54,70 @@ class Direction:
         """The caps in the switch, in bytes; 0 is none, NaN not known."""
         self.defaults = dict(defaults)
 
-    def sizes(self, server: Numbers) -> Column:
-        """What each transfer can have at present: its own cap, or its server's default."""
-        known = np.where(np.isnan(self.held), 0.0, self.held)
-        default = np.zeros(1 + int(server.max(initial=0)))
-        for number, cap in self.defaults.items():
-            if number < len(default):
-                default[number] = cap
-        return np.where(known > 0, known, np.maximum(SMALL, default[np.maximum(0, server)]))
-
     def decide(
         self,
         budgets: Mapping[int, tuple[Budget, int]],
         server: Numbers,
         needs: Column,
         flight: Column,
-        connections: Mapping[int, int],
     ) -> tuple[Column, Flags, dict[int, Told]]:
         """The caps, which of them are to be written, and a row for each server.
 
         ``budgets``: by server, with the sampling: of 2^sampling connections one is in a slot, and their part of the
-        budget is shared among them. ``connections``: those of servers whose defaults go by how many there are, rather
-        than by how many transfers.
+        budget is shared among them.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
-        parts, caps = np.full(servers, np.inf), np.zeros(len(needs))
-        members = _members(server, needs > 0)
+        parts = np.full(servers, np.inf)
         for number, (budget, sampling) in budgets.items():
-            part = budget.size / 2**sampling
             if budget.fixed is None:
-                parts[number] = part
-            if (active := members.get(number)) is not None:
-                caps[active] = shared(budget, part, needs[active])
+                parts[number] = budget.size / 2**sampling
+        caps = _shared(budgets, parts, server, needs)
         is_worth = _differs(self.held, caps)
         effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
         # What is not written would come to more than there is: then all that sinks is.
         is_worth |= (effect > parts)[server] & (caps < self.held)
 
         taking = needs > 0
-        sums = [
-            np.bincount(server, weights, servers).tolist()
-            for weights in (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
-        ]
+        columns = (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
+        sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
-        for number, (budget, sampling) in budgets.items():
-            transfers, capped, *sizes = (column[number] for column in sums)
-            sharers = connections.get(number, (int(transfers) << sampling) + 1)
-            default = self._default(number, budget, sharers)
+        for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
+            sharers = (int(transfers) << sampling) + 1
+            default = default_cap(budget.size, budget.fixed, sharers, self.defaults.get(number, 0))
             told[number] = Told(budget.size, default, int(transfers), int(capped), *sizes)
         return caps, is_worth, told
 
-    def _default(self, server: int, budget: Budget, sharers: int) -> int:
-        """An equal share, but never of a small transfer; as before when it would change by little."""
-        if budget.fixed is not None:
-            return int(budget.fixed)
-        new = min(LARGEST, max(SMALL, budget.size / max(1, sharers)))
-        before = self.defaults.get(server, 0)
-        return int(new) if abs(new - before) > WORTH * before else before
+
+def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -> int:
+    """An equal share, but never of a small transfer; as before when it would change by little. All in bytes."""
+    if fixed is not None:
+        return int(fixed)
+    new = min(LARGEST, max(SMALL, budget / max(1, sharers)))
+    return int(new) if abs(new - before) > WORTH * before else before
 
 
-def shared(budget: Budget, part: float, needs: Column) -> Column:
-    """The shares of ``part`` in whole bytes, at least 1.
+def _shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:
+    """The shares of each server's part in whole bytes, at least 1; 0 for those who need nothing, or have no budget.
 
     In production mode what nobody needs is room to grow in, by the need: without that a transfer that loses nothing
     could only double from interval to interval.
     """
-    shares = budget.sharing(part, needs)
-    whole = shares.sum()
-    if budget.fixed is None and budget.needs is Needs.PRODUCTION and 0 < whole < part:
-        shares = shares * (part / whole)
-    return np.clip(np.floor(shares), 1.0, LARGEST)
-
-
-def _members(server: Numbers, taking: Flags) -> dict[int, Numbers]:
-    """The slots of each server that take part."""
-    slots = np.flatnonzero(taking)
-    slots = slots[np.argsort(server[slots], kind="stable")]
-    servers, begins = np.unique(server[slots], return_index=True)
-    return dict(zip(servers.tolist(), np.split(slots, begins[1:]), strict=True)) if len(slots) else {}
+    caps, grows = np.zeros(len(needs)), np.zeros(len(parts), np.bool_)
+    ways: dict[Sharing, list[int]] = {}
+    for number, (budget, _) in budgets.items():
+        ways.setdefault(budget.sharing, []).append(number)
+        grows[number] = budget.fixed is None and budget.needs is Needs.PRODUCTION
+    for sharing, numbers in ways.items():
+        is_one = np.zeros(len(parts), np.bool_)
+        is_one[numbers] = True
+        active = np.flatnonzero(is_one[server] & (needs > 0))
+        owners = server[active]
+        shares = sharing(parts, needs[active], owners)
+        whole = np.bincount(owners, shares, len(parts))
+        has_room = grows & (whole > 0) & (whole < parts)
+        more = np.divide(parts, whole, out=np.ones(len(parts)), where=has_room)
+        caps[active] = np.clip(np.floor(shares * more[owners]), 1.0, LARGEST)
+    return caps
 
 
 def _differs(held: Column, caps: Column) -> Flags:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import NONE, Columns, Flags, Numbers, Uploads
+from .columns import NONE, Columns, Flags, Numbers
 from .direction import SMALL, Budget, Direction, Told
 from .need import Estimator, Needs, Reading
-from .receive import receive_needs
+from .receive import ReceiveBudget, Received, received
 from .throughput import Column
 
 
@@ -24,21 +24,22 @@ class Managed:
     """A server whose buffers are shared."""
 
     send: Budget | None = None
-    receive: Budget | None = None
+    receive: ReceiveBudget | None = None
     sampling: int = 0
     """Of 2^sampling connections the switch measures one."""
 
 
-class Cap(NamedTuple):
-    """What the switch is to hold for a connection, in bytes; 0 is no cap of its own."""
+class Caps(NamedTuple):
+    """What the switch is to hold for connections of their own in one direction, an element each."""
 
-    fingerprint: int
-    send: int
-    receive: int
+    flow: Numbers
+    """The connection's number."""
+    fingerprint: Numbers
+    size: Numbers
+    """Bytes; 0 is no cap of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(NamedTuple):
     """Caps of a server's connections that have none of their own, in bytes; 0: none."""
 
     send: int = 0
@@ -49,15 +50,15 @@ class Defaults:
 class Decision:
     """An interval's. The switch has nothing of it yet."""
 
-    caps: Mapping[int, Cap]
-    """Those to write, by the connection's number."""
+    caps: Caps
+    """Those of sending connections that are to be written."""
     defaults: Mapping[int, Defaults]
     """By server."""
     send: Mapping[int, Told]
     """By server."""
-    receive: Mapping[int, Told]
-    held: tuple[Column, Column]
-    """The caps that the switch has when this has been written, sending and receiving."""
+    receive: Mapping[int, Received]
+    held: Column
+    """The caps that the switch has when this has been written."""
 
 
 class Sharer:
@@ -69,7 +70,7 @@ class Sharer:
         """In the switch."""
         self._before: Columns | None = None
         self._estimator = Estimator(0)
-        self._send, self._receive = Direction(0, {}), Direction(0, {})
+        self._send = Direction(0, {})
 
     def configure(self, managed: Mapping[int, Managed]) -> None:
         """Other budgets; what is known of the transfers stays."""
@@ -79,31 +80,24 @@ class Sharer:
         """The switch may be another one, and somebody else may have written caps: it has these defaults."""
         self.defaults, self._before = dict(defaults), None
 
-    def observe(
-        self, columns: Columns, connections: Mapping[int, int] | None = None, uploads: Uploads | None = None
-    ) -> Decision:
+    def observe(self, columns: Columns, connections: Mapping[int, int]) -> Decision:
         """Decide on what was read at an interval's end.
 
-        ``connections``: open ones by server, among whom receive buffers are shared equally where nobody measures
-        ``uploads``.
+        ``connections``: open ones by server, of those whose receive buffers are shared.
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
-        send_needs = self._send_needs(columns, server, reading)
-        upload_needs, uploaded = self._receive_needs(reading, server, uploads)
+        needs = self._send_needs(columns, server, reading)
         sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
-        receiving = {number: (one.receive, one.sampling) for number, one in self.managed.items() if one.receive}
-        others = connections if connections and uploads is None else {}
-        send_caps, send_worth, send_told = self._send.decide(sending, server, send_needs, reading.flight, {})
-        receive_caps, receive_worth, receive_told = self._receive.decide(
-            receiving, server, upload_needs, uploaded, others
-        )
-        worth = (send_worth | receive_worth) & _among(server, self.managed)
-        held = (
-            np.where(worth & send_worth, send_caps, self._send.held),
-            np.where(worth & receive_worth, receive_caps, self._receive.held),
-        )
-        return Decision(_caps(columns, worth, held), _defaults(send_told, receive_told), send_told, receive_told, held)
+        caps, worth, send = self._send.decide(sending, server, needs, reading.flight)
+        receive = {
+            number: received(one.receive, connections.get(number, 0), self.defaults.get(number, Defaults()).receive)
+            for number, one in self.managed.items()
+            if one.receive
+        }
+        worth &= _among(server, self.managed)
+        held = np.where(worth, caps, self._send.held)
+        return Decision(_caps(columns, worth, caps), _defaults(send, receive), send, receive, held)
 
     def _reading(self, columns: Columns) -> Reading:
         """What is new since the last one. The cells of a slot's next connection hold no cap."""
@@ -112,10 +106,8 @@ class Sharer:
             slots = len(columns.flow)
             self._estimator = Estimator(slots)
             self._send = Direction(slots, {server: one.send for server, one in self.defaults.items()})
-            self._receive = Direction(slots, {server: one.receive for server, one in self.defaults.items()})
         else:
-            for direction in (self._send, self._receive):
-                direction.held[reading.is_new] = 0.0
+            self._send.held[reading.is_new] = 0.0
         self._before = columns
         return reading
 
@@ -126,21 +118,11 @@ class Sharer:
         needs[(columns.sent < SMALL) | ~_among(server, sending)] = 0.0
         return needs
 
-    def _receive_needs(self, reading: Reading, server: Numbers, uploads: Uploads | None) -> tuple[Column, Column]:
-        """The needs, and the flights that they come from."""
-        if uploads is None:
-            return np.zeros(len(server)), np.zeros(len(server))
-        needs = receive_needs(self._receive.sizes(server), uploads.flight, uploads.has_lost, reading.mss)
-        receiving = [number for number, one in self.managed.items() if one.receive]
-        needs[(uploads.received < SMALL) | (uploads.flight <= 0) | ~_among(server, receiving)] = 0.0
-        return needs, uploads.flight
-
     def wrote(self, decision: Decision) -> None:
         """The switch has it."""
-        self._send.held, self._receive.held = decision.held
+        self._send.held = decision.held
         self.defaults = dict(decision.defaults)
         self._send.defaults = {server: one.send for server, one in decision.defaults.items()}
-        self._receive.defaults = {server: one.receive for server, one in decision.defaults.items()}
 
 
 def _among(server: Numbers, wanted: Iterable[int]) -> Flags:
@@ -151,19 +133,12 @@ def _among(server: Numbers, wanted: Iterable[int]) -> Flags:
     return flags[server]
 
 
-def _caps(columns: Columns, worth: Flags, held: tuple[Column, Column]) -> dict[int, Cap]:
-    """A cell holds both directions."""
-    send, receive = held
-    rows = zip(
-        columns.fingerprint[worth].tolist(),
-        send[worth].astype(np.int64).tolist(),
-        receive[worth].astype(np.int64).tolist(),
-        strict=True,
-    )
-    return dict(zip(columns.flow[worth].tolist(), map(Cap._make, rows), strict=True))
+def _caps(columns: Columns, worth: Flags, caps: Column) -> Caps:
+    """Those that are worth a write."""
+    return Caps(columns.flow[worth], columns.fingerprint[worth], caps[worth].astype(np.int64))
 
 
-def _defaults(send: Mapping[int, Told], receive: Mapping[int, Told]) -> dict[int, Defaults]:
+def _defaults(send: Mapping[int, Told], receive: Mapping[int, Received]) -> dict[int, Defaults]:
     return {
         server: Defaults(
             send[server].default if server in send else 0, receive[server].default if server in receive else 0

@@ -207,7 +207,7 @@ def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[T
     keys = [
         exactly(numbers[table], number)
         for service in state.plan.services
-        for table, matched in balance.decided(service).items()
+        for table, matched in {**balance.decided(service), **resources.decided(service)}.items()
         if table in numbers
         for number in matched
     ]

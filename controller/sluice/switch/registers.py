@@ -15,7 +15,7 @@ from sluice.names import Register
 
 from . import cellwire
 from .errors import SwitchError
-from .session import Session
+from .session import BATCH, Session
 from .targets import BMV2, RegisterAccess
 from .targets.units import Units
 from .thriftregisters import ThriftRegisters
@@ -175,7 +175,11 @@ class P4RuntimeRegisters:
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
         """See Registers."""
         number = self._number(register)
-        await self._session.write([cell_update(number, index, value) for index, value in cells.items()])
+        indices = np.fromiter(cells.keys(), np.int64, len(cells))
+        values = np.fromiter(cells.values(), np.uint64, len(cells))
+        for start in range(0, len(cells), BATCH):
+            some = slice(start, start + BATCH)
+            await self._session.write_bytes(cellwire.encode(number, indices[some], values[some]))
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -9,6 +9,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from sluice.names import Action, Table
 from sluice.resources.sharer import Defaults
 
+from .plan import Service
 from .state import State
 
 
@@ -21,7 +22,6 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         options = service.config.resources
         if options is None:
             continue
-        is_measured = options.send is not None or options.receive is not None
         for server in service.servers:
             caps = state.caps.get(server.id, Defaults())
             yield P4TableEntry(
@@ -29,10 +29,15 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                 match=P4TableMatch(server=server.id),
                 action=P4TableAction(
                     Action.MANAGE,
-                    measured=int(is_measured),
+                    measured=int(options.send is not None),
                     sampling=options.sampling,
                     closed=int(options.idle is not None),
                     send_cap=caps.send,
                     receive_cap=caps.receive,
                 ),
             )
+
+
+def decided(service: Service) -> dict[Table, list[int]]:
+    """The numbers by which entries are a service's own."""
+    return {Table.RESOURCES: [server.id for server in service.servers]}

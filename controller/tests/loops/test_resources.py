@@ -20,7 +20,7 @@ from sluice.loops.resourcesview import PROBE_S, ResourcesView
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
-from sluice.resources.sharer import Cap, Defaults
+from sluice.resources.sharer import Caps, Defaults
 from sluice.switch import pipeline
 from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.errors import SwitchLost
@@ -30,7 +30,6 @@ from sluice.switch.session import Session
 from virtual import Updates, in_virtual_time
 
 S1, S2 = 1, 2
-NO_CAP = Cap(0, 0, 0)
 SEND = "{budget: 1MB, needs: paper}"
 
 
@@ -48,7 +47,8 @@ class Connection:
     wants: float = 0.0
     sent: int = 1_000_000
     idle_s: float = 0.0
-    cap: Cap = NO_CAP
+    send: int = 0
+    """Its cap, towards the client; 0: none."""
 
 
 @dataclass
@@ -58,7 +58,8 @@ class Lab:
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
-    capped: list[tuple[float, Mapping[int, Cap]]] = field(default_factory=list[tuple[float, Mapping[int, Cap]]])
+    capped: list[float] = field(default_factory=list[float])
+    """When caps were written."""
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     prepared: int = 0
     answers: bool = True
@@ -67,6 +68,10 @@ class Lab:
     """The switch does not take caps."""
     lies: set[int] = field(default_factory=set[int])
     """Connections that are active again by the time they are looked at."""
+    slow_s: float = 0.0
+    """What it takes to read the notes."""
+    noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    """As the switch's notes are: of what has ended, too, until somebody looks."""
 
     def link(self) -> Link:
         found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
@@ -80,7 +85,7 @@ class Lab:
     async def transfers(self) -> Columns:
         """A slot each, and one that is empty."""
         every = list(self.connections.items())
-        flight = [min(one.wants, one.cap.send or 1e9) for _, one in every]
+        flight = [min(one.wants, one.send or 1e9) for _, one in every]
         return Seen(
             flow=np.array([*self.connections, NONE]),
             server=np.array([*(one.server for _, one in every), 0]),
@@ -89,13 +94,14 @@ class Lab:
             flight=np.array([*flight, 0.0]),
         )
 
-    async def cap(self, own: Mapping[int, Cap]) -> None:
+    async def cap(self, own: Caps) -> None:
         if self.fails:
             raise SwitchLost("gone")
-        self.capped.append((asyncio.get_running_loop().time(), own))
-        for flow, cap in own.items():
-            assert cap.fingerprint == flow * 7
-            self.connections[flow].cap = cap
+        if len(own.flow):
+            self.capped.append(asyncio.get_running_loop().time())
+        for flow, fingerprint, size in zip(*(column.tolist() for column in own), strict=True):
+            assert fingerprint == flow * 7
+            self.connections[flow].send = size
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -104,7 +110,9 @@ class Lab:
         return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
 
     async def idle(self, now_s: float) -> Noted:
-        found = self._idle()
+        await asyncio.sleep(self.slow_s)
+        self.noted |= {one.flow: one for one in self._idle()}
+        found = [self.noted[flow] for flow in sorted(self.noted)]
         return Noted(
             np.array([one.flow for one in found], np.int64),
             np.array([one.server for one in found], np.int64),
@@ -112,7 +120,10 @@ class Lab:
         )
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        return [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+        found = [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+        for flow in set(flows) - {one.flow for one in found} - self.lies:
+            self.noted.pop(flow, None)
+        return found
 
     async def probe(self, one: Candidate, least_age_s: float) -> None:
         assert self.prepared and one.idle_s >= least_age_s
@@ -180,9 +191,9 @@ def test_caps_follow_the_needs_every_second_and_settle() -> None:
     lab.open(S1, 1, wants=900e3)
     lab.open(S2, 1, wants=80e3)
     sharing(it, lab, 6)
-    caps = [one.cap.send for one in lab.connections.values()]
+    caps = [one.send for one in lab.connections.values()]
     assert caps == [200_000, 200_000, 600_000, 160_000], "the last has a server of its own"
-    assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s, _ in lab.capped)
+    assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s in lab.capped)
     assert len(lab.capped) <= 4, "nothing new is nothing to write"
     told = view_of(it).decision
     assert told is not None and told.send[S1].capped == 1 and told.send[S2].capped == 0
@@ -201,7 +212,7 @@ def test_the_defaults_go_to_the_table_and_nothing_else_does() -> None:
     assert len(lab.updates.written) == 1
 
 
-def test_receive_buffers_go_by_open_connections_as_long_as_uploads_are_not_measured() -> None:
+def test_receive_buffers_go_by_open_connections() -> None:
     it, lab = world("{receive: {budget: 1MB}}"), Lab()
     lab.open(S1, 10)
     sharing(it, lab, 1.5)
@@ -218,7 +229,7 @@ def test_what_the_switch_did_not_take_is_written_once_it_is_back() -> None:
     view_of(it).rebase({S1: Defaults(70_000, 0)})
     assert it.state().caps[S1] == Defaults(70_000, 0)
     sharing(it, lab, 0.5)
-    assert lab.connections[100].cap.send == 200_000
+    assert lab.connections[100].send == 200_000
     assert it.state().caps[S1] == Defaults(500_000, 0)
 
 
@@ -232,7 +243,7 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     assert len(lab.capped) == writes, "they are what they were"
     reconfigure(it, world("{send: {budget: 500kB, needs: paper}}").config, 4.0)
     sharing(it, lab, 2)
-    assert [one.cap.send for one in lab.connections.values()] == [250_000] * 2
+    assert [one.send for one in lab.connections.values()] == [250_000] * 2
     reconfigure(it, parse(web()), 6.0)
     assert it.resources is None and it.state().caps == {}
 
@@ -299,6 +310,15 @@ def test_a_server_that_does_not_answer_is_asked_twice() -> None:
     assert all(len(times) == 2 and times[1] - times[0] >= PROBE_S for times in asked.values())
     idling = view_of(it).idling[S1]
     assert idling.asked == 40 and 35 <= idling.lapsed <= 40
+
+
+def test_a_controller_that_looks_late_does_not_take_closed_connections_for_lapsed() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.slow_s = 1.5 * PROBE_S
+    lab.open(S1, 100, idle_s=5.0)
+    closing(it, lab, 8)
+    idling = view_of(it).idling[S1]
+    assert (idling.asked, idling.lapsed, idling.connections) == (24, 0, 76)
 
 
 def test_a_limit_is_learned_from_what_a_server_refuses() -> None:

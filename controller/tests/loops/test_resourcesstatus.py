@@ -13,10 +13,11 @@ from sluice.loops.link import Link
 from sluice.loops.metrics import families
 from sluice.loops.world import World
 from sluice.names import Register
+from sluice.resources.sharer import Decision
 from sluice.statustext import render
 from test_resources import Lab
 
-RESOURCES = "{send: {budget: 1MB, needs: paper}, idle: {limit: 100, rate: 1000}}"
+RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {limit: 100, rate: 1000}}"
 
 
 @pytest.fixture
@@ -29,6 +30,11 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
 
     monkeypatch.setattr(controller, "SwitchStages", stages)
     return it
+
+
+def decision_of(world: World) -> Decision:
+    assert world.resources is not None and world.resources.decision is not None
+    return world.resources.decision
 
 
 def samples(shown: dict[str, Any]) -> dict[str, float]:
@@ -48,6 +54,7 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
         switch.count(Register.LOAD_FIRST, 1, 70)
         await until(lambda: len(lab.capped) > 0, "caps")
         await until(lambda: (view := it.controller.world.resources) and view.idling[1].connections == 70, "loads")
+        await until(lambda: decision_of(it.controller.world).receive[1].connections == 70, "loads, at the next second")
         shown = await status.gather(it.controller)
     one, two = (server["resources"] for server in shown["services"][0]["servers"])
     assert one["send"] | {"flight": 0, "need": 0} == {
@@ -73,9 +80,14 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
     }
     text = render(shown)
     assert "s1 send buffers: 977 KiB; in flight" in text and "2 transfers, 2 of them below their need" in text
+    assert one["receive"] == {"budget": 7_000_000, "connections": 70, "default_cap": 100_000}
+    assert "s1 receive buffers: 6,836 KiB; 70 open connections, 98 KiB each" in text
     assert "s1 connections: 70 of 100, 0 idle; closed 0 of 0 asked" in text
     found = samples(shown)
     assert found["sluice_buffers_share[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
+    assert (
+        found["sluice_buffers_default_cap[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"] == 100_000
+    )
     assert found["sluice_connections_open[('server', 's1'), ('service', 'web')]"] == 70
     assert found["sluice_connections_closed_total[('server', 's1'), ('service', 'web')]"] == 0
 
@@ -87,10 +99,9 @@ async def test_a_controller_that_comes_back_writes_all_caps_again(
     path.write_text(path.read_text().replace("  servers:", f"  resources: {RESOURCES}\n  servers:"))
     lab.open(1, 1, wants=600e3)
     async with running(path) as it:
-        await until(lambda: len(lab.capped) > 0, "caps")
-        first, written = lab.capped[0][1], len(lab.capped)
+        await until(lambda: lab.connections[100].send > 0, "caps")
+        first, lab.connections[100].send = lab.connections[100].send, 0
         await switch.restart()
         await until(lambda: it.ready(2), "the switch's return")
-        await until(lambda: len(lab.capped) > written, "caps")
-        assert lab.capped[-1][1].keys() == first.keys()
+        await until(lambda: lab.connections[100].send == first, "caps")
         assert len(switch.entries("resources")) == 2

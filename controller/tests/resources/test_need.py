@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sluice.resources.need import GROWTH, HEADROOM, Estimator, Needs, Reading
-from sluice.resources.receive import receive_needs
 from sluice.resources.shares import sabt
 from sluice.resources.throughput import segments_per_s
 
@@ -84,11 +83,3 @@ def test_shares_settle_though_losses_scatter() -> None:
     late = np.array(shares[10:])
     assert (late.std(axis=0) < 0.1 * late.mean(axis=0)).all()
     assert (late.sum(axis=1) <= 40 * MSS * (1 + 1e-9)).all()
-
-
-def test_a_receive_buffer_follows_its_use() -> None:
-    sizes = np.full(5, 64e3)
-    flight = np.array([60e3, 20e3, 20e3, 40e3, 100.0])
-    lost = np.array([False, False, True, True, True])
-    needs = receive_needs(sizes, flight, lost, np.full(5, MSS))
-    assert needs.tolist() == [128e3, 64e3, 40e3, 64e3, 4 * MSS]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import MSS, Seen
-from sluice.resources.columns import Uploads
 from sluice.resources.direction import SMALL, Budget
 from sluice.resources.need import GROWTH, Needs
-from sluice.resources.sharer import Cap, Decision, Defaults, Managed, Sharer
+from sluice.resources.receive import ReceiveBudget
+from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.resources.shares import abt, equal, fixed, sabt
 from sluice.resources.throughput import Column
 
@@ -33,7 +33,7 @@ def columns(flight: list[float], **other: object) -> Seen:
     return replace(whole, **other)  # type: ignore[arg-type]
 
 
-def sharer(send: Budget | None = PAPER, receive: Budget | None = None, sampling: int = 0) -> Sharer:
+def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sampling: int = 0) -> Sharer:
     return Sharer({SERVER: Managed(send, receive, sampling)})
 
 
@@ -41,13 +41,19 @@ def step(one: Sharer, *seen: Seen) -> Decision:
     """The last decision of some, each of which is written."""
     decisions: list[Decision] = []
     for now in seen:
-        decisions.append(one.observe(now))
+        decisions.append(one.observe(now, {}))
         one.wrote(decisions[-1])
     return decisions[-1]
 
 
 def sends(decision: Decision) -> list[int]:
-    return [decision.caps[flow].send for flow in sorted(decision.caps)]
+    return decision.caps.size[np.argsort(decision.caps.flow)].tolist()
+
+
+def written(caps: Caps) -> dict[int, tuple[int, int]]:
+    """Fingerprint and bytes by the connection's number."""
+    flow, *columns = (column.tolist() for column in caps)
+    return dict(zip(flow, zip(*columns, strict=True), strict=True))
 
 
 FLIGHTS = st.lists(st.floats(3000.0, 1e8), min_size=1, max_size=30)
@@ -65,7 +71,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
     held: dict[int, int] = {}
     for flight in rounds:
         decision = step(one, columns(flight + [0.0] * (many - len(flight))))
-        held |= {flow: cap.send for flow, cap in decision.caps.items()}
+        held |= {flow: size for flow, (_, size) in written(decision.caps).items()}
         assert sum(held.values()) <= budget + many
 
 
@@ -99,7 +105,7 @@ def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) ->
     step(one, columns(flight))
     noise = np.random.default_rng(seed).uniform(0.95, 1.05, len(flight))
     noisy = np.maximum(np.array(flight) * noise, 2 * MSS)
-    assert step(one, columns(list(noisy))).caps == {}
+    assert sends(step(one, columns(list(noisy)))) == []
 
 
 def test_a_surplus_is_left_free_in_paper_mode_and_room_to_grow_in_production() -> None:
@@ -112,8 +118,7 @@ def test_a_surplus_is_left_free_in_paper_mode_and_room_to_grow_in_production() -
 
 def test_small_transfers_are_left_alone() -> None:
     decision = step(sharer(), columns([100e3, 50e3], sent=np.array([SMALL - 1, SMALL])))
-    assert decision.caps[100].send == 0, "after a restart nobody knows what an earlier controller wrote"
-    assert decision.caps[101].send == 100_000
+    assert sends(decision) == [0, 100_000], "after a restart nobody knows what an earlier controller wrote"
     assert decision.send[SERVER].transfers == 1
 
 
@@ -121,15 +126,15 @@ def test_a_transfer_that_sends_nothing_gives_its_cap_back_once() -> None:
     one = sharer()
     assert sends(step(one, columns([100e3, 50e3]))) == [200_000, 100_000]
     idle = columns([0.0, 50e3])
-    assert step(one, idle).caps == {100: Cap(7, 0, 0)}
-    assert step(one, idle).caps == {}
+    assert written(step(one, idle).caps) == {100: (7, 0)}
+    assert written(step(one, idle).caps) == {}
 
 
 def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -> None:
     one = sharer()
     step(one, columns([100e3]))
     other = columns([100e3], fingerprint=np.array([99]))
-    assert step(one, other).caps == {100: Cap(99, 200_000, 0)}
+    assert written(step(one, other).caps) == {100: (99, 200_000)}
 
 
 def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
@@ -143,16 +148,16 @@ def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
 
 def test_a_cap_that_is_not_written_is_written_the_next_time() -> None:
     one = sharer()
-    lost = one.observe(columns([100e3]))
-    assert one.observe(columns([100e3])).caps == lost.caps != {}
+    lost = one.observe(columns([100e3]), {})
+    assert sends(one.observe(columns([100e3]), {})) == sends(lost) == [200_000]
 
 
 def test_after_a_restart_everything_is_written_again() -> None:
     one = sharer()
     first = step(one, columns([100e3, 50e3]))
     one.rebase({SERVER: Defaults(70_000, 0)})
-    again = one.observe(columns([100e3, 50e3]))
-    assert again.caps == first.caps
+    again = one.observe(columns([100e3, 50e3]), {})
+    assert written(again.caps) == written(first.caps)
     assert again.defaults[SERVER] == first.defaults[SERVER] == Defaults(333_333, 0)
 
 
@@ -182,32 +187,24 @@ def test_every_server_has_a_budget_of_its_own_and_others_are_left_alone() -> Non
     budgets = {1: Managed(Budget(300e3, sabt)), 2: Managed(Budget(1e6, sabt))}
     decision = step(Sharer(budgets), seen)
     assert sends(decision) == [100_000] * 3 + [500_000] * 2
-    assert sorted(decision.caps) == [100, 101, 102, 103, 104]
+    assert sorted(written(decision.caps)) == [100, 101, 102, 103, 104]
 
 
-def test_receive_buffers_follow_their_use() -> None:
-    one = sharer(send=None, receive=Budget(1e6, sabt, needs=Needs.PAPER))
+def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wait() -> None:
+    one = sharer(send=None, receive=ReceiveBudget(1e6))
 
-    def caps(flight: float, received: float = 1e6, *, lost: bool = False) -> dict[int, Cap]:
-        uploads = Uploads(np.array([received]), np.array([flight]), np.array([lost]))
-        decision = one.observe(columns([0.0]), uploads=uploads)
+    def default(connections: int) -> int:
+        decision = one.observe(columns([100e3]), {SERVER: connections})
         one.wrote(decision)
-        return dict(decision.caps)
+        assert sends(decision) == [] or written(decision.caps) == {100: (7, 0)}
+        return decision.defaults[SERVER].receive
 
-    assert caps(63e3) == {100: Cap(7, 0, 128_000)}, "near full: twice as much"
-    assert caps(20e3) == {}, "what arrives in order does not wait"
-    assert caps(20e3, lost=True) == {100: Cap(7, 0, 40_000)}
-    assert caps(20e3, received=1e3) == {100: Cap(7, 0, 0)}
-
-
-def test_where_nobody_measures_uploads_receive_buffers_are_shared_by_all_connections() -> None:
-    one = sharer(send=None, receive=Budget(1e6, sabt))
-    decision = one.observe(columns([100e3]), {SERVER: 10})
-    assert decision.defaults == {SERVER: Defaults(0, 100_000)}
-    assert decision.caps == {100: Cap(7, 0, 0)}
+    assert [default(many) for many in (0, 10, 11, 12, 1000)] == [1_000_000, 100_000, 100_000, 83_333, SMALL]
+    fixed_size = sharer(send=None, receive=ReceiveBudget(1e6, 65536.0))
+    assert fixed_size.observe(columns([100e3]), {SERVER: 1}).defaults == {SERVER: Defaults(0, 65536)}
 
 
 def test_no_transfer_is_nobody() -> None:
     seen: Column = np.zeros(2)
     decision = step(sharer(), columns(list(seen), flow=np.array([-1, -1])))
-    assert decision.caps == {} and decision.send[SERVER].transfers == 0
+    assert sends(decision) == [] and decision.send[SERVER].transfers == 0

@@ -15,7 +15,9 @@ from sluice.switch.resources import entries
 from sluice.switch.state import State
 from sluice.switch.targets import EMBEDDED, STRATUM
 
-MANAGED = web().replace("  servers:", "  resources: {receive: {budget: 1MB}, sampling: 3}\n  servers:")
+MANAGED = web().replace(
+    "  servers:", "  resources: {send: {budget: 1MB}, receive: {budget: 1MB}, sampling: 3}\n  servers:"
+)
 
 
 def rows(state: State) -> dict[int, dict[str, object]]:

@@ -1,0 +1,55 @@
+"""What the controller's costs are measured with: a switch without ports, and clocks."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.processes import Process
+from testbed.switches import EMBEDDED
+
+SERVING = "serving P4Runtime on "
+
+
+@contextmanager
+def serving(directory: Path) -> Generator[str]:
+    """Start a switch; its address."""
+    words = ("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510")
+    process = Process("the switch", [str(EMBEDDED.find()), *words], log=directory / "switch.log")
+    try:
+        yield process.await_output(SERVING, 20).split(SERVING)[1].split(",")[0]
+    finally:
+        process.stop()
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds on the wall, and of this process's CPU time, of each round."""
+
+    wall: list[float]
+    cpu: list[float]
+
+    @classmethod
+    def none(cls) -> Cost:
+        """Before the first round."""
+        return cls([], [])
+
+    @contextmanager
+    def measured(self) -> Generator[None]:
+        """One round."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.wall.append(time.perf_counter() - wall)
+        self.cpu.append(time.process_time() - cpu)
+
+    def values(self) -> dict[str, float]:
+        """Medians, and the worst, in ms."""
+        return {
+            "ms": 1000 * statistics.median(self.wall),
+            "worst_ms": 1000 * max(self.wall),
+            "cpu_ms": 1000 * statistics.median(self.cpu),
+        }
