@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -57,7 +57,7 @@ test-switch: | check-cargo ## tests of the embedded switch
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
 # Files with the longest tests first.
-test-python: setup ## tests of the controller, the tools, the experiments and the simulation
+test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
 	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
 
 ptf: setup root ## packet tests of the pipeline
@@ -116,6 +116,9 @@ experiments: setup root ## the papers' figures and today's alternatives: some 16
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 
+dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch and sluice-agent inside
+	@$(BIN)/python -m tools.dist dist
+
 # Set-up
 
 setup: $(STAMPS)/system $(STAMPS)/python $(SWITCHD)
@@ -129,6 +132,10 @@ $(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
 
 # The stamp outlives nothing: without the packages named in it, it is made again.
 $(STAMPS)/system: tools/packages.txt topo/packages.txt
+	@tools/install_packages.sh $^
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/checkers: tools/tests/packages.txt
 	@tools/install_packages.sh $^
 	@mkdir -p $(STAMPS) && touch $@
 
@@ -146,4 +153,4 @@ root:
 	  || { echo "This makes network namespaces and needs root: run it with sudo" >&2; exit 1; }
 
 clean: ## remove what set-up and runs left here
-	rm -rf .venv results switch/target
+	rm -rf .venv dist results switch/target

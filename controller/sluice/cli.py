@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 
 import shtab
@@ -19,6 +19,7 @@ from .loops import control, metrics
 from .loops.commands import Refused
 from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
+from .loops.supervisor import Supervisor
 from .loops.trace import Trace
 from .replay import command
 from .replay.against import TraceError
@@ -31,7 +32,7 @@ _DEFAULT_CONFIG = "sluice.yaml"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         return int(options.run(options))
     except ConfigError as error:
@@ -46,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
     parser = argparse.ArgumentParser(prog="sluice", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sluice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -54,6 +56,11 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
     run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: what it says of itself")
+    run.add_argument(
+        "--replace-program",
+        action="store_true",
+        help="load the program though the switch runs another version and cannot keep its connections",
+    )
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
     run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -104,14 +111,14 @@ def _run(options: argparse.Namespace) -> int:
     try:
         news_trace = options.news_trace or (config.news.trace_file if config.news else None)
         trace = options.trace_file or config.trace_file
-        asyncio.run(_serve(config, options.config, options.target, trace, news_trace))
+        asyncio.run(_serve(config, options, trace, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0
 
 
 async def _serve(
-    config: Config, path: str, target: str | None, trace_file: str | None, news_trace_file: str | None
+    config: Config, options: argparse.Namespace, trace_file: str | None, news_trace_file: str | None
 ) -> None:
     main_task = asyncio.current_task()
     assert main_task is not None
@@ -123,10 +130,20 @@ async def _serve(
         stack.callback(trace.close)
         news_trace = NewsTrace(news_trace_file)
         stack.callback(news_trace.close)
-        controller = Controller(config, path, trace, _announce, news_trace, target=target)
+        supervisor = Supervisor()
+        controller = Controller(
+            config,
+            options.config,
+            trace,
+            _announcer(supervisor),
+            news_trace,
+            target=options.target,
+            may_lose=options.replace_program,
+        )
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
+        await stack.enter_async_context(supervisor.watching())
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()
@@ -146,6 +163,14 @@ async def _reload(controller: Controller) -> None:
         await controller.reload()
     except (Refused, ConfigError, SwitchError) as error:
         log.logger("control").error("not reloaded", extra={"error": str(error)})
+
+
+def _announcer(supervisor: Supervisor) -> Callable[[str], None]:
+    def announce(line: str) -> None:
+        _announce(line)
+        supervisor.tell(line)
+
+    return announce
 
 
 def _announce(line: str) -> None:
