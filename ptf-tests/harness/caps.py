@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sluice.names import Register, Table
-from sluice.switch.caps import cell
+from sluice.resources.sharer import Caps
+from sluice.switch.caps import cells
 
 from . import entries, plan
 from .base import Changes, StageTest, completed, first_answer, new
@@ -33,6 +35,11 @@ Options = Sequence[tuple[Any, Any]]
 def options(scale: int | None = SCALE, mss: int = MSS) -> Options:
     """MSS and scale, as hosts lay them out."""
     return [("MSS", mss), *([] if scale is None else [("NOP", None), ("WScale", scale)])]
+
+
+def cell(fingerprint: int, cap: int) -> int:
+    """What the controller writes for a connection, in bytes."""
+    return int(cells(Caps(*(np.array([one], np.int64) for one in (0, fingerprint, cap))))[0])
 
 
 class Talk:

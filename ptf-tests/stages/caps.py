@@ -20,6 +20,7 @@ from harness.caps import (
     Capped,
     Options,
     Talk,
+    cell,
     options,
 )
 from harness.collisions import crowd
@@ -29,7 +30,6 @@ from harness.plan import S1, S3, WEB
 from harness.slots import colliding
 from sluice.dataplane.windows import Hello, Segment, agreed
 from sluice.names import CONNECTION_SLOTS, PinState, Register
-from sluice.switch.caps import cell
 
 
 class DefaultSendCap(Capped):
