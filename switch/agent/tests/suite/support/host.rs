@@ -60,7 +60,6 @@ pub struct Host {
     pub wire: Wire,
     pub interface: Interface,
     pub sockets: SocketSet<'static>,
-    pub address: Ipv4Addr,
     /// Bytes of a socket's buffers; its window scale follows.
     pub buffer: usize,
 }
@@ -73,7 +72,7 @@ impl Host {
         let mut interface = Interface::new(config, &mut wire, Instant::ZERO);
         interface.update_ip_addrs(|addresses| addresses.push(IpCidr::new(address.into(), 24)).unwrap());
         interface.routes_mut().add_default_ipv4_route(Ipv4Addr::new(10, 0, 0, 1)).unwrap();
-        Host { wire, interface, sockets: SocketSet::new(Vec::new()), address, buffer }
+        Host { wire, interface, sockets: SocketSet::new(Vec::new()), buffer }
     }
 
     pub fn add_socket(&mut self) -> SocketHandle {
