@@ -57,7 +57,7 @@ test-switch: | check-cargo ## tests of the embedded switch
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
 # Files with the longest tests first.
-test-python: setup ## tests of the controller, the tools, the experiments and the simulation
+test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
 	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
 
 ptf: setup root ## packet tests of the pipeline
@@ -129,6 +129,10 @@ $(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
 
 # The stamp outlives nothing: without the packages named in it, it is made again.
 $(STAMPS)/system: tools/packages.txt topo/packages.txt
+	@tools/install_packages.sh $^
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/checkers: tools/tests/packages.txt
 	@tools/install_packages.sh $^
 	@mkdir -p $(STAMPS) && touch $@
 

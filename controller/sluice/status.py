@@ -60,6 +60,8 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "not_read": link.session.dropped_packets,
         "injected": link.session.sent_packets,
     }
+    if world.table is not None:
+        head["table"] = asdict(world.table)
     if pinned is not None:
         head["connections"] = {state.name.lower(): count for state, count in sorted(pinned.by_state.items())}
     return head

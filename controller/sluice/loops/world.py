@@ -40,6 +40,19 @@ class ServiceView:
         self.due_s = None
 
 
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full the connection table was at the last sweep, in slots."""
+
+    slots: int
+    kept: int
+
+    @property
+    def share(self) -> float:
+        """The part of the slots that a connection keeps."""
+        return self.kept / self.slots
+
+
 @dataclass(slots=True)
 class World:
     """The desired state and what it is decided from."""
@@ -67,6 +80,8 @@ class World:
     """How long an idle connection keeps its slot at present, in seconds; 0 before the first configuration."""
     held: frozenset[int] = frozenset()
     """Server numbers that pins name, as of the last look at the connection table."""
+    table: Occupancy | None = None
+    """None before the first sweep."""
     events: Events = field(default_factory=Events)
 
     @classmethod

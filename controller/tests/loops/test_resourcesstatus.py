@@ -84,10 +84,9 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
     assert "s1 receive buffers: 6,836 KiB; 70 open connections, 98 KiB each" in text
     assert "s1 connections: 70 of 100, 0 idle; closed 0 of 0 asked" in text
     found = samples(shown)
-    assert found["sluice_buffers_share[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
-    assert (
-        found["sluice_buffers_default_cap[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"] == 100_000
-    )
+    assert found["sluice_buffers_share_bytes[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
+    receive = "[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"
+    assert found[f"sluice_buffers_default_cap_bytes{receive}"] == 100_000
     assert found["sluice_connections_open[('server', 's1'), ('service', 'web')]"] == 70
     assert found["sluice_connections_closed_total[('server', 's1'), ('service', 'web')]"] == 0
 
