@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -116,6 +116,9 @@ experiments: setup root ## the papers' figures and today's alternatives: some 16
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 
+dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch and sluice-agent inside
+	@$(BIN)/python -m tools.dist dist
+
 # Set-up
 
 setup: $(STAMPS)/system $(STAMPS)/python $(SWITCHD)
@@ -150,4 +153,4 @@ root:
 	  || { echo "This makes network namespaces and needs root: run it with sudo" >&2; exit 1; }
 
 clean: ## remove what set-up and runs left here
-	rm -rf .venv results switch/target
+	rm -rf .venv dist results switch/target

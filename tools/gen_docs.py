@@ -1,5 +1,5 @@
-"""Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe, alerts.md
-from the rules, and the index of the decisions (`gen_adr`).
+"""Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe,
+alerts.md from the rules, and the index of the decisions (`gen_adr`).
 
 A key's values and default come from the configuration's JSON schema, its meaning from the docstring behind the field.
 `--check` compares instead of writing and exits 1 when they differ.
