@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 
 import shtab
@@ -19,6 +19,7 @@ from .loops import control, metrics
 from .loops.commands import Refused
 from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
+from .loops.supervisor import Supervisor
 from .loops.trace import Trace
 from .replay import command
 from .replay.against import TraceError
@@ -123,10 +124,12 @@ async def _serve(
         stack.callback(trace.close)
         news_trace = NewsTrace(news_trace_file)
         stack.callback(news_trace.close)
-        controller = Controller(config, path, trace, _announce, news_trace, target=target)
+        supervisor = Supervisor()
+        controller = Controller(config, path, trace, _announcer(supervisor), news_trace, target=target)
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
+        await stack.enter_async_context(supervisor.watching())
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()
@@ -146,6 +149,14 @@ async def _reload(controller: Controller) -> None:
         await controller.reload()
     except (Refused, ConfigError, SwitchError) as error:
         log.logger("control").error("not reloaded", extra={"error": str(error)})
+
+
+def _announcer(supervisor: Supervisor) -> Callable[[str], None]:
+    def announce(line: str) -> None:
+        _announce(line)
+        supervisor.tell(line)
+
+    return announce
 
 
 def _announce(line: str) -> None:

@@ -14,7 +14,7 @@ RELEASE = "switch/target/release"
 PROGRAMS = ("sluice-switch", "sluice-agent")
 
 
-class Programs(BuildHookInterface):
+class Programs(BuildHookInterface[Any]):
     """hatchling finds it by its base."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
