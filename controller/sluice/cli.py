@@ -55,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
     run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: what it says of itself")
+    run.add_argument(
+        "--replace-program",
+        action="store_true",
+        help="load the program though the switch runs another version and cannot keep its connections",
+    )
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
     run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -105,14 +110,14 @@ def _run(options: argparse.Namespace) -> int:
     try:
         news_trace = options.news_trace or (config.news.trace_file if config.news else None)
         trace = options.trace_file or config.trace_file
-        asyncio.run(_serve(config, options.config, options.target, trace, news_trace))
+        asyncio.run(_serve(config, options, trace, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0
 
 
 async def _serve(
-    config: Config, path: str, target: str | None, trace_file: str | None, news_trace_file: str | None
+    config: Config, options: argparse.Namespace, trace_file: str | None, news_trace_file: str | None
 ) -> None:
     main_task = asyncio.current_task()
     assert main_task is not None
@@ -125,7 +130,15 @@ async def _serve(
         news_trace = NewsTrace(news_trace_file)
         stack.callback(news_trace.close)
         supervisor = Supervisor()
-        controller = Controller(config, path, trace, _announcer(supervisor), news_trace, target=target)
+        controller = Controller(
+            config,
+            options.config,
+            trace,
+            _announcer(supervisor),
+            news_trace,
+            target=options.target,
+            may_lose=options.replace_program,
+        )
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))

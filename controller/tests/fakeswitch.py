@@ -55,6 +55,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._server: grpc.aio.Server | None = None
         self._clients: list[Client] = []
         self._highest = 0
+        self.keeps_nothing = ""
+        """Why it refuses to keep its state when its program is replaced."""
         self._forget()
 
     def _forget(self) -> None:
@@ -235,8 +237,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Any
     ) -> p4r.SetForwardingPipelineConfigResponse:
         await self._check_primary(request, context)
-        assert request.action == p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
-        self._forget()
+        if request.action == p4r.SetForwardingPipelineConfigRequest.RECONCILE_AND_COMMIT:
+            if self.keeps_nothing:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.keeps_nothing)
+        else:
+            assert request.action == p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+            self._forget()
         self.config = request.config
         self.schema = P4Schema(request.config.p4info)
         self.pushes += 1

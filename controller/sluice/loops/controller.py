@@ -24,6 +24,7 @@ from sluice.switch.plan import has_strangers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
+from sluice.switch.upgrade import Program, bring
 
 from . import news, resources
 from .adoption import adopt
@@ -73,6 +74,7 @@ class Controller:
         news_trace: NewsTrace | None = None,
         *,
         target: str | None = None,
+        may_lose: bool = False,
     ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
@@ -89,6 +91,8 @@ class Controller:
         """As it was configured at the start: no other is opened."""
         self._announce = announce
         self._target = target
+        self._may_lose = may_lose
+        """The program may be loaded where that ends connections."""
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
         self._stages: Stages | None = None
@@ -141,10 +145,7 @@ class Controller:
         self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
-        adopted = await session.runs_pipeline()
-        if not adopted:
-            _log.info("loading the program")
-            await session.push_pipeline()
+        program = await bring(session, may_lose=self._may_lose)
         await subscribe(session)
         found = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
@@ -155,9 +156,9 @@ class Controller:
             adopt(self.world, found, asyncio.get_running_loop().time())
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
-            self.reprogrammed += self._led and not adopted
+            self.reprogrammed += self._led and not program.adopted
             self._led = True
-            self._announce_ready(adopted=adopted, updates=updates)
+            self._announce_ready(program, updates)
             while True:
                 self._reload_wanted.clear()
                 await _until_first(self._tasks(session, link), self._reload_wanted)
@@ -172,13 +173,13 @@ class Controller:
         now_s = asyncio.get_running_loop().time()
         self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
 
-    def _announce_ready(self, *, adopted: bool, updates: int) -> None:
+    def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
-        text = f"leads the switch; it {'ran this program already' if adopted else 'was loaded'}, {updates} updates"
-        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=adopted, updates=updates)
+        text = f"leads the switch; {program.value}, {updates} updates"
+        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
         self._announce(
             f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
-            f"servers={len(list(plan.servers))} adopted={'yes' if adopted else 'no'} updates={updates}"
+            f"servers={len(list(plan.servers))} adopted={'yes' if program.adopted else 'no'} updates={updates}"
         )
 
     def _tasks(self, session: Session, link: Link) -> Mapping[str, Coroutine[Any, Any, None]]:

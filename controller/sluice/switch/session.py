@@ -52,6 +52,10 @@ class Role(Enum):
     BACKUP = auto()
 
 
+_NO_PROGRAM = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
+"""simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION). The last: a program
+without our cookie, larger than gRPC hands over (4 MB), is another one, or loaded by others."""
+
 _T = TypeVar("_T")
 
 
@@ -273,22 +277,34 @@ class Session:
                 request.response_type = p4r.GetForwardingPipelineConfigRequest.ALL
                 reply = await self._client.request(request)
         except P4ClientError as error:
-            # simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION).
-            # A program without our cookie, larger than gRPC hands over (4 MB): another one, or loaded by others.
-            nothing = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
-            if error.code in nothing:
+            if error.code in _NO_PROGRAM:
                 return False
             raise translated(error, self.address, "read the pipeline") from error
         return self.pipeline.is_same(reply.config)
 
-    async def push_pipeline(self) -> None:
+    async def runs_another_version(self) -> bool:
+        """True when the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE
+        )
+        try:
+            reply = await self._client.request(request)
+        except P4ClientError as error:
+            if error.code in _NO_PROGRAM:
+                return False
+            raise translated(error, self.address, "read the pipeline") from error
+        return bool(reply.config.p4info.pkg_info.name) and reply.config.p4info.pkg_info.name == self.pipeline.name
+
+    async def push_pipeline(self, *, keep: bool = False) -> None:
         """Load the program; connections and everything else the switch held are lost. Raises SwitchError.
 
-        VERIFY_AND_COMMIT: on BMv2 RECONCILE_AND_COMMIT fails for a program with an indirect meter or counter.
+        With ``keep`` the switch keeps all of it, or refuses and changes nothing. BMv2 refuses every program with an
+        indirect meter or counter.
         """
+        actions = p4r.SetForwardingPipelineConfigRequest
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
-            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            action=actions.RECONCILE_AND_COMMIT if keep else actions.VERIFY_AND_COMMIT,
             config=self.pipeline.config(),
         )
         self._complete(request)

@@ -44,6 +44,8 @@ class Profile:
     """Members have weights, and a group comes with its entry in one request (one-shot). Without: see groups.py."""
     metadata: bool
     """What is noted with an entry is kept."""
+    reconciles: bool
+    """It can replace its program and keep its state, connections with it."""
     digest_timeout_ns: int
     """How long a digest may wait for more to come: 0, where that means not at all."""
     code: Callable[[Path], bytes]

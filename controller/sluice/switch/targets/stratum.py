@@ -118,6 +118,7 @@ STRATUM = Profile(
     registers=RegisterAccess.WHOLE,
     weights=False,
     metadata=False,
+    reconciles=False,
     digest_timeout_ns=1_000_000,
     code=bfpipeline.code,
     entry=entry,
