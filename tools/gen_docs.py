@@ -1,5 +1,5 @@
 """Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe,
-alerts.md from the rules, and the index of the decisions (`gen_adr`).
+alerts.md from the rules, and what `gen_adr`, `gen_commands` and `gen_messages` describe.
 
 A key's values and default come from the configuration's JSON schema, its meaning from the docstring behind the field.
 `--check` compares instead of writing and exits 1 when they differ.
@@ -40,7 +40,7 @@ from sluice.loops.metrics import families
 from sluice.news.options import NewsProductionOptions
 from sluice.resources.idle import IdleOptions
 
-from tools import gen_adr
+from tools import gen_adr, gen_commands, gen_messages
 
 Schema = dict[str, Any]
 
@@ -252,6 +252,8 @@ def alerts() -> str:
 
 PAGES = {
     "reference/alerts.md": alerts,
+    "reference/cli.md": gen_commands.page,
+    "reference/messages.md": gen_messages.page,
     "reference/configuration.md": configuration,
     "reference/metrics.md": metrics,
     "adr/README.md": gen_adr.index,
