@@ -107,10 +107,12 @@ class Transfers:
         return Reading(
             segments=change("segments", SEGMENTS_BITS).astype(np.float64),
             losses=losses,
+            timeouts=change("timeouts", widths["timeouts"]).astype(np.float64),
             rtt_s=rtt_s,
             rto_s=np.where(np.isnan(rtt_s), self.rtt_s, rtt_s) + LEAST_RTO_S,
             mss=self.mss.astype(np.float64),
             flight=self.flight.astype(np.float64),
+            under_way=np.minimum(self.under_way, self.flight).astype(np.float64),
             is_new=~same,
         )
 
