@@ -74,7 +74,7 @@ def report(records: Sequence[Record]) -> Report:
     fast = {key: mean_of([one.result["mbit_s"][0] for one in members]).value for key, members in runs.items()}
     slow = {key: mean_of([one.result["mbit_s"][1] for one in members]).value for key, members in runs.items()}
     rows = [[how, str(many), f"{fast[how, many]:.1f}", f"{slow[how, many]:.1f}"] for how, many in runs]
-    most = max(many for _, many in runs)
+    most = max((many for _, many in runs), default=0)
     whole = all((how, many) in runs for how in SENDS for many in (0, most))
     return Report(
         [Table(("sharing", "slow", "fast (Mbit/s)", "slow together (Mbit/s)"), rows)],
