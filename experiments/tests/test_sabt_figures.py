@@ -152,7 +152,7 @@ def test_what_is_enough_and_what_half_of_it_gives_are_held_against_the_others(
     records = budgets(sabt, abt)
     report = sabt_fig5.EXPERIMENT.report(records)
     assert [goal.reached for goal in report.goals] == [holds, holds, holds, False, None, True]
-    assert report.goals[0].seen.endswith(f"EQ 500, ABT {abt:.0f}, SABT {sabt:.0f}")
+    assert report.goals[0].seen.endswith(f"EQ 500, ABT {abt:.0f}, SABT {sabt:.0f}; for their sum {sabt / 500:.2f}")
     sabt_fig5.EXPERIMENT.draw([replace(one) for one in records], Figure())
     some = sabt_fig5.EXPERIMENT.report(records[1:])
     assert not some.goals and len(some.tables) == 1, "nothing to hold them against"
