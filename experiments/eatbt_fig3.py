@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sluice.resources.idle import IdleOptions
+
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from topo.closing import ClosingLab, told
@@ -41,6 +43,14 @@ class Variant:
     server: WebServer
     least_age_s: float | None = None
     """None: nothing is closed."""
+
+    @property
+    def label(self) -> str:
+        """The name in tables, with the age of what is closed."""
+        if self.least_age_s is None:
+            return self.name
+        is_default = self.least_age_s == IdleOptions().least_age_s
+        return f"closing after {self.least_age_s:g} s{' (default)' if is_default else ''}"
 
     @property
     def idle(self) -> Mapping[str, float] | None:
@@ -179,7 +189,7 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
     seen = f"{raced} of {ended:,}, expected {expected:.1f}"
     return [
         _goal(
-            f"{closing.least_age_s:g} s, users beyond workers: throughput at least 1.25 times",
+            f"{closing.label}, users beyond workers: throughput at least 1.25 times",
             _ratios(records, closing, throughput, PLAIN, WORKERS),
             lambda ratio: ratio >= GAIN,
         ),
@@ -202,7 +212,7 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 def report(records: Sequence[Record]) -> Report:
     """Pages and their time by users; what became of tickles; the goals."""
     used = [users for users in USERS if any(one.parameters["users"] == users for one in records)]
-    rows = [[one.name, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
+    rows = [[one.label, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
     closings = [
         [str(users), *(f"{sum(one.result['closings'][name] for one in runs):,}" for name in COUNTS)]
         for users in used
@@ -213,7 +223,7 @@ def report(records: Sequence[Record]) -> Report:
             Table(["pages/s (ms a page)", *(f"{users} users" for users in used)], rows),
             Table(["users", *(name.replace("_", " ") for name in COUNTS)], closings),
         ],
-        goals=[*_goals(records, CLOSED), *_goals(records, SOON)],
+        goals=[*_goals(records, SOON), *_goals(records, CLOSED)],
         summary={one.key: {**one.parameters, **one.result} for one in records},
     )
 
@@ -235,7 +245,7 @@ def _series(axes: Axes, records: Sequence[Record], of: Callable[..., Mean]) -> N
     for one in VARIANTS:
         known = {users: mean.value for users in USERS if (mean := of(records, one, users)).runs}
         beside = one not in (PLAIN, CLOSED, SOON)
-        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.name, ms=3)
+        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.label, ms=3)
 
 
 EXPERIMENT = Experiment(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sluice.resources import shares
-from sluice.resources.need import FADING, Estimator
-from sluice.resources.throughput import Column, segments_per_s
+from sluice.resources.direction import Budget, shared
+from sluice.resources.need import Estimator, Needs
+from sluice.resources.shares import Sharing
+from sluice.resources.throughput import COUNTED, Column, segments_per_s
 
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
@@ -28,10 +30,13 @@ BUDGETS = (0.75, 1.0, 1.5)
 SECONDS, BEGIN_S = 600, 60
 SEEDS, QUICK_SEEDS = tuple(range(1, 11)), (1, 2, 3)
 SWING, FAIR = 1 / 3, 0.98
-EQ, ABT, SABT, SLOW = "EQ", "ABT", "SABT", "SABT-slow"
-HOW = (EQ, ABT, SABT, SLOW)
-FADINGS = {SLOW: 0.99}
-"""Of losses from interval to interval: 100 intervals in all, in place of ten."""
+EQ, ABT, PAPER, SABT = "EQ", "ABT", "SABT, equation 1", "SABT"
+HOW: Mapping[str, tuple[Sharing, Needs]] = {
+    EQ: (shares.equal, Needs.PRODUCTION),
+    ABT: (shares.abt, Needs.PRESENT),
+    PAPER: (shares.sabt, Needs.PAPER),
+    SABT: (shares.sabt, Needs.PRODUCTION),
+}
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -48,24 +53,19 @@ def points(quick: bool) -> Sequence[Point]:
 def needed(loss: float) -> float:
     """What a flow needs by the model, in bytes: the mean flight of a window without a limit."""
     one = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
-    return float(segments_per_s(*one)[0]) * RTT_S * MSS
+    return float(segments_per_s(*one, each=COUNTED)[0]) * RTT_S * MSS
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
-    """What gives each flow its bytes at an interval's end.
-
-    ABT goes by the present window, twice that (Semke et al., section 3.1); SABT by the model and what was measured.
-    """
-    estimator, turns = Estimator(len(flows), FADINGS.get(how, FADING)), iter([True])
+    """What gives each flow its bytes at an interval's end, as the controller does it."""
+    sharing, needs = HOW[how]
+    estimator, turns = Estimator(len(flows)), iter([True])
+    server = np.zeros(len(flows), np.int64)
 
     def decide() -> Column:
-        seen = reading([flow.interval() for flow in flows], RTT_S, RTO_S, is_first=next(turns, False))
-        modelled = estimator.needs(seen, np.full(len(flows), True))
-        if how == EQ:
-            return shares.equal(budget, modelled)
-        if how == ABT:
-            return shares.abt(budget, np.array([2 * flow.window * MSS for flow in flows]))
-        return shares.sabt(budget, modelled)
+        estimator.observe(reading([flow.interval() for flow in flows], RTT_S, RTO_S, is_first=next(turns, False)))
+        budgets = {0: (Budget(budget, sharing, needs=needs), 0)}
+        return shared(budgets, np.array([budget]), server, estimator.needs(needs, server))
 
     return decide
 
@@ -126,7 +126,7 @@ def report(records: Sequence[Record]) -> Report:
     places = [(loss, part) for loss in LOSSES for part in BUDGETS if all((loss, part, how) in runs for how in HOW)]
     ratios = {
         how: [(place, seen(place, how, "swing") / seen(place, ABT, "swing")) for place in places]
-        for how in (SABT, SLOW)
+        for how in (SABT, PAPER)
     }
     fairness = [(place, min(one.result["fair"] for one in runs[*place, SABT])) for place in places]
     goals = [
@@ -165,8 +165,8 @@ EXPERIMENT = Experiment(
     title="Shares of equal flows over time, simulated",
     source="Matsuo et al., Figures 2 and 3",
     about=(
-        "Four Reno flows of 100 ms with the same loss share a budget of 0.75 to 1.5 of their needs. ABT goes by the"
-        " present window, SABT by losses of ten intervals, SABT-slow by those of a hundred."
+        "Four Reno flows of 100 ms with the same loss share 0.75 to 1.5 of their needs. ABT goes by twice what is in"
+        " flight, SABT by a hundred losses, held against the others'; equation 1 by ten intervals."
     ),
     points=points,
     report=report,

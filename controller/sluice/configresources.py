@@ -29,7 +29,8 @@ class SendConfig(ReceiveConfig):
     """`sabt`: the rest of equal shares by need (Matsuo et al.); `abt`: equally; `equal`: whatever is needed; `fixed`:
     everybody `size`."""
     needs: Needs = Needs.PRODUCTION
-    """`paper`: throughput times round trip, no more; `production`: with room for TCP's swing and for growth."""
+    """`paper`: throughput times round trip, no more; `production`: the same of today's senders, and what is left as
+    room for TCP's swing and growth; `present`: twice what is in flight (ABT, Semke et al.)."""
 
 
 class ResourcesConfig(Section):

@@ -28,9 +28,11 @@ class Seen:
         return Reading(
             segments=np.full(many, 1000.0),
             losses=np.zeros(many),
+            timeouts=np.zeros(many),
             rtt_s=np.full(many, 0.05),
             rto_s=np.full(many, 0.25),
             mss=np.full(many, MSS),
             flight=self.flight,
+            under_way=self.flight,
             is_new=np.broadcast_to(other, many),
         )

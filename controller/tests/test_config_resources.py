@@ -55,7 +55,11 @@ def test_sizes(size: str | int, octets: int) -> None:
             "",
             r"send\.size: sabt finds its own sizes; leave it out, or write shar",
         ),
-        ("{send: {budget: 1MB, needs: all}}", "", r"send\.needs: must be 'paper' or 'production' \(got 'all'\)$"),
+        (
+            "{send: {budget: 1MB, needs: all}}",
+            "",
+            r"send\.needs: must be 'paper', 'production' or 'present' \(got 'all'\)$",
+        ),
         (
             "{receive: {budget: 1MB, needs: paper}}",
             "",

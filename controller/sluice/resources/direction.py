@@ -71,7 +71,7 @@ class Direction:
         for number, (budget, sampling) in budgets.items():
             if budget.fixed is None:
                 parts[number] = budget.size / 2**sampling
-        caps = _shared(budgets, parts, server, needs)
+        caps = shared(budgets, parts, server, needs)
         is_worth = _differs(self.held, caps)
         effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
         # What is not written would come to more than there is: then all that sinks is.
@@ -96,17 +96,17 @@ def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -
     return int(new) if abs(new - before) > WORTH * before else before
 
 
-def _shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:
+def shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:
     """The shares of each server's part in whole bytes, at least 1; 0 for those who need nothing, or have no budget.
 
-    In production mode what nobody needs is room to grow in, by the need: without that a transfer that loses nothing
-    could only double from interval to interval.
+    But for the papers' needs, what nobody needs is shared by the need: it is room for TCP's swing, whose mean the need
+    is, and room to grow in for a transfer that loses nothing.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(parts), np.bool_)
     ways: dict[Sharing, list[int]] = {}
     for number, (budget, _) in budgets.items():
         ways.setdefault(budget.sharing, []).append(number)
-        grows[number] = budget.fixed is None and budget.needs is Needs.PRODUCTION
+        grows[number] = budget.fixed is None and budget.needs is not Needs.PAPER
     for sharing, numbers in ways.items():
         is_one = np.zeros(len(parts), np.bool_)
         is_one[numbers] = True

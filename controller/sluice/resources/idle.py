@@ -28,8 +28,9 @@ class IdleOptions:
     """The part of the limit above which idle ones are closed (Azuma et al.: 800)."""
     release: Share = 0.95
     """Closing goes on until the connections are at this part of the threshold, so that it does not flutter."""
-    least_age_s: Positive = 1.0
-    """No connection is closed that has been idle for less. Websockets and slow queries look idle: mind them."""
+    least_age_s: Positive = 0.5
+    """No connection is closed that has been idle for less (ADR 0129). Websockets and slow queries look idle: mind
+    them."""
     rate: Positive = 100.0
     """Closings a second, at most."""
     burst_s: NotNegative = 0.25

@@ -87,7 +87,8 @@ class Sharer:
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
-        needs = self._send_needs(columns, server, reading)
+        self._estimator.observe(reading)
+        needs = self._send_needs(columns, server)
         sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
         caps, worth, send = self._send.decide(sending, server, needs, reading.flight)
         receive = {
@@ -111,11 +112,14 @@ class Sharer:
         self._before = columns
         return reading
 
-    def _send_needs(self, columns: Columns, server: Numbers, reading: Reading) -> Column:
-        paper = [number for number, one in self.managed.items() if one.send and one.send.needs is Needs.PAPER]
-        needs = self._estimator.needs(reading, _among(server, paper))
-        sending = [number for number, one in self.managed.items() if one.send]
-        needs[(columns.sent < SMALL) | ~_among(server, sending)] = 0.0
+    def _send_needs(self, columns: Columns, server: Numbers) -> Column:
+        """Each server's as its budget says; those of others and of small transfers are 0."""
+        needs = np.zeros(len(server))
+        for how in Needs:
+            mine = [number for number, one in self.managed.items() if one.send and one.send.needs is how]
+            if mine:
+                needs = np.where(_among(server, mine), self._estimator.needs(how, server), needs)
+        needs[columns.sent < SMALL] = 0.0
         return needs
 
     def wrote(self, decision: Decision) -> None:

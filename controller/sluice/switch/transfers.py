@@ -33,9 +33,9 @@ from .registers import Registers
 LEAST_RTO_S = 0.2
 """What Linux adds to the smoothed round trip at least (RFC 6298 says 1 s in all)."""
 
+_FLIGHT_CELLS = (Register.TRANSFER_EDGE, Register.TRANSFER_ACKED)
+"""Read in one exchange: in two, a round trip may pass between them, and what is under way seems to be nothing."""
 _CELLS = (
-    Register.TRANSFER_EDGE,
-    Register.TRANSFER_ACKED,
     Register.TRANSFER_ACTIVITY,
     Register.TRANSFER_LEAST,
     Register.TRANSFER_RTT,
@@ -107,10 +107,12 @@ class Transfers:
         return Reading(
             segments=change("segments", SEGMENTS_BITS).astype(np.float64),
             losses=losses,
+            timeouts=change("timeouts", widths["timeouts"]).astype(np.float64),
             rtt_s=rtt_s,
             rto_s=np.where(np.isnan(rtt_s), self.rtt_s, rtt_s) + LEAST_RTO_S,
             mss=self.mss.astype(np.float64),
             flight=self.flight.astype(np.float64),
+            under_way=np.minimum(self.under_way, self.flight).astype(np.float64),
             is_new=~same,
         )
 
@@ -147,11 +149,11 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
 async def read(registers: Registers) -> Transfers:
     """All slots. Raises SwitchError."""
     (owner,) = await registers.arrays([Register.TRANSFER_OWNER])
-    columns = await registers.arrays(_CELLS)
+    columns = [*await registers.arrays(_FLIGHT_CELLS), *await registers.arrays(_CELLS)]
     (again,) = await registers.arrays([Register.TRANSFER_OWNER])
     is_same = owner >> np.uint64(STAMP_BITS) == again >> np.uint64(STAMP_BITS)
     owner = np.where(is_same, again, np.uint64(0))
-    return decode({Register.TRANSFER_OWNER: owner, **dict(zip(_CELLS, columns, strict=True))})
+    return decode({Register.TRANSFER_OWNER: owner, **dict(zip((*_FLIGHT_CELLS, *_CELLS), columns, strict=True))})
 
 
 def _field(cells: Counts, low: int, width: int) -> Counts:

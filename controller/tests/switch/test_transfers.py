@@ -67,6 +67,7 @@ async def test_an_interval_is_what_changed_and_a_new_transfer_all_of_its_own() -
     second = await read(memory)
     change, slot = second.since(first), FLOW.slot
     assert (change.segments[slot], change.losses[slot], change.is_new[slot]) == (3, 1, False)
+    assert (change.timeouts[slot], change.under_way[slot]) == (0, 2 * MSS)
     assert np.isnan(change.rtt_s[slot])
     assert change.rto_s[slot] == second.rtt_s[slot] + 0.2
     Path(memory, first=70_000).sends(0)
@@ -103,6 +104,9 @@ async def test_counts_wrap() -> None:
     assert (change.segments[slot], change.losses[slot]) == (3, 1)
     assert change.rtt_s[slot] == 0.100001
     assert memory.of(Register.TRANSFER_LOSSES)[slot] >> 47 == 1
+    path.now_us += 1_000_000
+    path.sends(1)
+    assert (await read(memory)).since(before).timeouts[slot] == 1
 
 
 async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
