@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, rulescommand
+from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     match.set_defaults(run=rulescommand.match)
 
     livecommands.add(commands, _config_option)
+    pagecommand.add(commands, _config_option)
 
     config = commands.add_parser("config", help="a configuration to begin with")
     init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
@@ -127,6 +128,8 @@ async def _serve(
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
+        if config.page:
+            await stack.enter_async_context(pagecommand.child(path))
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()
