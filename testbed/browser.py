@@ -43,8 +43,13 @@ def browser(width: int = 1280, height: int = 1600, *, dark: bool = False) -> Gen
         driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
         try:
             driver.set_page_load_timeout(60)
-            theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+            prefer(driver, "dark" if dark else "light")
             yield driver
         finally:
             driver.quit()
+
+
+def prefer(driver: webdriver.Chrome, theme: str) -> None:
+    """Give the browser's system a theme, ``dark`` or ``light``."""
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

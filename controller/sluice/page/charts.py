@@ -35,7 +35,7 @@ def lines(title: str, names: Sequence[str], points: Sequence[Point]) -> dict[str
         "animation": False,
         "color": list(_COLOURS),
         "title": {"text": title, "left": 0, "textStyle": {"color": _GREY, "fontSize": 13, "fontWeight": "normal"}},
-        "grid": {"left": 8, "right": 16, "top": 54, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 28, "top": 54, "bottom": 4, "containLabel": True},
         "legend": {
             "show": len(names) <= _LEGEND,
             "type": "scroll",

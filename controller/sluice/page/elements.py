@@ -39,6 +39,8 @@ class Page:
     def __init__(self, hub: Hub, lock: Lock | None, client: Client, chosen: str | None) -> None:
         self._hub, self._client, self._chosen = hub, client, chosen
         self._charts: dict[str, ui.echart] = {}
+        self._which: ui.select | None = None
+        """The server to drain, where that may be done here."""
         ui.add_css(_STYLE)
         self._head()
         self._services()
@@ -61,10 +63,10 @@ class Page:
     def _head(self) -> None:
         with ui.row().classes("items-center full-width"):
             ui.label("sluice").classes("text-h6")
-            self._switch = ui.label("connecting").mark("head")
-        self._error = ui.label().classes("text-negative text-weight-bold").mark("error")
+            self._switch = ui.label("connecting").classes("sluice-head")
+        self._error = ui.label().classes("text-negative text-weight-bold sluice-error")
         self._error.visible = False
-        self._out = ui.label().classes("text-warning text-weight-bold").mark("out")
+        self._out = ui.label().classes("text-warning text-weight-bold sluice-out")
 
     def _services(self) -> None:
         with _card("services"):
@@ -73,14 +75,13 @@ class Page:
             self._table.on("rowClick", lambda event: self._choose(event.args[1]["name"]), [[], ["name"], None])
 
     def _service(self) -> None:
-        with _card("service") as card:
-            self._card = card
-            self._title = ui.label().classes("text-h6").mark("service")
-            self._sentence = ui.label().mark("sentence")
+        with _card("service"):
+            self._title = ui.label().classes("text-h6 sluice-service")
+            self._sentence = ui.label().classes("sluice-sentence")
             self._servers = _table(view.SERVERS, "servers")
             with ui.element().classes("sluice-grid"):
                 for key in _QUANTITIES:
-                    self._charts[key] = ui.echart({}).mark(f"chart-{key}")
+                    self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
 
     def _control(self, lock: Lock) -> None:
         async def have(request: Mapping[str, Any]) -> None:
@@ -91,28 +92,29 @@ class Page:
                 ui.notify(str(error), type="negative", multi_line=True, timeout=8000)
 
         def about_server(command: str) -> Callable[[], Any]:
-            return lambda: have({"command": command, "server": f"{self._chosen}/{self._which.value}"})
+            return lambda: have({"command": command, "server": f"{self._chosen}/{which.value}"})
 
         with _card("control"), ui.row().classes("items-center"):
-            token = ui.input("token", password=True).props("dense autocomplete=off").mark("token")
-            self._which = ui.select([], label="server").props("dense").classes("select").mark("which")
-            ui.button("drain", on_click=about_server("drain")).props("dense").mark("drain")
-            ui.button("undrain", on_click=about_server("undrain")).props("dense").mark("undrain")
+            token = ui.input("token", password=True).props("dense autocomplete=off").classes("sluice-token")
+            self._which = which = ui.select([], label="server").classes("sluice-which")
+            which.props("dense").style("min-width: 8em")
+            ui.button("drain", on_click=about_server("drain")).props("dense").classes("sluice-drain")
+            ui.button("undrain", on_click=about_server("undrain")).props("dense").classes("sluice-undrain")
             mode = ui.select([str(one) for one in Mode], label="mode", value=str(Mode.PRODUCTION)).props("dense")
             ui.button(
                 "set mode",
                 on_click=lambda: have({"command": "mode", "service": self._chosen, "mode": mode.value}),
-            ).props("dense").mark("set-mode")
+            ).props("dense").classes("sluice-set-mode")
 
     def _crowds(self) -> None:
         with _card("flash crowds") as card:
             self._crowd_card = card
-            self._crowd_sentence = ui.label().mark("crowd")
+            self._crowd_sentence = ui.label().classes("sluice-crowd")
             self._crowd = ui.label()
             self._destinations = _table(view.DESTINATIONS, "destinations")
             with ui.element().classes("sluice-grid"):
                 for key in ("crowd", "ar"):
-                    self._charts[key] = ui.echart({}).mark(f"chart-{key}")
+                    self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
 
     def _packets(self) -> None:
         with ui.element().classes("sluice-grid"):
@@ -125,7 +127,9 @@ class Page:
         with _card("what happened, and why"):
             with ui.row():
                 self._words = (
-                    ui.input("words", on_change=self._list).props("dense clearable debounce=300").mark("words")
+                    ui.input("words", on_change=self._list)
+                    .props("dense clearable debounce=300")
+                    .classes("sluice-words")
                 )
                 kinds = [str(kind) for kind in Kind]
                 self._kinds = ui.select(kinds, label="kinds", multiple=True, on_change=self._list)
@@ -166,7 +170,7 @@ class Page:
         self._sentence.text = str(one["sentence"])
         _rows(self._servers, view.servers(one, rates))
         names = tuple(str(server["name"]) for server in one["servers"])
-        if hasattr(self, "_which") and tuple(self._which.options) != names:
+        if self._which is not None and tuple(self._which.options) != names:
             self._which.set_options(list(names), value=names[0])
         for key, title in _QUANTITIES.items():
             _draw(self._charts[key], charts.lines(title, names, self._hub.history.service(name, names, key)))
@@ -206,8 +210,8 @@ def _table(columns: view.Columns, mark: str, key: str = "name") -> ui.table:
         for field, title in columns.titles.items()
     ]
     table = ui.table(columns=made, rows=[], row_key=key, pagination=_PAGE)
-    table.props(f'flat dense data-table="{mark}" hide-no-data :rows-per-page-options="[{_PAGE},100,0]"')
-    table.classes("full-width").mark(mark)
+    table.props(f'flat dense hide-no-data :rows-per-page-options="[{_PAGE},100,0]"')
+    table.classes("full-width").classes(f"sluice-{mark}")
     if mark in ("drops", "health", "servers", "destinations"):
         table.props("hide-pagination :pagination='{rowsPerPage: 0}'")
     return table

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from sluice.log import logger
 from sluice.loops import control
 from sluice.loops.commands import Refused
 from sluice.loops.events import Event
@@ -17,10 +18,14 @@ from sluice.loops.events import Event
 from .history import History
 from .rates import Rates, Sample
 
+_log = logger("page")
+
 PERIOD_S = 2.0
 """Between two readings."""
 EVENTS = 1_000
 """So many of the past are kept."""
+_SHARE, _LONGEST_S = 60, 15.0
+"""A reading, the answer included, is at most a sixtieth of the time; unless it took a quarter of a second."""
 _ANSWER_S = 10.0
 _PAUSE_S = 1.0
 """Before a controller that has gone is asked for events again."""
@@ -67,11 +72,20 @@ class Hub:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            began = loop.time()
-            await self._read()
+            began, used = loop.time(), time.process_time()
+            try:
+                await self._read()
+            except Exception as error:
+                # A mistake of ours, or a controller of another version: viewers are told, and the next reading may do.
+                _log.exception("reading failed")
+                self.error = f"internal error: {error!r}; see the page's log"
+            took = loop.time() - began
             for tell in list(self._viewers.values()):
-                tell()
-            await asyncio.sleep(max(0.1, began + self._period_s - loop.time()))
+                try:
+                    tell()
+                except Exception:
+                    _log.exception("a viewer cannot be shown the reading")
+            await asyncio.sleep(pause_s(self._period_s, took + time.process_time() - used) - took)
 
     async def _read(self) -> None:
         try:
@@ -96,6 +110,11 @@ class Hub:
                     while line := await reader.readline():
                         self.events.append(json.loads(line))
             await asyncio.sleep(_PAUSE_S)
+
+
+def pause_s(period_s: float, work_s: float) -> float:
+    """From one reading to the next: longer where one is much work, or processors are short."""
+    return max(period_s, min(_SHARE * work_s, _LONGEST_S))
 
 
 @asynccontextmanager

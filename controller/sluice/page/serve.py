@@ -71,8 +71,10 @@ def _listening(host: str, port: int, address: str) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
+    except socket.gaierror as error:
+        raise OSError(error.errno, error.strerror, f"page {address}") from error
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), f"page {address}") from error
+        raise OSError(error.errno, os.strerror(error.errno or 0), f"page {address}") from error
 
 
 async def _run(server: uvicorn.Server, listener: socket.socket, *, attached: bool) -> None:
