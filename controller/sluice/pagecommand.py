@@ -31,6 +31,9 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
     config_option(page)
     page.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
     page.add_argument("--address", metavar="HOST:PORT", type=_address, help="default: the one the configuration names")
+    page.add_argument(
+        "--history", action="store_true", help="read while nobody looks, too, so that charts begin with this command"
+    )
     page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends with standard input
     page.set_defaults(run=_page)
 
@@ -51,7 +54,7 @@ def _page(options: argparse.Namespace) -> int:
         raise Refused("the page needs NiceGUI: pip install 'sluice[page]'")
     from .page.serve import serve  # noqa: PLC0415 - takes a second, and is there with the extra only
 
-    serve(page, options.socket or config.control, _announce, attached=options.attached)
+    serve(page, options.socket or config.control, _announce, attached=options.attached, history=options.history)
     return 0
 
 

@@ -35,11 +35,12 @@ class _Server(uvicorn.Server):
             await asyncio.sleep(_LOOK_S)
 
 
-def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, attached: bool) -> None:
+def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, attached: bool, history: bool) -> None:
     """Serve the page of the controller that listens on ``control``, until a signal ends it.
 
-    ``attached``: also until standard input ends, as it does when the controller that started this is gone. Raises
-    OSError for an address or a file that cannot be had, and Refused for a token that is none.
+    ``attached``: also until standard input ends, as it does when the controller that started this is gone.
+    ``history``: reads while nobody looks, too. Raises OSError for an address or a file that cannot be had, and Refused
+    for a token that is none.
     """
     lock = Lock(config.token_file) if config.control else None
     host, _, port = config.address.rpartition(":")
@@ -64,7 +65,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     with _listening(host, int(port), config.address) as listener:
         announce(f"sluice: page http://{config.address}/")
         os.nice(_POLITE)
-        asyncio.run(_run(server, listener, attached=attached))
+        asyncio.run(_run(server, listener, hub if history else None, attached=attached))
 
 
 def _listening(host: str, port: int, address: str) -> socket.socket:
@@ -77,8 +78,10 @@ def _listening(host: str, port: int, address: str) -> socket.socket:
         raise OSError(error.errno, os.strerror(error.errno or 0), f"page {address}") from error
 
 
-async def _run(server: uvicorn.Server, listener: socket.socket, *, attached: bool) -> None:
+async def _run(server: uvicorn.Server, listener: socket.socket, kept: Hub | None, *, attached: bool) -> None:
     loop = asyncio.get_running_loop()
+    if kept is not None:
+        kept.join("history", lambda: None)
     if attached:
         loop.add_reader(sys.stdin.fileno(), lambda: _read_out(server, loop))
     await server.serve(sockets=[listener])
