@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand
+from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, topcommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
     livecommands.add(commands, _config_option)
     pagecommand.add(commands, _config_option)
+    topcommand.add(commands, _config_option)
 
     config = commands.add_parser("config", help="a configuration to begin with")
     init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
