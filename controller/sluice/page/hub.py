@@ -95,8 +95,7 @@ class Hub:
             self.history.gap(time.time())
             return
         self.error = "" if "services" in sample.status else f"the controller does not lead: {sample.status['role']}"
-        stale = self.sample is None or sample.time_s - self.sample.time_s > 5 * self._period_s
-        self.rates = Rates(sample, None if stale else self.sample)
+        self.rates = Rates(sample, recent(self.sample, sample.time_s))
         self.history.add(sample, self.rates)
         self.sample = sample
 
@@ -110,6 +109,11 @@ class Hub:
                     while line := await reader.readline():
                         self.events.append(json.loads(line))
             await asyncio.sleep(_PAUSE_S)
+
+
+def recent(before: Sample | None, now_s: float) -> Sample | None:
+    """The sample before, unless it is of another visit: rates over long times say nothing of now."""
+    return before if before is not None and now_s - before.time_s <= 2 * _LONGEST_S else None
 
 
 def pause_s(period_s: float, work_s: float) -> float:

@@ -8,7 +8,8 @@ from pathlib import Path
 from fakecontrol import FakeControl, controlled
 from live import until
 from pagestatus import server, service, status
-from sluice.page.hub import Hub, pause_s
+from sluice.page.hub import Hub, pause_s, recent
+from sluice.page.rates import Sample
 
 EVENT = {"time": 1.0, "kind": "drain", "text": "web/s1 drains"}
 
@@ -64,6 +65,13 @@ async def test_a_status_that_is_none_ends_nothing(tmp_path: Path) -> None:
         fake.status = {"role": "standby", "switch": "a:1", "device_id": 1, "reprogrammed": 0}
         await until(lambda: hub.error == "the controller does not lead: standby", "the role")
         hub.leave("a")
+
+
+def test_the_longest_pause_leaves_no_gap_and_another_visit_does() -> None:
+    sample = Sample(100.0, status())
+    assert recent(sample, 100.0 + pause_s(2.0, 9.0) + 5.0) is sample
+    assert recent(sample, 200.0) is None
+    assert recent(None, 1.0) is None
 
 
 def test_much_work_is_done_less_often() -> None:
