@@ -127,7 +127,7 @@ $(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "sluice needs Python 3.11 or later as '$(PYTHON)'; name another one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt --editable '.[lab,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt --editable '.[lab,page,dev]'
 	@mkdir -p $(STAMPS) && touch $@
 
 # The stamp outlives nothing: without the packages named in it, it is made again.

@@ -27,6 +27,7 @@ from sluice.config import (
     MetricsConfig,
     NeighboursConfig,
     NewsConfig,
+    PageConfig,
     PuntsConfig,
     RouteConfig,
     ServerConfig,
@@ -74,6 +75,7 @@ SECTIONS: dict[str, type] = {
     "news.hosts[]": WatchedHost,
     "news.production": NewsProductionOptions,
     "metrics": MetricsConfig,
+    "page": PageConfig,
 }
 """Where a model's keys are in the file."""
 CONFIGURATION = """# Configuration
@@ -110,7 +112,7 @@ STATUS: dict[str, Any] = {
             "name": "-",
             "condition": "-",
             "servers": [
-                dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset", "ratio", "r"), 0)
+                dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset", "ratio", "r", "open"), 0)
                 | {
                     "name": "-",
                     "state": "in",

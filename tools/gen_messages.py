@@ -24,6 +24,7 @@ REMEDIES = {
     "stream error": "The switch did not take a packet of the controller's; `text` says why.",
     "switch lost; trying again": "Start the switch, or repair the way to it. It is tried every 5 s at least.",
     "switch refused; trying again": "`error` quotes the entry, or says why the program's state cannot be kept.",
+    "the page has ended; it is started again": "Its log lines before say why. Traffic and decisions are not touched.",
     "the switch's connections end": "It was ordered by `--replace-program`.",
     "trace cannot be written": "Make room on the disk, or name another file. Decisions go on.",
     "trace is written again": "Nothing; decisions between the two lines are missing.",

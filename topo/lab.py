@@ -24,6 +24,7 @@ from topo.httperf import Httperf
 from topo.interrupts import Interrupted, interruptible
 from topo.mn import CLI
 from topo.network import Lab
+from topo.page import start_page
 from topo.record import Recorder
 from topo.resources import HINT as RESOURCES_HINT
 from topo.resources import ResourcesLab
@@ -182,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with chosen as lab:
                 if options.record is not None:
                     record(lab, options.record)
+                start_page(lab, print)
                 print(hint, flush=True)
                 LabCLI(lab)
         except (LabError, OSError) as error:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, rulescommand
+from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, topcommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -79,6 +79,8 @@ def make_parser() -> argparse.ArgumentParser:
     match.set_defaults(run=rulescommand.match)
 
     livecommands.add(commands, _config_option)
+    pagecommand.add(commands, _config_option)
+    topcommand.add(commands, _config_option)
 
     config = commands.add_parser("config", help="a configuration to begin with")
     init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
@@ -144,6 +146,8 @@ async def _serve(
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
         await stack.enter_async_context(supervisor.watching())
+        if config.page:
+            await stack.enter_async_context(pagecommand.child(options.config))
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()

@@ -202,6 +202,17 @@ class MetricsConfig(Section):
     """Where Prometheus scrapes; unencrypted."""
 
 
+class PageConfig(Section):
+    """The live page, served by a process of its own; takes the extra ``page`` of the package."""
+
+    address: HostPort = "127.0.0.1:8080"
+    """Where browsers find it; unencrypted."""
+    control: bool = False
+    """Whoever has the token can drain servers and change modes there; false: it only shows."""
+    token_file: FilePath = "/run/sluice.token"
+    """The token, for its owner's eyes only; made when it is missing."""
+
+
 class Config(Section):
     """The whole file."""
 
@@ -218,6 +229,8 @@ class Config(Section):
     news: Annotated[NewsConfig | None, Given] = None
     """Flash-crowd control; left out: none."""
     metrics: Annotated[MetricsConfig | None, Given] = None
+    page: Annotated[PageConfig | None, Given] = None
+    """A live page of services, servers, decisions and drops; left out: none."""
     control: SocketPath = "/run/sluice.sock"
     """Unix socket of ``sluice status`` and the other commands."""
     trace_file: FilePath | None = None

@@ -18,6 +18,7 @@ from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
+from sluice.switch.secondlook import read_loads
 from sluice.switch.verdict import Traffic, read_traffic
 
 _NOT_YET = "Not judged yet: the first window has not ended."
@@ -41,13 +42,15 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     while True:
         plan = world.plan
         traffic = await read_traffic(link.session, [service.id for service in plan.services])
-        ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
+        servers = [server.id for server in plan.servers]
+        ledger = await read_ledger(link.registers, servers)
+        loads = await read_loads(link.registers, servers)
         pinned = pins_of(*await kept_slots(world, link.registers, link.clock, time())) if pins else None
         if world.news is not None:
             await world.news.count(link.registers)
         if world.plan is plan:
             break  # else a reload came meanwhile, and other services and servers are to be read
-    head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
+    head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
     if world.news is not None:
         head["news"] = news_status(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
@@ -72,6 +75,8 @@ def _service(
     service: Service,
     traffic: Traffic,
     ledger: Mapping[int, Counts],
+    loads: Mapping[int, int],
+    *,
     pins: Pins | None,
 ) -> dict[str, Any]:
     world = controller.world
@@ -103,13 +108,16 @@ def _service(
             for one in service.servers
         ],
     }
+    for server, one in zip(service.servers, shown["servers"], strict=True):
+        one["open"] = loads[server.id]
     if world.resources is not None and service.config.resources is not None:
         for server, one in zip(service.servers, shown["servers"], strict=True):
             one["resources"] = server_status(world.resources, server.id)
     if service.is_content:
         shown["content"] = _content(controller, service)
-        for server, one in zip(service.servers, shown["servers"], strict=True):
+        for server, one, agent in zip(service.servers, shown["servers"], shown["content"]["agents"], strict=True):
             one["state"] = "absent" if server.id in world.absent else one["state"]
+            one["open"] = agent["connections"]
     return shown
 
 

@@ -58,6 +58,7 @@ DOCUMENT: dict[str, Any] = {
     ],
     "news": {"hosts": [{"name": "files", "address": "10.0.1.3", "limit": {"rate_per_s": 1, "burst": 1}}]},
     "metrics": {"address": "127.0.0.1:9464"},
+    "page": {"address": "127.0.0.1:8080"},
 }
 """One item in every list; what has a default may be missing."""
 

@@ -48,9 +48,9 @@ def switched_on(text: str) -> str:
 def test_settings_that_are_commented_out_are_real_and_have_the_values_they_have_without() -> None:
     text = SITE.read_text()
     plain, full = parse(text), parse(switched_on(text))
-    assert plain.news is None and plain.trace_file is None
-    assert full.news is not None and full.trace_file is not None
-    assert full.model_copy(update={"news": None, "trace_file": None}) == plain
+    assert plain.news is None and plain.page is None and plain.trace_file is None
+    assert full.news is not None and full.page is not None and full.trace_file is not None
+    assert full.model_copy(update={"news": None, "page": None, "trace_file": None}) == plain
 
 
 def test_every_section_is_shown() -> None:

@@ -147,13 +147,13 @@ def ask(path: str, request: dict[str, Any], timeout_s: float = 30.0) -> Any:
     Raises Refused with the controller's words, or with what to do when there is none.
     """
     with _asked(path, request, timeout_s) as (_, stream):
-        return _result(path, stream.readline())
+        return result_of(path, stream.readline())
 
 
 def follow(path: str) -> Generator[Event]:
     """The controller's last events, and then those that happen, until it ends. Blocking. Raises Refused."""
     with _asked(path, {"command": "events", "follow": True}, 30.0) as (client, stream):
-        yield from _result(path, stream.readline())
+        yield from result_of(path, stream.readline())
         client.settimeout(None)
         for line in stream:
             yield json.loads(line)
@@ -174,7 +174,8 @@ def _asked(path: str, request: dict[str, Any], timeout_s: float) -> Generator[tu
         raise Refused(f"{path}: {error}") from error
 
 
-def _result(path: str, line: bytes) -> Any:
+def result_of(path: str, line: bytes) -> Any:
+    """What a line of the controller answers. Raises Refused with its words."""
     if not line:
         raise Refused(f"{path}: the controller closed the connection without an answer")
     reply = json.loads(line)

@@ -243,7 +243,7 @@ class Controller:
     async def _fresh(self, link: Link) -> Config:
         """The configuration file as it is now, if it can be taken over."""
         fresh, old = load(self.config_path), self.world.config
-        for field in ("switch", "control", "metrics", "trace_file"):
+        for field in ("switch", "control", "metrics", "page", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
         if fresh.news and fresh.news.trace_file != self._news_trace_file:

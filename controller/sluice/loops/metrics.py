@@ -153,7 +153,11 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
         for service, server in rows:
             counters.add_metric([service, server["name"]], server[key])
         yield counters
-    for key, text in (("ratio", "Share of new connections"), ("r", "R over the window (no evidence: NaN)")):
+    for key, text in (
+        ("ratio", "Share of new connections"),
+        ("r", "R over the window (no evidence: NaN)"),
+        ("open", "Open connections"),
+    ):
         gauge = GaugeMetricFamily(f"sluice_server_{key}", text, labels=labels)
         for service, server in rows:
             gauge.add_metric([service, server["name"]], _number(server[key]))

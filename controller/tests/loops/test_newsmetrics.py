@@ -66,7 +66,7 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 
     run = Run(OPTIONS, crowd).until(ONSET + 30)
     last, found = run.decisions[-1], scraped(run, monkeypatch)
-    assert last.limit is not None
+    assert last.limit is not None and last.measurement.ar is not None and last.detection.ar_average is not None
     web = run.view.name(from_text(WEB).packed)
     assert found['sluice_news_cause{cause="crowd"}'] == 1
     assert found[f'sluice_news_limit_per_second{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
