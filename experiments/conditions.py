@@ -15,7 +15,7 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
     """Return a row for each condition that is known of the records."""
     known = {
         "form": form,
-        "runs of each set-up": times(records),
+        "runs each": times(records),
         "days (UTC)": days(records),
         "commits": commits(one.program for one in records),
         "commits of the lab's runs": commits(

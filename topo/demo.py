@@ -104,16 +104,9 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         finished = downloads.finish()
         capture.stop()
         after = lab.quiet_packet_counts()
-        results = Results(
-            switch=kind,
-            equal=equal,
-            r=under_r,
-            loaded=LOADED,
-            changes=changes,
-            downloads=finished,
-            packets=after.since(baseline),
-            drops=_more(lab.observe().drops, drops_before),
-        )
+        drops = _more(lab.observe().drops, drops_before)
+        packets = after.since(baseline)
+        results = Results(kind, equal, under_r, LOADED, changes, finished, packets, drops)
         _write(results, output)
         (output / "trace.jsonl").write_bytes(lab.controller.trace.read_bytes())
         if page is not None:
