@@ -22,7 +22,7 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
             one.result["lab_program"] for one in records if "lab_program" in one.result
         ),
         "machine": " and ".join(one.sentence() for one in machines),
-        "load average at the end": load(records),
+        "load average": load(records),
         "packets that the switch itself lost": lost(records),
         "packets/s through the switch, at most": most_per_s(records),
     }

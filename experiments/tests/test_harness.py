@@ -84,7 +84,7 @@ def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
     beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, None, "abc") for made_with in ("abc", "def", "")]
     rows = conditions.table("full", beside, [this_machine()]).rows
     assert ["commits of the lab's runs", "abc; def; not noted"] in rows
-    assert "load average at the end" not in [name for name, _ in rows]
+    assert "load average" not in [name for name, _ in rows]
     passed = {"received": 90, "dropped": 1, "lost_before": 1, "lost_after": 2}
     counted = Record("d", {"seconds": 9.0}, {"switch": passed}, 1.8e9, 1.0, 2.0)
     assert conditions.lost([counted, *beside]) == "3, known of 1 of 4 runs"
