@@ -70,6 +70,7 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     web = run.view.name(from_text(WEB).packed)
     assert found['sluice_news_cause{cause="crowd"}'] == 1
     assert found[f'sluice_news_limit_per_second{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
+    assert last.measurement.ar is not None and last.detection.ar_average is not None
     assert found["sluice_news_ar_bytes_per_second"] == pytest.approx(last.measurement.ar / 8)
     assert found["sluice_news_ar_average_bytes_per_second"] == pytest.approx(last.detection.ar_average / 8)
     assert found["sluice_news_flows"] == last.measurement.flows
