@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 from sluice.balance.slowness import READINGS
@@ -29,7 +29,7 @@ from sluice.switch.registers import Registers, open_registers
 from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
-from experiments.controllerplace import Cost, serving
+from experiments.controllerplace import Cost, configuration, serving
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
@@ -98,35 +98,14 @@ def _resized(directory: Path, flows: int) -> Pipeline:
     return Pipeline(directory)
 
 
-def _configuration(servers: int) -> dict[str, Any]:
-    """A service with so many servers; both loops in paper mode, so that every decision is followed by a write."""
-    return {
-        "interfaces": [
-            {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
-            {"port": 2, "mac": "02:00:00:00:00:02", "address": "10.2.0.1/16"},
-        ],
-        "services": [
-            {
-                "name": "web",
-                "address": "10.0.0.100",
-                "port": 80,
-                "balance": {"mode": "paper"},
-                "servers": [
-                    {"name": f"s{n}", "address": f"10.2.{(n + 9) // 250}.{(n + 9) % 250 + 2}", "port": 80}
-                    for n in range(servers)
-                ],
-            }
-        ],
-        "news": {"mode": "paper", "identify": False},
-    }
-
-
 # -- what is measured
 
 
 async def _measure(directory: Path, address: str, servers: int, flows: int, rounds: int) -> Values:
     pipeline = _resized(directory, flows)
-    world = World.of(parse(yaml.safe_dump(_configuration(servers))))
+    # Both loops in paper mode, so that every decision is followed by a write.
+    both = configuration(servers, balance={"mode": "paper"}) | {"news": {"mode": "paper", "identify": False}}
+    world = World.of(parse(yaml.safe_dump(both)))
     async with Session(address, 1, pipeline) as session:
         await session.push_pipeline()
         link = Link(session, registers := await open_registers(session, None), await read_back(session))

@@ -1,4 +1,4 @@
-"""What the controller's costs are measured with: a switch without ports, and clocks."""
+"""What the controller's costs are measured with: a configuration, a switch without ports, and clocks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,34 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from testbed.processes import Process
 from testbed.switches import EMBEDDED
 
 SERVING = "serving P4Runtime on "
+
+
+def configuration(servers: int, **options: Any) -> dict[str, Any]:
+    """A configuration of one service with so many servers, and with these options of a service."""
+    return {
+        "interfaces": [
+            {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
+            {"port": 2, "mac": "02:00:00:00:00:02", "address": "10.2.0.1/16"},
+        ],
+        "services": [
+            {
+                "name": "web",
+                "address": "10.0.0.100",
+                "port": 80,
+                **options,
+                "servers": [
+                    {"name": f"s{n}", "address": f"10.2.{(n + 9) // 250}.{(n + 9) % 250 + 2}", "port": 80}
+                    for n in range(servers)
+                ],
+            }
+        ],
+    }
 
 
 @contextmanager

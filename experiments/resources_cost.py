@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -39,7 +39,7 @@ from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
-from experiments.controllerplace import Cost, serving
+from experiments.controllerplace import Cost, configuration, serving
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
@@ -109,7 +109,8 @@ class Load:
     def world(self) -> World:
         """Their servers."""
         budget = min(MOST, BUDGET * self.slots // self.servers)
-        return World.of(parse(yaml.safe_dump(_configuration(self.servers, budget))))
+        resources = {"send": {"budget": budget}, "receive": {"budget": budget}}
+        return World.of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
 
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
         """At a turn's end. Of each transfer, or of one in a hundred, another flight; one in eight rests in turn."""
@@ -139,27 +140,6 @@ class Load:
             Register.TRANSFER_SENT: np.full(self.slots, segments * np.uint64(MSS) << counted | segments, np.uint64),
             Register.TRANSFER_FLIGHT: np.uint64((turn + 10) << 2 * FLIGHT_BITS) | units,
         }
-
-
-def _configuration(servers: int, budget: int) -> dict[str, Any]:
-    return {
-        "interfaces": [
-            {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
-            {"port": 2, "mac": "02:00:00:00:00:02", "address": "10.2.0.1/16"},
-        ],
-        "services": [
-            {
-                "name": "web",
-                "address": "10.0.0.100",
-                "port": 80,
-                "resources": {"send": {"budget": budget}, "receive": {"budget": budget}},
-                "servers": [
-                    {"name": f"s{n}", "address": f"10.2.{(n + 9) // 250}.{(n + 9) % 250 + 2}", "port": 80}
-                    for n in range(servers)
-                ],
-            }
-        ],
-    }
 
 
 # -- what is measured
