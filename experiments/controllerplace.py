@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.processes import Process
-from testbed.switches import EMBEDDED
+from testbed.switches import EMBEDDED, Endpoints
 
 SERVING = "serving P4Runtime on "
 
@@ -41,8 +41,8 @@ def configuration(servers: int, **options: Any) -> dict[str, Any]:
 @contextmanager
 def serving(directory: Path) -> Generator[str]:
     """Start a switch; its address."""
-    words = ("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510")
-    process = Process("the switch", [str(EMBEDDED.find()), *words], log=directory / "switch.log")
+    words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
+    process = Process("the switch", words, log=directory / "switch.log")
     try:
         yield process.await_output(SERVING, 20).split(SERVING)[1].split(",")[0]
     finally:

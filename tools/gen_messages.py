@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "controller/sluice"
-LEVELS = ("warning", "error", "log")
+LEVELS = ("warning", "error", "exception", "log")
 REMEDIES = {
     "agent does not answer": "Look at the agent and at its `control` address. After 2 s others take its clients.",
     "agent is gone; others take its clients": "Start it again; it gets clients again as soon as it answers.",
@@ -17,14 +17,19 @@ REMEDIES = {
     "cookie keys are not kept": "Make the control socket's folder writable: after a restart of everything at once "
     "handshakes that are under way would be lost.",
     "cookie keys begin anew": "Nothing; handshakes that were under way with an agent are repeated.",
+    "a viewer cannot be shown the reading": "A mistake of sluice's: report it with the lines behind it.",
+    "command failed": "A mistake of sluice's: report it with the lines behind it. Nothing else is touched.",
     "no room for destinations": "Those in `left_out` are counted together. List fewer in `news: hosts`.",
+    "not reloaded": "`error` names the place in the file; the old configuration goes on.",
     "not primary any more": "Another controller leads. Stop one of them if two were not meant, or set `election_id`.",
     "packet with an unknown reason": "The program is a newer one than the controller: install the same version.",
+    "reading failed": "The page could not show a status: report it with the lines behind it.",
     "scrape failed": "Prometheus has `sluice_up 0` for once. If it lasts: does the switch answer within 5 s?",
     "stream error": "The switch did not take a packet of the controller's; `text` says why.",
     "switch lost; trying again": "Start the switch, or repair the way to it. It is tried every 5 s at least.",
     "switch refused; trying again": "`error` quotes the entry, or says why the program's state cannot be kept.",
-    "the page has ended; it is started again": "Its log lines before say why. Traffic and decisions are not touched.",
+    "the page has ended; it is started again": "`error` is its last line, `--log-level debug` shows all. "
+    "Traffic is not touched.",
     "the switch's connections end": "It was ordered by `--replace-program`.",
     "trace cannot be written": "Make room on the disk, or name another file. Decisions go on.",
     "trace is written again": "Nothing; decisions between the two lines are missing.",

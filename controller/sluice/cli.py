@@ -28,6 +28,7 @@ from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
 _DEFAULT_CONFIG = "sluice.yaml"
+_log = log.logger("control")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,6 +142,7 @@ async def _serve(
             news_trace,
             target=options.target,
             may_lose=options.replace_program,
+            status=supervisor.tell,
         )
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
@@ -166,7 +168,7 @@ async def _reload(controller: Controller) -> None:
     try:
         await controller.reload()
     except (Refused, ConfigError, SwitchError) as error:
-        log.logger("control").error("not reloaded", extra={"error": str(error)})
+        _log.error("not reloaded", extra={"error": str(error)})
 
 
 def _announcer(supervisor: Supervisor) -> Callable[[str], None]:

@@ -209,8 +209,8 @@ class PageConfig(Section):
     """Where browsers find it; unencrypted."""
     control: bool = False
     """Whoever has the token can drain servers and change modes there; false: it only shows."""
-    token_file: FilePath = "/run/sluice.token"
-    """The token, for its owner's eyes only; made when it is missing."""
+    token_file: FilePath | None = None
+    """The token, for its owner's eyes only; made when it is missing. Default: `control` with `.token` behind it."""
 
 
 class Config(Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -78,7 +77,10 @@ async def _keep(config_path: str) -> None:
     loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE_S
     while True:
         began = loop.time()
-        said = await _once(config_path)
+        try:
+            said = await _once(config_path)
+        except (OSError, ValueError) as error:  # no process to be had; a line without an end
+            said = str(error)
         pause = _FIRST_PAUSE_S if loop.time() - began > _LONGEST_PAUSE_S else min(2 * pause, _LONGEST_PAUSE_S)
         _log.error("the page has ended; it is started again", extra={"error": said, "in_s": pause})
         await asyncio.sleep(pause)
@@ -88,7 +90,7 @@ async def _once(config_path: str) -> str:
     """Run it until it ends; the last that it said on standard error."""
     command = [sys.executable, "-m", "sluice", "page", "--attached", "--config", config_path]
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True, env=os.environ
+        *command, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True
     )
     assert process.stderr is not None
     said = ""

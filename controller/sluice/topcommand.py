@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import select
 import sys
 import termios
 import time
 import tty
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +29,8 @@ from .page.rates import Rates, Sample
 from .topview import Choice
 
 _PERIOD_S = 2.0
+_KEY = re.compile(r"\x1b\[.|.", re.DOTALL)
+"""An arrow, or one character: a key that is held down sends several at once."""
 _AROUND = 6
 """Lines that are not of the table."""
 
@@ -64,17 +68,23 @@ class _Screen:
         self._path, self._console = path, console
         self._choice = Choice()
         self._sample = Sample(time.time(), control.ask(path, {"command": "status"}))
-        self._rates = Rates(self._sample, None)
+        self._rates, self._rated = Rates(self._sample, None), self._sample
         self._error = ""
 
     def read(self) -> None:
-        """Ask the controller again; one that has gone is waited for."""
+        """Ask the controller again, at the end of a period: rates are of periods."""
+        if self._ask():
+            self._rates, self._rated = Rates(self._sample, self._rated), self._sample
+
+    def _ask(self) -> bool:
+        """One that has gone is waited for."""
         try:
-            sample = Sample(time.time(), control.ask(self._path, {"command": "status"}))
+            self._sample = Sample(time.time(), control.ask(self._path, {"command": "status"}))
         except Refused as error:
             self._error = str(error)
-            return
-        self._rates, self._sample, self._error = Rates(sample, self._sample), sample, ""
+            return False
+        self._error = ""
+        return True
 
     def press(self, key: str) -> None:
         """Do what a key wants."""
@@ -85,7 +95,7 @@ class _Screen:
             except Refused as error:
                 said = str(error)
             self._choice = replace(self._choice, said=said)
-            self.read()
+            self._ask()
 
     def show(self) -> RenderableType:
         """All of it."""
@@ -112,11 +122,16 @@ def _keys() -> Generator[Callable[[float], str]]:
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
 
+    waiting: deque[str] = deque()
+
     def key(patience_s: float) -> str:
+        if waiting:
+            return waiting.popleft()
         if not select.select([terminal], [], [], max(0.0, patience_s))[0]:
             return ""
-        sent = os.read(terminal, 8).decode(errors="replace")
-        return sent if sent.startswith("\x1b") else sent[:1] or "q"  # its end: the terminal has gone
+        sent = os.read(terminal, 256).decode(errors="replace")
+        waiting.extend(_KEY.findall(sent) or ["q"])  # its end: the terminal has gone
+        return waiting.popleft()
 
     try:
         tty.setcbreak(terminal)

@@ -1,4 +1,4 @@
-"""The controller under systemd: it says when it serves and what goes on, and a loop that hangs is noticed."""
+"""The controller under systemd: it says when it serves, what goes on, and that it has not stopped."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Systemd:
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path.unlink(missing_ok=True)
         self._socket.bind(str(path))
         self._socket.setblocking(False)
 
@@ -67,7 +68,7 @@ async def run(folder: Path, address: str) -> AsyncGenerator[tuple[asyncio.subpro
         systemd.close()
 
 
-async def test_it_is_ready_without_a_switch_and_reports_until_it_hangs(tmp_path: Path) -> None:
+async def test_it_is_ready_without_a_switch_and_reports_until_it_stops(tmp_path: Path) -> None:
     async with run(tmp_path, "127.0.0.1:1") as (process, systemd):
         await systemd.hears("READY=1")
         for _ in range(3):
@@ -86,11 +87,20 @@ async def test_it_shows_its_lines(tmp_path: Path) -> None:
         assert said[-1].endswith("services=1 servers=2 adopted=no updates=" + said[-1].rpartition("=")[2])
 
 
-async def test_systemd_that_listens_no_more_disturbs_nothing(tmp_path: Path) -> None:
+async def test_it_shows_that_the_switch_is_lost(tmp_path: Path) -> None:
+    async with run(tmp_path, "127.0.0.1:1") as (_, systemd):
+        said = await systemd.hears("STATUS=sluice: connecting; switch lost: ")
+        assert "127.0.0.1:1" in said[-1]
+
+
+async def test_systemd_that_listens_for_a_while_no_more_disturbs_nothing(tmp_path: Path) -> None:
     async with FakeSwitch() as switch, run(tmp_path, switch.address) as (process, systemd):
         await systemd.hears("STATUS=sluice: ready")
         systemd.close()
         await asyncio.sleep(3 * WATCHDOG_S)
+        again = Systemd(tmp_path / "notify.sock")
+        await again.hears("WATCHDOG=1")
+        again.close()
         process.terminate()
         async with asyncio.timeout(PATIENCE_S):
             assert await process.wait() == 0

@@ -1,4 +1,4 @@
-"""deploy/systemd: systemd takes the units, they leave little open, and what they start works with so few rights."""
+"""deploy/systemd: systemd takes the units, they leave little open, and few capabilities are enough for the programs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ class _Reload:
 
 
 class Controller:
-    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for."""
+    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for, ``status`` what is
+    between them."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class Controller:
         *,
         target: str | None = None,
         may_lose: bool = False,
+        status: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
@@ -89,7 +91,7 @@ class Controller:
         self._news_trace = news_trace or NewsTrace(None)
         self._news_trace_file = config.news.trace_file if config.news else None
         """As it was configured at the start: no other is opened."""
-        self._announce = announce
+        self._announce, self._status = announce, status
         self._target = target
         self._may_lose = may_lose
         """The program may be loaded where that ends connections."""
@@ -142,6 +144,7 @@ class Controller:
             await asyncio.sleep(pause)
 
     def _lost(self, text: str) -> None:
+        self._status(f"sluice: connecting; {text}")
         self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:

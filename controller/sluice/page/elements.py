@@ -91,8 +91,14 @@ class Page:
             except Refused as error:
                 ui.notify(str(error), type="negative", multi_line=True, timeout=8000)
 
+        async def have_server(command: str) -> None:
+            if which.value is None:
+                ui.notify("choose a server first", type="negative")
+            else:
+                await have({"command": command, "server": f"{self._chosen}/{which.value}"})
+
         def about_server(command: str) -> Callable[[], Any]:
-            return lambda: have({"command": command, "server": f"{self._chosen}/{which.value}"})
+            return lambda: have_server(command)
 
         with _card("control"), ui.row().classes("items-center"):
             token = ui.input("token", password=True).props("dense autocomplete=off").classes("sluice-token")
@@ -159,19 +165,28 @@ class Page:
 
     def _choose(self, name: str) -> None:
         self._chosen = name
+        if self._which is not None:
+            self._which.set_options([], value=None)
         self._show_service()
 
     def _show_service(self) -> None:
         sample, rates = self._hub.sample, self._hub.rates
         if sample is None or rates is None or (one := view.service(sample, self._chosen)) is None:
             return
-        self._chosen = name = str(one["name"])
+        name = str(one["name"])
+        if self._chosen is not None and self._chosen != name:
+            # What the buttons are for does not change under the pointer.
+            self._title.text = f"{self._chosen} is not there; choose another service"
+            return
+        self._chosen = name
         self._title.text = f"{name} {one['address']}, mode {one['mode']}, {one['weight_changes']} weight changes"
         self._sentence.text = str(one["sentence"])
         _rows(self._servers, view.servers(one, rates))
         names = tuple(str(server["name"]) for server in one["servers"])
         if self._which is not None and tuple(self._which.options) != names:
-            self._which.set_options(list(names), value=names[0])
+            first = None if self._which.options else names[0]
+            kept = self._which.value if self._which.value in names else first
+            self._which.set_options(list(names), value=kept)
         for key, title in _QUANTITIES.items():
             _draw(self._charts[key], charts.lines(title, names, self._hub.history.service(name, names, key)))
 

@@ -26,7 +26,7 @@ def refusal(headers: Mapping[str, str], own: str) -> str | None:
     """Why a request is not taken; None for a good one. ``own`` is the host of the page's address."""
     host = headers.get("host", "")
     name = _host_of(f"//{host}")
-    if not (name in (own, "localhost") or _is_address(name)):
+    if not (name in (own.lower().rstrip("."), "localhost") or _is_address(name)):
         return (
             f"the request asks for the host {host!r}, which this page does not have: another site may have sent it. "
             "Open the page by its address, or by the name that `page.address` has."
@@ -41,7 +41,7 @@ def refusal(headers: Mapping[str, str], own: str) -> str | None:
 
 def _host_of(url: str) -> str:
     try:
-        return urlsplit(url).hostname or ""
+        return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
 

@@ -42,7 +42,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     ``history``: reads while nobody looks, too. Raises OSError for an address or a file that cannot be had, and Refused
     for a token that is none.
     """
-    lock = Lock(config.token_file) if config.control else None
+    lock = Lock(config.token_file or f"{control}.token") if config.control else None
     host, _, port = config.address.rpartition(":")
     host = host.strip("[]")
     hub = Hub(control)

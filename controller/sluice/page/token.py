@@ -14,7 +14,7 @@ from sluice.loops.commands import Refused
 _LEAST = 16
 """Characters."""
 _PAUSE_S = 1.0
-"""A wrong one is answered so late, one after the other: guesses take long."""
+"""A wrong one is answered so late, and meanwhile none is looked at: guesses take long."""
 
 
 def token_of(path: str) -> str:
@@ -46,8 +46,10 @@ class Lock:
         self._turn = asyncio.Lock()
 
     async def check(self, given: str) -> None:
-        """Raises Refused for a wrong token."""
-        if hmac.compare_digest(given.strip().encode(), self._token.encode()):
+        """Raises Refused for a wrong token, and for any other while a wrong one waits for its answer."""
+        if self._turn.locked():
+            raise Refused("somebody has just given a wrong token; try again in a second")
+        if hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self._token.encode()):
             return
         async with self._turn:
             await asyncio.sleep(_PAUSE_S)

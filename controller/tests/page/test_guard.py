@@ -19,12 +19,14 @@ from sluice.page.token import Lock, token_of
         {"host": "localhost:9000"},
         {"host": "[::1]:8080", "origin": "http://[::1]:8080"},
         {"host": "lb.example.org", "origin": "https://lb.example.org"},
+        {"host": "LB.example.org.:8080"},
         {"host": "127.0.0.1:8080", "origin": "http://127.0.0.1:8080", "sec-fetch-site": "same-origin"},
         {"host": "127.0.0.1:8080", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"},
     ],
 )
 def test_own_requests_are_taken(headers: dict[str, str]) -> None:
     assert refusal(headers, "lb.example.org") is None
+    assert refusal(headers, "Lb.Example.Org.") is None
 
 
 @pytest.mark.parametrize(
@@ -68,10 +70,17 @@ def test_a_token_that_others_can_read_or_guess_is_none(tmp_path: Path) -> None:
         token_of(str(tmp_path / "none" / "token"))
 
 
-async def test_guesses_wait_for_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_guess_is_looked_at_while_another_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token, "_PAUSE_S", 0.01)
     lock = Lock(str(tmp_path / "token"))
-    await lock.check(token_of(str(tmp_path / "token")))
-    guesses = ("", "wrong", "schlüssel")
+    right = token_of(str(tmp_path / "token"))
+    await lock.check(right)
+    guesses = ("schlüssel", "", right)
     said = await asyncio.gather(*(lock.check(one) for one in guesses), return_exceptions=True)
-    assert [str(one).partition(";")[0] for one in said] == ["wrong token"] * 3
+    assert [str(one).partition(";")[0] for one in said] == [
+        "wrong token",
+        *["somebody has just given a wrong token"] * 2,
+    ]
+    with pytest.raises(Refused, match="wrong token"):
+        await lock.check("\ud800")
+    await lock.check(right)
