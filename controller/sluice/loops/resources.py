@@ -41,13 +41,13 @@ async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -
 
 async def share_once(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
     """One interval's end: read, decide, write what has changed. Raises SwitchError."""
-    before = view.caps
+    before = view.written
     columns = await stages.transfers()
     decision = view.observe(columns, await read_loads(link.registers, view.receiving) if view.receiving else {})
     await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
         # To make and compare the entries of 1,000 servers takes longer than all the rest.
-        await link.apply(world.capped(changed) if link.apart else world.state(), TABLES)
+        await link.apply(world.capped(changed), TABLES)
     view.wrote(decision)
     for server, told in decision.send.items():
         if told.capped:

@@ -162,6 +162,11 @@ class ResourcesView:
         self.caps = decision.defaults
         return decision
 
+    @property
+    def written(self) -> Mapping[int, Defaults]:
+        """The defaults that the switch has, by server."""
+        return self._sharer.defaults
+
     def wrote(self, decision: Decision) -> None:
         """The switch has its caps and defaults."""
         self._sharer.wrote(decision)

@@ -71,13 +71,9 @@ async def kept_slots(
 
 
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
-    """Correct the loads of all servers that somebody asks for them: those of services that take a second look, and
-    those whose idle connections are closed. Raises SwitchError."""
-    looking = world.second_look(world.plan.services)
-    servers = {
-        server.id: None for service in world.plan.services if service.id in looking for server in service.servers
-    } | dict.fromkeys(world.resources.idling if world.resources else ())
-    if servers and (changed := await correct(registers, list(servers), count_expired(slots, kept))):
+    """Correct the loads of all servers; those of agents are told by the agents. Raises SwitchError."""
+    servers = [server.id for service in world.plan.services if not service.is_content for server in service.servers]
+    if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 

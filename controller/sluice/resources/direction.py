@@ -91,7 +91,7 @@ class Direction:
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -> int:
     """An equal share, but never of a small transfer; as before when it would change by little. All in bytes."""
     if fixed is not None:
-        return int(fixed)
+        return int(min(LARGEST, fixed))
     new = min(LARGEST, max(SMALL, budget / max(1, sharers)))
     return int(new) if abs(new - before) > WORTH * before else before
 

@@ -98,6 +98,7 @@ class Sharer:
         }
         worth &= _among(server, self.managed)
         held = np.where(worth, caps, self._send.held)
+        self._send.held[worth] = np.nan  # until it is written: a write may be cut off
         return Decision(_caps(columns, worth, caps), _defaults(send, receive), send, receive, held)
 
     def _reading(self, columns: Columns) -> Reading:

@@ -1,7 +1,7 @@
 """Shares of budgets: equal ones, those of ABT and SABT, fixed ones. Bytes in, bytes out, in the order of the needs.
 
-No share is above its need, for more is of no use, and together they never exceed the budget; fixed ones are the
-exception, as they are what the papers compare with. Many servers' budgets are shared at once: a thousand calls of
+No share is above its need, for more is of no use, but those of equal and fixed sharing, which the papers compare with.
+Together they never exceed the budget, but fixed ones. Many servers' budgets are shared at once: a thousand calls of
 numpy for a thousand servers take longer than all of their transfers.
 """
 

@@ -56,7 +56,7 @@ async def _keep(session: Session) -> str | None:
     """Replace the program and keep the state; why that was not possible, when it was not. Raises SwitchError."""
     if not session.target.reconciles:
         return f"a switch of the kind {session.target.name} forgets everything with its program"
-    _log.info("replacing the program; the switch keeps its state")
+    _log.info("asking the switch to replace its program and to keep its state")
     try:
         await session.push_pipeline(keep=True)
     except (SwitchLost, NotPrimary):

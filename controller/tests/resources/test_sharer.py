@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import MSS, Seen
-from sluice.resources.direction import SMALL, Budget
+from sluice.resources.direction import LARGEST, SMALL, Budget, default_cap
 from sluice.resources.need import GROWTH, Needs
 from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
@@ -96,6 +96,19 @@ def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: i
     caps = np.array(sends(step(sharer(replace(budget, size=times * budget.size)), large)))
     ceiling = (1 << 30) - 1
     assert caps == pytest.approx(np.minimum(small * times, ceiling), abs=times + 1) or caps.max() == ceiling
+
+
+def test_what_may_have_been_written_is_written_again() -> None:
+    """The first caps come back after a decision whose write was cut off: nobody knows which of both the switch has."""
+    one = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
+    first = step(one, columns([1e5, 2e5]))
+    one.observe(columns([9e5, 2e5]), {})
+    again = step(one, columns([1e5, 2e5]))
+    assert written(again.caps)[100] == written(first.caps)[100]
+
+
+def test_a_fixed_size_fits_the_switch() -> None:
+    assert default_cap(1e6, 9e9, 5, 0) == LARGEST
 
 
 @given(FLIGHTS, st.integers(0, 9))
