@@ -138,7 +138,7 @@ struct splice_t {
 
 // TCP options that a content connection may have, and that caps need.
 struct options_t {
-    bit<16> mss;                  // 536 where none is said (RFC 9293, section 3.7.1)
+    bit<16> mss;                  // of a SYN or SYN-ACK, 536 where it says none (RFC 9293, section 3.7.1)
     bit<5>  scale;                // of the windows, plus 1; 0: not scaled
     bit<1>  sack;                 // SACK is permitted
     bit<1>  authenticated;        // by MD5 or AO: nothing of its segments may change

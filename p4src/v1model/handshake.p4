@@ -69,7 +69,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // 0 says nothing; nor does one that is cut off.
+    // 0 says nothing. Of a value that is cut off the rest is 0.
     state mss {
         transition select(left[303:288]) {
             0       : skip;

@@ -4,7 +4,7 @@
 //   reads  connection, path, generation, remember_time, now, server; the splice order
 //   writes preferred, remembered
 //
-// Agents write it, by their splice orders. A memory of other rules is none. A server that refuses a client's SYN ends it.
+// Agents write it, by their splice orders. A memory of other rules is none, but to one other address. A server that refuses a client's SYN ends it.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 
@@ -15,7 +15,8 @@ typedef bit<63> remembered_t;
 #define REMEMBERED_SERVER 45:30
 #define REMEMBERED_STAMP 29:0          // in ticks
 
-// For one service CRC-32 is a bijection of the client's address: no two of its clients are taken for each other.
+// For one service CRC-32 is a bijection of the client's address: under the same rules no two of its clients are taken for
+// each other.
 control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembered) {
     @id(REGISTER_REMEMBERED_CLIENTS)
     register<remembered_t>(REMEMBERED_CLIENTS) remembered_clients;

@@ -524,6 +524,23 @@ class RefusalForgets(Remembering):
         self.reaches_agent(flow, flow.syn())
 
 
+class AnothersRefusalForgetsNothing(Remembering):
+    """A server that refuses does not end the memory of another one, which has come meanwhile."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        refused = self.flow()
+        self.client_says(refused, refused.syn(), refused.syn())
+        self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
+        moved = ContentFlow(AGENT_1, IMAGES, X2, client_port=39100)
+        self.opens_group(moved)
+        self.ordered(moved, moved.order(remember=Remember.CLIENT, generation=self.GENERATION))
+        reset = refused.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(refused, reset, reset)
+        flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40200)
+        self.client_says(flow, flow.syn(), flow.syn())
+
+
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
     ("SAckOK", b""),
