@@ -17,12 +17,12 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
 
     state start {
         meta.options.mss = 536;
-        transition select(data_offset) {
+        transition select(data_offset) {                      // Linux's first, here and below: a target tests in order
+            10 : words_5;
             6  : words_1;
             7  : words_2;
             8  : words_3;
             9  : words_4;
-            10 : words_5;
             11 : words_6;
             12 : words_7;
             13 : words_8;
@@ -49,12 +49,12 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
 
     state option {
         transition select(left[319:304]) {
-            0x0000 &&& 0xff00 : accept;
-            0x0100 &&& 0xff00 : nop;
             0x0204            : mss;
-            0x0303            : scale;
             0x0402            : sack;
             0x080a            : timestamps;
+            0x0303            : scale;
+            0x0100 &&& 0xff00 : nop;
+            0x0000 &&& 0xff00 : accept;
             0x1300 &&& 0xff00 : authenticated;                // MD5 (RFC 2385)
             0x1d00 &&& 0xff00 : authenticated;                // AO (RFC 5925)
             0x0000 &&& 0x00fe : accept;
