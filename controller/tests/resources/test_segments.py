@@ -4,29 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.resources.segments import GRAIN, in_segments
+from sluice.resources.segments import in_segments
 
 SHARES = st.lists(
     st.tuples(st.floats(1.0, 1e7), st.sampled_from([536.0, 1220.0, 1448.0, 8948.0]), st.integers(0, 3)), min_size=1
 )
 
 
-def whole(size: float, mss: float) -> int:
-    """Segments that a sender has room for, behind a switch that rounds down to 256 bytes."""
-    return int(size // GRAIN * GRAIN // mss)
-
-
 def test_three_by_hand() -> None:
-    """1,000 bytes take 1,024. Of 7,800 bytes, 2.9 segments become three, which leaves 632."""
+    """Of 7,800 bytes, 2.9 segments become three; 800 more are no whole one."""
     sizes = in_segments(
         np.array([2_900.0, 2_500.0, 2_400.0]), np.full(3, 1000.0), np.zeros(3, int), np.array([7_800.0])
     )
-    assert sizes.tolist() == [3_072.0, 2_048.0, 2_048.0]
+    assert sizes.tolist() == [3_000.0, 2_000.0, 2_000.0]
 
 
-@pytest.mark.parametrize(("budget", "first"), [(1_447.0, 700.0), (1_000.0, 700.0), (2_400.0, 1536.0)])
+@pytest.mark.parametrize(("budget", "first"), [(1_747.0, 700.0), (1_748.0, 1448.0)])
 def test_less_than_a_segment_stays_unless_there_is_room_for_one(budget: float, first: float) -> None:
-    """The second has 300 bytes, and one segment more would take 1,536."""
+    """The second has 300 bytes."""
     sizes = in_segments(np.array([700.0, 300.0]), np.full(2, 1448.0), np.zeros(2, int), np.array([budget]))
     assert sizes.tolist() == [first, 300.0]
 
@@ -42,5 +37,5 @@ def test_nothing_is_lost_and_budgets_hold(given_shares: list[tuple[float, float,
     sizes = in_segments(shares, mss, owner, parts)
     assert (np.bincount(owner, sizes, 4) <= parts * (1 + 1e-12)).all()
     for share, size, each in zip(shares, sizes, mss, strict=True):
-        assert whole(size, each) in (whole(share, each), whole(share, each) + 1)
-        assert size == share or whole(size - GRAIN, each) < whole(size, each), "no byte that carries nothing"
+        assert size // each in (share // each, share // each + 1)
+        assert size == share or size % each == 0

@@ -12,7 +12,6 @@ from measured import MSS, Seen
 from sluice.resources.direction import LARGEST, SMALL, Budget, default_cap
 from sluice.resources.need import GROWTH, Needs
 from sluice.resources.receive import ReceiveBudget
-from sluice.resources.segments import GRAIN
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.resources.shares import abt, equal, fixed, sabt
 from sluice.resources.throughput import Column
@@ -83,7 +82,7 @@ def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs:
     told = decision.send[SERVER]
     caps = np.array(sends(decision))
     need = np.minimum(np.array(flight) * GROWTH, (1 << 30) - 1)
-    split = 2 if needs is Needs.PAPER else MSS + GRAIN
+    split = 2 if needs is Needs.PAPER else MSS
     lacking = caps < need * (1 - 1e-6) - split
     assert (caps[lacking] >= caps.max() - split).all() if told.need > budget else not lacking.any()
 
