@@ -22,7 +22,7 @@ from rich.text import Text
 
 from . import topview
 from .configload import load
-from .loops import control
+from .loops import controlclient
 from .loops.commands import Refused
 from .page import view
 from .page.rates import Rates, Sample
@@ -67,7 +67,7 @@ class _Screen:
     def __init__(self, path: str, console: Console) -> None:
         self._path, self._console = path, console
         self._choice = Choice()
-        self._sample = Sample(time.time(), control.ask(path, {"command": "status"}))
+        self._sample = Sample(time.time(), controlclient.ask(path, {"command": "status"}))
         self._rates, self._rated = Rates(self._sample, None), self._sample
         self._error = ""
 
@@ -79,7 +79,7 @@ class _Screen:
     def _ask(self) -> bool:
         """One that has gone is waited for."""
         try:
-            self._sample = Sample(time.time(), control.ask(self._path, {"command": "status"}))
+            self._sample = Sample(time.time(), controlclient.ask(self._path, {"command": "status"}))
         except Refused as error:
             self._error = str(error)
             return False
@@ -91,7 +91,7 @@ class _Screen:
         self._choice, request = topview.pressed(self._choice, key)
         if request is not None:
             try:
-                said = str(control.ask(self._path, request))
+                said = str(controlclient.ask(self._path, request))
             except Refused as error:
                 said = str(error)
             self._choice = replace(self._choice, said=said)

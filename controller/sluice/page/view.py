@@ -221,9 +221,23 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "none"
 
 
-def events(past: Sequence[Mapping[str, Any]], text: str = "", kinds: Collection[str] = ()) -> list[Row]:
-    """The events that have a text and are of one of some kinds (none: of any), the newest first."""
+def events(
+    past: Sequence[Mapping[str, Any]],
+    text: str = "",
+    kinds: Collection[str] = (),
+    first: int = 0,
+    count: int | None = None,
+) -> tuple[list[Row], int]:
+    """The events that have a text and are of one of some kinds (none: of any), the newest first: rows of so many of
+    them (None: all) from the first on, and how many there are."""
     wanted = text.casefold().split()
+    found = [
+        (number, one)
+        for number, one in enumerate(past)
+        if (not kinds or one["kind"] in kinds) and all(word in one["text"].casefold() for word in wanted)
+    ]
+    found.reverse()
+    some = found[first:] if count is None else found[first : first + count]
     return [
         {
             "id": number,
@@ -231,6 +245,5 @@ def events(past: Sequence[Mapping[str, Any]], text: str = "", kinds: Collection[
             "kind": one["kind"],
             "text": one["text"],
         }
-        for number, one in reversed(list(enumerate(past)))
-        if (not kinds or one["kind"] in kinds) and all(word in one["text"].casefold() for word in wanted)
-    ]
+        for number, one in some
+    ], len(found)

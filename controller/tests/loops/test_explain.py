@@ -14,7 +14,7 @@ from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
 from sluice.explaintext import render
-from sluice.loops import control
+from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.loops.history import weights_at
@@ -50,7 +50,7 @@ async def explain(controller: Controller, client: str, service: str = "web") -> 
     path = controller.world.config.control
     async with control.serve(controller, path):
         request = {"command": "explain", "client": client, "service": service}
-        return await asyncio.to_thread(control.ask, path, request)
+        return await asyncio.to_thread(controlclient.ask, path, request)
 
 
 async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwitch, write_config: WriteConfig) -> None:
