@@ -111,7 +111,7 @@ class Page:
         with _card("flash crowds") as card:
             self._crowd_card = card
             self._crowd_sentence = ui.label().classes("sluice-crowd")
-            self._crowd = ui.label()
+            self._crowd = ui.label().classes("sluice-crowd-line")
             self._destinations = _table(view.DESTINATIONS, "destinations")
             with ui.element().classes("sluice-grid"):
                 for key in CROWD_CHARTS:
