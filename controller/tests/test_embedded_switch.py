@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -26,38 +26,11 @@ from sluice.switch.programmer import Programmer
 from sluice.switch.reconcile import read_back
 from sluice.switch.session import Session
 
-BINARY = Path(__file__).resolve().parents[2] / "switch" / "target" / "release" / "sluice-switch"
+from testbed.switches.embedded import BINARY
+from testbed.switches.started import StartedSwitch as Switch
+from testbed.switches.started import start
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
-
-
-class Switch:
-    """A running sluice-switch."""
-
-    def __init__(self, process: asyncio.subprocess.Process, address: str) -> None:
-        self.process = process
-        self.address = address
-
-    async def stop(self) -> None:
-        """Kill it, as a crash would."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
-
-
-async def start(address: str = "127.0.0.1:0") -> Switch:
-    """Start a switch without ports and wait until it serves."""
-    process = await asyncio.create_subprocess_exec(
-        BINARY,
-        *("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", address, "--cpu-port", "510"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(60):
-        line = (await process.stdout.readline()).decode()
-    assert "serving P4Runtime on " in line
-    return Switch(process, line.split("serving P4Runtime on ")[1].split(",")[0])
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ from sluice.status import gather
 from sluice.statustext import render
 from test_cli import ENV, SLUICE
 from test_embedded_switch import pytestmark as built
-from test_embedded_switch import start as start_switch
+
+from testbed.switches.started import start as start_switch
 
 
 @dataclass

@@ -30,14 +30,14 @@ from sluice.page import view
 from sluice.page.token import token_of
 from sluice.status import news_status
 from test_cli import ENV, SLUICE
-from test_embedded_switch import BINARY
-from test_embedded_switch import start as start_switch
 from test_news import ONSET, PRODUCTION, WEB, crowd
 from virtual import Run
 
 from testbed import browser as testbed_browser
 from testbed.browser import shown_table as table
 from testbed.browser import shown_text as text
+from testbed.switches.embedded import BINARY
+from testbed.switches.started import start as start_switch
 
 pytestmark = [
     pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it"),
