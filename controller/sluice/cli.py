@@ -32,14 +32,21 @@ _log = log.logger("control")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C."""
+    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C, 141
+    when whoever reads the output has enough (`| head`)."""
     options = make_parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        print(end="", flush=True)
+        return status
     except ConfigError as error:
         print(error, file=sys.stderr)
     except (SwitchError, Refused, control.ControlInUse, CaptureError, TraceError) as error:
         print(f"sluice: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # What is left in Python's buffer goes nowhere, or the interpreter would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)

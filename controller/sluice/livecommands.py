@@ -107,7 +107,7 @@ def _status(options: argparse.Namespace) -> int:
 def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], result: Any) -> NoReturn:
     """Ends by Ctrl-C. A controller that has gone is waited for."""
     console = Console(highlight=False)
-    screen = console.is_terminal and not options.json
+    screen = terminal.draws(console) and not options.json
     with Live(console=console, screen=screen, auto_refresh=False) if screen else _Plain() as live:
         while True:
             text = result if isinstance(result, str) else render(result)
@@ -209,8 +209,8 @@ def _wait(path: str, server: str, timeout_s: float | None) -> int:
     """Wait until a server has no open connection, or for so long; how many are left. Raises Refused."""
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]} left"))
-    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+    until, bar = math.inf if timeout_s is None else time.monotonic() + timeout_s, terminal.draws(console)
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not bar) as progress:
         task, most, last = progress.add_task(server, total=None, left="?"), 0, -1
         while True:
             asked = time.monotonic()
@@ -218,7 +218,7 @@ def _wait(path: str, server: str, timeout_s: float | None) -> int:
             took = time.monotonic() - asked
             most = max(most, left)
             progress.update(task, total=max(1, most), completed=most - left if most else 1, left=left)
-            if not console.is_terminal and left != last:
+            if not bar and left != last:
                 print(f"{server}: {left} connections left", file=sys.stderr, flush=True)
             last, now = left, time.monotonic()
             if not left or now >= until:

@@ -78,7 +78,7 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
     """`sluice page` for the length of a block."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, "page", "-c", str(config), "--address", f"127.0.0.1:{port}", *more,
-        stdout=asyncio.subprocess.PIPE, env=ENV,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=ENV,
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -90,7 +90,8 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
         with suppress(ProcessLookupError):
             process.terminate()
         async with asyncio.timeout(PATIENCE_S):
-            await process.wait()
+            _, said = await process.communicate()
+    assert said == b"", "whatever browsers ask for, there is nothing to log"
 
 
 @asynccontextmanager
@@ -270,6 +271,7 @@ def refuses_others(url: str) -> None:
     assert code == 200
     assert "frame-ancestors 'none'" in {key.lower(): value for key, value in headers.items()}["content-security-policy"]
     assert get(url, "POST")[0] == 405
+    assert get(f"{url}nothing/%0a/here{1000 * 'x'}")[0] == 404
 
 
 async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
