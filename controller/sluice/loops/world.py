@@ -20,6 +20,7 @@ from sluice.switch.state import Crowd, Neighbour, State
 from .events import Events
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
+from .pinages import PinAges
 from .resourcesview import ResourcesView
 
 
@@ -82,6 +83,8 @@ class World:
     """Server numbers that pins name, as of the last look at the connection table."""
     table: Occupancy | None = None
     """None before the first sweep."""
+    ages: PinAges = field(default_factory=PinAges)
+    """Of pins, as of the sweeps."""
     events: Events = field(default_factory=Events)
 
     @classmethod
