@@ -131,6 +131,13 @@ def hosts(chrome: Chrome) -> set[str]:
     return {url.split("/")[2] for url in urls if url.startswith(("http", "ws"))}
 
 
+def frames(chrome: Chrome) -> list[str]:
+    """What the browser got over the page's socket since the last look."""
+    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
+    got = [one["params"]["response"] for one in messages if one["method"] == "Network.webSocketFrameReceived"]
+    return [str(one["payloadData"]) for one in got]
+
+
 async def test_values_drain_and_a_controller_that_restarts(
     tmp_path: Path, chrome: Chrome, unused_tcp_port: int
 ) -> None:
@@ -229,6 +236,8 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
             chrome, "the servers of web99", lambda it: [row["SYN"] for row in table(it, "servers")] == ["99"] * 10
         )
         assert not chrome.find_elements(By.CSS_SELECTOR, ".sluice-token"), "nothing can be changed"
+        sizes = [len(payload) for payload in frames(chrome)]
+        assert 10_000 < max(sizes) < 100_000, "the other services' servers are not sent"
         await fits_a_phone_in_the_dark(chrome)
         await asyncio.to_thread(refuses_others, page.url)
         assert page.process.returncode is None
@@ -321,12 +330,6 @@ async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome
     def listed(it: Chrome) -> list[str]:
         return [row["what and why"] for row in table(it, "events")]
 
-    def sent(it: Chrome) -> list[int]:
-        """Events in each message that the browser got since the last look."""
-        messages = [json.loads(cast(str, one["message"]))["message"] for one in it.get_log("performance")]
-        frames = [one["params"] for one in messages if one["method"] == "Network.webSocketFrameReceived"]
-        return [frame["response"]["payloadData"].count("decision-") for frame in frames]
-
     async with controlled(tmp_path / "s.sock", fake), paged(config, unused_tcp_port) as page:
         await asyncio.to_thread(chrome.get, page.url)
         newest = [f"decision-{number}." for number in range(255, 235, -1)]
@@ -334,7 +337,7 @@ async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome
         assert "1-20 of 256" in text(chrome, "events")
         fake.tell({"time": 2e9, "kind": "decision", "text": "decision-256."})
         await seen(chrome, "one more", lambda it: listed(it) == ["decision-256.", *newest[:-1]])
-        counts = sent(chrome)
+        counts = [payload.count("decision-") for payload in frames(chrome)]
         assert max(counts) == 20, counts
         chrome.find_element(By.XPATH, "//*[contains(@class, 'sluice-events')]//button[.//i='chevron_right']").click()
         await seen(chrome, "the next page", lambda it: "21-40 of 257" in text(it, "events"))
