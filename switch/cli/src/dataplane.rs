@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::{Backlog, Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Pulse, Received, RxBatch, TxBatch, Waker};
 
 use crate::args::TraceFormat;
 use crate::captures::Captures;
@@ -120,6 +120,11 @@ impl Stop {
     pub fn stop(&self) {
         self.flag.store(true, Relaxed);
         self.waker.wake();
+    }
+
+    /// Whether the thread goes on.
+    pub fn pulse(&self) -> Pulse {
+        Pulse::new(self.waker.clone())
     }
 }
 
