@@ -11,6 +11,7 @@ import pytest
 
 from testbed import browser
 from testbed.browser import shown_table, shown_text
+from topo.apache import PAGE
 from topo.network import Lab
 from topo.page import start_page
 from topo.switches import switch_kind
@@ -50,7 +51,7 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
             return next((row for row in shown_table(chrome, "servers") if row["server"] == name), {})
 
         seen("all servers", lambda: {row["server"] for row in shown_table(chrome, "servers")} == set(SERVER_NAMES))
-        lab.start_load(Load(30.0, PATIENCE_S))
+        lab.start_load(Load(30.0, PATIENCE_S), PAGE)
         seen("requests at all servers", lambda: all(int(row(name)["SYN"]) > 20 for name in SERVER_NAMES))
         before = float(row(BROKEN)["ratio"])
         assert before > 0.2
