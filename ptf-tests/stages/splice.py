@@ -323,6 +323,38 @@ class AnotherAgentTakesOver(ContentTest):
         self.splices(other)
 
 
+class Resets(ContentTest):
+    """A RST of either side: in the agent's turn it is for the agent; behind the splice it is translated, and ends."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.reaches_agent(flow, flow.request(flags="R", seq=FIRST + 1))
+        for port, by_client in enumerate((True, False), start=43000):
+            with self.subTest(by_client=by_client):
+                flow = self.established(client_port=port)
+                if by_client:
+                    sent, expected = (flow.request(flags="RA", seq=FIRST + 1, ack=n + 1) for n in (OWN, SERVERS_OWN))
+                    self.client_says(flow, sent, expected)
+                else:
+                    sent, expected = (flow.reply(flags="RA", seq=n + 1, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
+                    self.server_says(flow, sent, expected)
+                self.assertPinned(flow, PinState.CLIENT_RESET if by_client else PinState.RESET)
+
+
+class Keepalives(ContentTest):
+    """A keepalive has the number before the next one, and no byte or one: translated like any segment, both ways."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        for byte in (b"", b"\0"):
+            sent, expected = (flow.request(byte, flags="A", seq=FIRST, ack=n + 1) for n in (OWN, SERVERS_OWN))
+            self.client_says(flow, sent, expected)
+            sent, expected = (flow.reply(byte, flags="A", seq=n, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
+            self.server_says(flow, sent, expected)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
 class Ends(ContentTest):
     """FINs of both sides end a spliced connection; the last packets still find their way."""
 
