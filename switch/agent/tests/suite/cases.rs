@@ -315,6 +315,21 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
     assert_eq!(exact.waits(5), []);
 }
 
+/// A client may wait for the acknowledgement of all that it has sent before it sends its last, shorter segment.
+#[test]
+fn the_last_bytes_of_a_long_request_are_not_waited_for() {
+    let mut exact = connected();
+    let head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 9000\r\n\r\n<a>";
+    exact.data(0, head);
+    assert_eq!(exact.waits(9), [], "the rest may come at once, and nothing is to be owned");
+    exact.data(head.len() as u32, &[b' '; 4096]);
+    let next = head.len() as u32 + 4096;
+    assert_eq!(exact.data(next, &[b' '; 1000]), []);
+    let seen = exact.waits(1);
+    let [Seen::Client { ack, .. }] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(ack, ISN + 1 + next + 1000);
+}
+
 #[test]
 fn expect_100_continue_with_a_rule_on_the_body() {
     let mut exact = connected();

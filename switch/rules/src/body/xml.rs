@@ -156,7 +156,7 @@ impl Xml {
             return true;
         }
         self.mark = MARK.len();
-        byte.is_ascii_whitespace()
+        is_white(byte)
     }
 
     /// Resolves the references of the text since the last markup. Other bytes stay, whatever their encoding.
@@ -254,12 +254,13 @@ impl Xml {
             return Err(refuse("the XML has malformed markup"));
         }
         if let [b'/', name @ ..] = tag {
-            return self.close(name.trim_ascii_end(), asking);
+            let length = name.iter().rposition(|&byte| !is_white(byte)).map_or(0, |last| last + 1);
+            return self.close(&name[..length], asking);
         }
         let (tag, empty) = tag.strip_suffix(b"/").map_or((tag, false), |tag| (tag, true));
-        let end = tag.iter().position(u8::is_ascii_whitespace).unwrap_or(tag.len());
+        let end = tag.iter().position(|&byte| is_white(byte)).unwrap_or(tag.len());
         let name = &tag[..end];
-        if name.is_empty() || name.iter().any(|b| b"\"'=&/\0".contains(b)) {
+        if name.is_empty() || name.iter().any(|b| b.is_ascii_control() || b"\"'=&/".contains(b)) {
             return Err(refuse("the XML has a malformed name"));
         }
         self.open(name, asking)?;
@@ -322,6 +323,11 @@ impl Xml {
         self.raw = self.text.len();
         Ok(())
     }
+}
+
+/// White space of XML (section 2.3), which has no form feed.
+fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 /// A flow's break as an error.

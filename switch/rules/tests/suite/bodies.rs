@@ -66,6 +66,9 @@ fn xml_that_is_refused() {
         "< a/>",
         "<>",
         "<a <b/>",
+        "\u{c}<a/>",
+        "<a\u{c}/>",
+        "<a></a\u{c}>",
         "text",
         "<![CDATA[x]]>",
         &deep,
@@ -100,6 +103,44 @@ fn values_of_json() {
     for body in ["{", "{\"a\": 2,}", "{'a': 2}", "{\"a\" 2}", "{\"a\": nul}", &"[".repeat(33), "{\"a\": 01}", "1 2"] {
         assert_eq!(decide(&rules, post(JSON, body)), "400", "{body}");
     }
+}
+
+#[test]
+fn texts_of_json() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a": {"exact": "\u{e9}/\u{1f600}\t\\"}}}, "to": "yes"}]));
+    let member = |text: &str| post(JSON, &format!("{{\"b\": {text}, \"a\": {text}}}"));
+    for text in
+        [r#""\u00e9\/\ud83d\uDE00\t\\""#, r#""\u00E9\u002f\ud83d\ude00\u0009\u005c""#, "\"\u{e9}/\u{1f600}\\t\\\\\""]
+    {
+        assert_eq!(decide(&rules, member(text)), "yes", "{text}");
+    }
+    // Of half a surrogate pair servers make different things.
+    for text in [
+        r#""\ud83d""#,
+        r#""\ud83d\n""#,
+        r#""\ud83dx""#,
+        r#""\ude00""#,
+        r#""\ud83d\ud83d\ude00""#,
+        r#""\x""#,
+        r#""\u00g0""#,
+    ] {
+        assert_eq!(decide(&rules, member(text)), "400", "{text}");
+    }
+    assert_eq!(decide(&rules, member("\"a\tb\"")), "400");
+    assert_eq!(decide(&rules, member("\"a\u{7f}b\"")), "all");
+}
+
+/// What servers may read in two ways is refused where it is asked for; elsewhere it is passed over.
+#[test]
+fn json_that_is_no_utf_8() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
+    let request = |body: &[u8]| {
+        let head = "POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length";
+        [format!("{head}: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+    };
+    assert_eq!(decide(&rules, request(b"{\"a\": \"\xff\"}")), "400");
+    assert_eq!(decide(&rules, request(b"{\"\xff\": 1}")), "400");
+    assert_eq!(decide(&rules, request(b"{\"b\": \"\xff\", \"a\": \"x\"}")), "yes");
 }
 
 #[test]
