@@ -193,6 +193,9 @@ class NewsConfig(NewsOptions):
     """The window of a flow's response rate, rounded to a power of two of a microsecond."""
     trace_file: FilePath | None = None
     """A line of comma-separated values per decision is appended here."""
+    baseline_file: FilePath | None = None
+    """What production mode knows of usual traffic is kept here, for a controller that starts within an hour. Default:
+    `control` with `.baseline` behind it."""
 
 
 class MetricsConfig(Section):
