@@ -165,7 +165,7 @@ def since_of(world: World, slot: Slot, size: int) -> Since:
     """When its connection was pinned, by the sweeps; ``size``: slots of a way."""
     place = (slot.way - 1) * size + slot.cell
     one = whose(np.array([slot.key], np.uint64), np.array([slot.server], np.uint64))
-    return world.ages.since(place, int(one[0]), is_open=slot.state < PinState.SERVER_CLOSING)
+    return world.ages.since(place, int(one[0]), 2 * size, is_open=slot.state < PinState.SERVER_CLOSING)
 
 
 def rounded(unix_s: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Small files that are replaced whole: a reader, or a start after a crash, finds the old or the new, never a part."""
+"""Small files that are replaced whole: a reader, or a start after this process died, finds the old or the new."""
 
 from __future__ import annotations
 

@@ -105,6 +105,9 @@ class BaselineFile:
         """``clock`` gives seconds since the epoch."""
         self._clock = clock
         self._written_s = 0.0
+        self._origin: _Origin | None = None
+        self._learning_s = 0.0
+        """Until then what is known was learned elsewhere: before a reload changed the services."""
         self._fails = False
 
     def restore(self, world: World) -> None:
@@ -128,12 +131,18 @@ class BaselineFile:
         now_s = self._clock()
         if world.news is None or 0 <= now_s - self._written_s < EVERY_S or (usual := world.news.usual) is None:
             return
+        config, origin = world.news.config, _Origin.of(world.config, world.news.config)
+        if self._origin not in (None, origin):
+            self._learning_s = now_s + config.production.baseline_s
+        self._origin = origin
+        if now_s < self._learning_s:
+            return
         self._written_s = now_s
-        path = _path(world.config, world.news.config)
+        path = _path(world.config, config)
         try:
             if not _may_replace(path):
                 raise Unfit("there is a file that is no baseline: remove it, or name another news: baseline_file")
-            write_whole(path, _text(usual, _Origin.of(world.config, world.news.config), now_s))
+            write_whole(path, _text(usual, origin, now_s))
         except (OSError, Unfit) as error:
             if not self._fails:
                 _log.warning("baseline is not kept", extra={"file": str(path), "error": str(error)})
@@ -162,8 +171,11 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
 def _content(path: Path, most: int) -> bytes:
     """The beginning of a regular file. Raises OSError, or Unfit for a pipe or the like, which is not waited for."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise Unfit("not a regular file")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise Unfit("it belongs to another user")
         return file.read(most)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.switch.connections import Slots
 
@@ -34,20 +35,20 @@ class PinAges:
         """Nobody looks at what only is tried on a copy of the world."""
         return PinAges()
 
-    def look(self, slots: Slots, now_s: float) -> None:
-        """The table as it is now; ``now_s`` in Unix seconds."""
+    def look(self, slots: Slots, kept: NDArray[np.bool_], now_s: float) -> None:
+        """The table as it is now; ``kept``: which slots have not expired; ``now_s`` in Unix seconds."""
         if self._whose.size != slots.size:
             self._begin(slots.size)
         whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
-        whose[slots.places], is_open[slots.places] = slots.whose, slots.open
+        whose[slots.places], is_open[slots.places] = slots.whose, slots.open & kept
         new = (whose != self._whose) | (is_open & ~self._is_open)
         self._after_s[new] = np.nan if self._look_s is None else self._look_s
         self._before_s[new] = now_s
         self._whose, self._is_open, self._look_s = whose, is_open, now_s
 
-    def since(self, place: int, whose: int, *, is_open: bool) -> Since:
-        """Of the connection that a slot has now."""
-        if self._look_s is None:
+    def since(self, place: int, whose: int, size: int, *, is_open: bool) -> Since:
+        """Of the connection that a slot has now, in a table of so many slots."""
+        if self._look_s is None or self._whose.size != size:
             return Since()
         if self._whose[place] != whose or (is_open and not self._is_open[place]):
             return Since(after_s=self._look_s)

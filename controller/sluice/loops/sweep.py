@@ -47,7 +47,7 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
     ``now_s`` is the controller's time, in seconds.
     """
     slots, kept = await kept_slots(world, link.registers, link.clock, now_s)
-    world.ages.look(slots, time.time())
+    world.ages.look(slots, kept, time.time())
     await correct_loads(world, link.registers, slots, kept)
     world.table = Occupancy(slots.size, int(np.count_nonzero(kept)))
     idle_s = idle_for(world.table.share, world.config.connections)

@@ -35,6 +35,8 @@ class Page:
         self._hub, self._client, self._chosen = hub, client, chosen
         self._charts: dict[str, ui.echart] = {}
         self._which: ui.select | None = None
+        self._shown_page: tuple[int, int, int] | None = None
+        """Of the events: the page, its rows, and how many there are."""
         """The server to drain, where that may be done here."""
         ui.add_css(_STYLE)
         self._head()
@@ -199,21 +201,32 @@ class Page:
 
     def _list(self) -> None:
         """The browser has the rows that it shows, and no others."""
-        turned = self._list_of.pagination
-        page, count = int(turned["page"]), int(turned["rowsPerPage"])
-        words, kinds = self._words.value or "", self._kinds.value or ()
+        page, count = turned(self._list_of.pagination)
+        words, kinds = self._words.value, self._kinds.value
+        words, kinds = words if isinstance(words, str) else "", kinds if isinstance(kinds, list) else ()
         first = (page - 1) * count
         rows, total = view.events(self._hub.events, words, kinds, first, count or None)
         if total <= first > 0:  # fewer than there were
             page, (rows, total) = 1, view.events(self._hub.events, words, kinds, 0, count)
         _rows(self._list_of, rows)
-        if (page, total) != (turned["page"], turned["rowsNumber"]):
-            self._list_of.pagination = {**turned, "page": page, "rowsNumber": total}
+        if self._shown_page != (page, count, total):
+            self._shown_page = (page, count, total)
+            self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": total}
 
     def _turn(self, request: GenericEventArguments) -> None:
-        asked = request.args["pagination"]
-        self._list_of.pagination = {**self._list_of.pagination, **{key: asked[key] for key in ("page", "rowsPerPage")}}
+        page, count = turned(request.args.get("pagination") if isinstance(request.args, dict) else None)
+        self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": 0}
+        self._shown_page = None
         self._list()
+
+
+def turned(asked: object) -> tuple[int, int]:
+    """The page of events that a browser asks for, and its rows (0: all); the first where it asks for anything else."""
+    match asked:
+        case {"page": int(page), "rowsPerPage": int(count)} if page >= 1 and count in (_PAGE, 100, 0):
+            return page, count
+        case _:
+            return 1, _PAGE
 
 
 def _card(title: str) -> ui.card:

@@ -14,6 +14,8 @@ Row = dict[str, Any]
 NONE = "–"
 """In place of a number that nobody knows."""
 
+_SOUGHT = 200
+"""Characters of what is sought in events."""
 _NAMED = 12
 """So many of those that are out are named."""
 
@@ -230,7 +232,7 @@ def events(
 ) -> tuple[list[Row], int]:
     """The events that have a text and are of one of some kinds (none: of any), the newest first: rows of so many of
     them (None: all) from the first on, and how many there are."""
-    wanted = text.casefold().split()
+    wanted = set(text[:_SOUGHT].casefold().split())
     found = [
         (number, one)
         for number, one in enumerate(past)

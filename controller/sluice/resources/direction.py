@@ -43,7 +43,7 @@ class Told(NamedTuple):
     """The cap of connections without one of their own; 0: none."""
     transfers: int = 0
     capped: int = 0
-    """Those whose share is below their need."""
+    """Those whose share is a segment or more below their need."""
     flight: float = 0.0
     need: float = 0.0
     share: float = 0.0
@@ -84,7 +84,7 @@ class Direction:
         is_worth |= is_off[server] & (caps != self.held)
 
         taking = needs > 0
-        columns = (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
+        columns = (taking, caps < needs - np.maximum(mss - 1.0, 0.0), np.where(taking, flight, 0.0), needs, caps)
         sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
         for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):

@@ -108,6 +108,29 @@ def test_it_is_kept_beside_the_control_socket_unless_named(tmp_path: Path) -> No
         assert where.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(tmp_path: Path) -> None:
+    now_s, path = [BEGAN_S], tmp_path / "usual"
+    file = BaselineFile(lambda: now_s[0])
+
+    def kept(share: float) -> str:
+        now_s[0] += EVERY_S
+        file.keep(known(f"news: {{mode: production, baseline_file: {path}, fast_share: {share}}}", tmp_path / "x"))
+        return path.read_text()
+
+    first = kept(0.1)
+    changed = [kept(0.2) for _ in range(8)]  # 64 s behind the first
+    assert changed[:7] == [first] * 7
+    assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user: needs root")
+def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    learn(path)
+    os.chown(path, 4242, 4242)
+    assert not alarms(restart(path))
+    assert IGNORED in caplog.messages
+
+
 def known(news: str, socket: Path) -> World:
     """A world whose flash-crowd control knows what is usual."""
     world = fresh(news, socket)

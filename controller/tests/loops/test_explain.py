@@ -97,7 +97,7 @@ class Whole:
 
 async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_config: WriteConfig) -> None:
     """Between two looks at the table; `looks` are their times."""
-    looks = iter((1_700_000_000.0, 1_700_000_060.0, 1_700_000_120.0))
+    looks = iter(1_700_000_000.0 + 60 * number for number in range(6))
 
     async def pinned(port: int) -> tuple[str, str]:
         shown = await explain(it.controller, f"10.0.1.77:{port}")
@@ -105,8 +105,9 @@ async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_confi
         text = render(shown).splitlines()[3].strip()
         return one["server"], text
 
-    async def look() -> None:
-        it.controller.world.ages.look(await read_slots(cast(Registers, Whole(switch))), next(looks))
+    async def look(*, kept: bool = True) -> None:
+        slots = await read_slots(cast(Registers, Whole(switch)))
+        it.controller.world.ages.look(slots, np.full(len(slots.places), kept), next(looks))
 
     async with running(write_config(mode="fixed")) as it:
         pin(switch, 40000, 2, PinState.ESTABLISHED, way=2)
@@ -128,6 +129,11 @@ async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_confi
         assert await pinned(40001) == ("s1", f"since a time after {third}, the controller's last look at the table")
         pin(switch, 40000, 1, PinState.ESTABLISHED, way=2)
         assert await pinned(40000) == ("s1", f"since a time after {third}, the controller's last look at the table")
+        await look()
+        await look(kept=False)
+        await look()
+        since = "since a time from 2023-11-14 22:17:20 UTC to 2023-11-14 22:18:20 UTC"
+        assert await pinned(40001) == ("s1", since), "the one before had vanished: its slot was given up"
 
 
 def test_the_weights_of_a_time_are_the_traces(tmp_path: Path) -> None:

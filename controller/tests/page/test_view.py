@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pagestatus import server, service, status
 from sluice.page import charts, view
+from sluice.page.elements import turned
 from sluice.page.history import KEPT, History
 from sluice.page.rates import Rates, Sample
 from sluice.page.shown import Shown
@@ -109,6 +110,22 @@ def test_events_are_found_by_words_and_kinds() -> None:
     assert [row["id"] for row in view.events(past, "web", ["decision"])[0]] == [0]
     assert view.events(past, "", ["crowd"]) == ([], 0)
     assert ([row["id"] for row in view.events(past, "s", first=1, count=1)[0]], view.events(past, "s")[1]) == ([1], 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "page", "count"),
+    [
+        ({"page": 3, "rowsPerPage": 100, "sortBy": None}, 3, 100),
+        ({"page": 2, "rowsPerPage": 0}, 2, 0),
+        ({"page": 0, "rowsPerPage": 20}, 1, 20),
+        ({"page": 1, "rowsPerPage": 7}, 1, 20),
+        ({"page": "x", "rowsPerPage": 20}, 1, 20),
+        ({"page": 1}, 1, 20),
+        (None, 1, 20),
+    ],
+)
+def test_a_browser_may_ask_for_any_page_of_events(asked: object, page: int, count: int) -> None:
+    assert turned(asked) == (page, count)
 
 
 def test_crowds() -> None:

@@ -13,7 +13,7 @@ pub struct Assembler {
     base: Seq,
     /// What is forgotten, and bytes from `base` to the end of the last island; what lies between islands is zero.
     bytes: Vec<u8>,
-    /// How many of the bytes are forgotten. They go when they are half of all, so that each byte is moved once at most.
+    /// How many of the bytes are forgotten. They go when they are half of all, so that no more are moved than go.
     forgotten: usize,
     /// Without gaps from `base`.
     ready: usize,

@@ -271,7 +271,9 @@ impl Engine {
         if !segment.has(ACK) {
             return;
         }
-        if is_bare && !entry.service.rules.greets() {
+        // A keepalive may have a byte in the handshake's place (RFC 9293, section 3.8.4).
+        let asks = is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
+        if asks && !entry.service.rules.greets() {
             self.answer_keepalive(now, entry, segment, out);
             return;
         }

@@ -12,7 +12,7 @@ const UNACKNOWLEDGED: usize = 4096;
 /// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
 const PATIENCE: u64 = 10_000_000;
 /// The same of a request that the agent owns a part of: nothing is saved any more, and a client may hold back its last bytes until
-/// all others are acknowledged (Nagle, RFC 896).
+/// all others are acknowledged (Nagle, RFC 896). An agent with nothing else to do waits a whole millisecond.
 const OWNERS_PATIENCE: u64 = 500_000;
 /// How long a client that was refused is listened to.
 const FAREWELL: u64 = 5_000_000_000;

@@ -21,7 +21,7 @@ use crate::trace;
 /// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
 /// something of the kind to do.
 const CHORES: Duration = Duration::from_millis(250);
-/// Looks into the rings between two questions to the kernel, when polling busily.
+/// Looks into the rings between two questions to the kernel, when polling busily, and batches at most.
 const SPINS: usize = 256;
 
 /// One port at work.
@@ -242,12 +242,17 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards what is in the rings, until nothing was for a while: then the kernel is asked for all else.
+    /// Forwards what is in the rings for a while: then the kernel is asked for all else.
     fn spin(&mut self, rx: &mut RxBatch) {
+        let mut batches = 0;
         for _ in 0..SPINS {
             for place in 0..self.ports.len() {
                 if self.ports[place].link.may_have_frames() {
                     self.receive(place, rx);
+                    batches += 1;
+                    if batches == SPINS {
+                        return;
+                    }
                 }
             }
             std::hint::spin_loop();

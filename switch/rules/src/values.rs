@@ -32,9 +32,9 @@ impl Values {
         (field, &self.bytes[start as usize..end as usize])
     }
 
-    /// The values of a field.
-    pub(crate) fn of(&self, field: FieldId) -> impl Iterator<Item = &[u8]> + Clone {
+    /// The values of a field, among the first so many of all.
+    pub(crate) fn of(&self, field: FieldId, first: usize) -> impl Iterator<Item = &[u8]> + Clone {
         let of = move |&&(other, ..): &&(FieldId, u32, u32)| other == field;
-        self.list.iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])
+        self.list[..first].iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])
     }
 }

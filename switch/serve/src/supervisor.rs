@@ -8,8 +8,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Reports within the time after which systemd takes the process for dead: one may come late.
-const REPORTS: u32 = 3;
+/// Reports within the time after which systemd takes the process for dead. A report is of what was asked before the last one, so
+/// that a thread may be away for two thirds of that time.
+const REPORTS: u32 = 6;
 
 /// Without systemd nothing happens; whatever systemd does not take disturbs nobody.
 pub struct Supervisor {
@@ -54,7 +55,7 @@ impl Supervisor {
             if lives().await {
                 self.say("WATCHDOG=1");
             } else {
-                tracing::error!("packets are not handled any more; systemd gets no sign of life");
+                tracing::error!("packets have not been handled since the last look; systemd gets no sign of life");
             }
         }
     }

@@ -70,7 +70,7 @@ fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
             }
             Event::End(_) => {
                 let Some((path, text)) = open.pop() else { return Document::DoesNotNest };
-                elements.push((path, text.trim_matches(|c: char| c.is_ascii_whitespace()).to_owned()));
+                elements.push((path, text.trim_matches([' ', '\t', '\r', '\n']).to_owned()));
                 continue;
             }
             Event::Text(text) => text.to_string(),

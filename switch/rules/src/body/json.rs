@@ -64,6 +64,9 @@ impl Place {
             enter(asking, node, text.as_bytes(), &mut self.next);
             enter(asking, node, b"*", &mut self.next);
         }
+        // Paths meet again: without this, arrays in each other would multiply them.
+        self.next.sort_unstable();
+        self.next.dedup();
     }
 }
 
@@ -101,7 +104,8 @@ impl Sink for Reading<'_, '_, '_> {
 
     fn wants(&mut self) -> bool {
         self.place.element(self.asking);
-        !self.place.next.is_empty()
+        let paths = &self.asking.rules.json;
+        self.place.next.iter().any(|&node| !paths.fields(node).is_empty())
     }
 
     fn value(&mut self, text: &[u8]) -> Result<(), Flow> {

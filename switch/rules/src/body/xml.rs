@@ -310,7 +310,7 @@ impl Xml {
         for at in frame.nodes..self.nodes.len() {
             let node = self.nodes[at];
             for &field in paths.fields(node) {
-                go_on(asking.observe(field, self.text[frame.text..].trim_ascii()))?;
+                go_on(asking.observe(field, trimmed(&self.text[frame.text..])))?;
             }
             if self.only && paths.once(node) {
                 let mut fields = Vec::new();
@@ -326,6 +326,20 @@ impl Xml {
 }
 
 /// White space of XML (section 2.3), which has no form feed.
+fn trimmed(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text
+        && is_white(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_white(*last)
+    {
+        text = rest;
+    }
+    text
+}
+
 fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }

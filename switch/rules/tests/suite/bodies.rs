@@ -31,6 +31,7 @@ fn values_of_xml() {
         assert_eq!(xml("a.b", value, body), "yes", "{body}");
         assert_eq!(xml("a:1.c", value, body), "all", "{body}");
     }
+    assert_eq!(xml("a", "x", "<a>\u{c}x</a>"), "all", "a form feed is no white space (XML 1.0, production 3)");
 }
 
 #[test]
@@ -100,9 +101,23 @@ fn values_of_json() {
     }
     let rules = http(json!([{"name": "r", "match": {"json": {"a": 1}}, "to": "yes"}]));
     assert_eq!(decide(&rules, post(JSON, r#"[{"b": 1}, [{"a": 1}]]"#)), "yes");
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(decide(&rules, post(JSON, &nested(32))), "all");
+    assert_eq!(decide(&rules, post(JSON, &nested(33))), "400");
     for body in ["{", "{\"a\": 2,}", "{'a': 2}", "{\"a\" 2}", "{\"a\": nul}", &"[".repeat(33), "{\"a\": 01}", "1 2"] {
         assert_eq!(decide(&rules, post(JSON, body)), "400", "{body}");
     }
+}
+
+/// Each level of arrays may or may not be a step of the path: 10^7 ways to each element here, which are one place.
+#[test]
+fn arrays_in_each_other_do_not_multiply_the_places_of_a_path() {
+    let path = format!("a{}", ".*".repeat(9));
+    let rules = http(json!([{"name": "r", "match": {"json": {path: "= 2"}}, "to": "yes"}]));
+    let ones = vec!["1"; 200].join(",");
+    let body = |last: &str| format!("{{\"a\": {}{ones}, {last}{}}}", "[".repeat(31), "]".repeat(31));
+    assert_eq!(decide(&rules, post(JSON, &body("1"))), "all");
+    assert_eq!(decide(&rules, post(JSON, &body("2"))), "yes");
 }
 
 #[test]
