@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
 _DEFAULT_CONFIG = "sluice.yaml"
+_STDOUT = 1
 _log = log.logger("control")
 
 
@@ -43,16 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
     except (SwitchError, Refused, control.ControlInUse, CaptureError, TraceError) as error:
         print(f"sluice: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        # What is left in Python's buffer goes nowhere, or the interpreter would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return 128 + signal.SIGPIPE
         place = f"{error.filename}: " if error.filename else ""
         print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 1
+
+
+def _nobody_reads() -> bool:
+    """The reader of standard output has gone. What is left for it in Python's buffer goes nowhere then: the interpreter
+    would complain at its end."""
+    poll = select.poll()
+    poll.register(_STDOUT, 0)
+    if not any(what & select.POLLERR for _, what in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    return True
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -29,7 +29,7 @@ async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[lis
     """The controller's last events, then each one that happens, until the controller ends. Raises Refused."""
     async with _connection(path, {"command": "events", "follow": True}) as reader:
         yield await _answer(path, reader, timeout_s)
-        while line := await reader.readline():
+        while (line := await reader.readline()).endswith(b"\n"):  # the last one may have been cut off
             yield [json.loads(line)]
 
 
@@ -80,8 +80,8 @@ async def _answer(path: str, reader: asyncio.StreamReader, timeout_s: float) -> 
             line = await reader.readline()
     except TimeoutError as error:
         raise Refused(f"{path}: the controller has not answered for {timeout_s:g} s") from error
-    if not line:
-        raise Refused(f"{path}: the controller closed the connection without an answer")
+    if not line.endswith(b"\n"):
+        raise Refused(f"{path}: the controller closed the connection without a whole answer")
     reply = json.loads(line)
     if not reply["ok"]:
         raise Refused(reply["error"])

@@ -4,8 +4,7 @@ mod scan;
 
 use scan::{Scanner, Sink};
 
-use super::xml::go_on;
-use super::{Asking, Flow, refuse};
+use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
 
 #[derive(Debug)]

@@ -42,6 +42,11 @@ fn refuse(why: &'static str) -> Flow {
     Flow::Break(Err(Fault { status: 400, why }))
 }
 
+/// A flow's break as an error.
+fn go_on(flow: Flow) -> Result<(), Flow> {
+    if flow.is_break() { Err(flow) } else { Ok(()) }
+}
+
 /// A body's reader, by its media type.
 #[derive(Debug)]
 pub(crate) enum Reader {

@@ -5,7 +5,7 @@
 use quick_xml::escape::unescape;
 use quick_xml::parser::{CommentParser, ElementParser, Parser, PiParser};
 
-use super::{Asking, Flow, refuse};
+use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
 
 #[derive(Debug)]
@@ -342,9 +342,4 @@ fn trimmed(mut text: &[u8]) -> &[u8] {
 
 fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
-
-/// A flow's break as an error.
-pub(super) fn go_on(flow: Flow) -> Result<(), Flow> {
-    if flow.is_break() { Err(flow) } else { Ok(()) }
 }
