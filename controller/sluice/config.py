@@ -91,6 +91,9 @@ class ServerConfig(Section):
     """Relative to the other servers'."""
     drain: bool = False
     """It gets no new connections; those that it has stay."""
+    max_connections: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """At so many open connections, half-open ones too, new ones go to other servers; with all full they are refused.
+    Left out: no cap."""
     resources: Annotated[ServerResourcesConfig | None, Given] = None
     """Where it has others than the service's ``resources`` say."""
 

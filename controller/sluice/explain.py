@@ -184,7 +184,7 @@ async def _weights(controller: Controller, service: Service, unix_s: float) -> d
     if found is not None:
         return {"weights": found[1], "weights_of": "trace", "weights_unix_s": found[0]}
     names = controller.world.names(service)
-    weights = controller.world.views[service.id].balancer.weights()
+    weights = controller.world.views[service.id].weights
     return {
         "weights": {} if service.is_content else {name: weights.get(number, 0) for number, name in names.items()},
         "weights_of": "now",
@@ -197,6 +197,7 @@ def unwilling(world: World) -> Mapping[int, str]:
     servers = list(world.plan.servers)
     return (
         {retired.id: "is not configured any more" for retired in world.plan.retired}
+        | {server: "is full" for view in world.views.values() for server in view.full}
         | dict.fromkeys(world.ejected, "is ejected")
         | dict.fromkeys(world.drained, "drains")
         | {server.id: "drains by configuration" for server in servers if server.drain}

@@ -26,7 +26,7 @@ from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 from sluice.switch.upgrade import Program, bring
 
-from . import news, resources
+from . import news, resources, spilling
 from .adoption import adopt
 from .agents import Agents
 from .balancing import balance
@@ -160,6 +160,7 @@ class Controller:
                 await self._look_at_pins(link)
             self._baseline.restore(self.world)
             adopt(self.world, found, asyncio.get_running_loop().time())
+            await spilling.look(self.world, link)
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not program.adopted
@@ -199,6 +200,8 @@ class Controller:
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
+        if any(service.caps for service in self.world.plan.services):
+            tasks["spill"] = spilling.spill(self.world, link)
         if self.world.config.contents:
             tasks["agents"] = self.agents.follow(link)
         if self.world.news is not None:

@@ -30,6 +30,7 @@ class Server:
     capacity: float
     drain: bool
     """Draining by configuration."""
+    max_connections: int | None = None
 
     @property
     def endpoint(self) -> Endpoint:
@@ -54,6 +55,11 @@ class Service:
     servers: tuple[Server, ...]
     of: Home | None = None
     """The content service that it is a group of."""
+
+    @property
+    def caps(self) -> dict[int, int]:
+        """The most open connections of those servers that have a cap, by number."""
+        return {one.id: one.max_connections for one in self.servers if one.max_connections is not None}
 
     @property
     def is_content(self) -> bool:
@@ -284,6 +290,7 @@ class _Numbers:
             protocol=service.protocol,
             capacity=config.capacity,
             drain=config.drain,
+            max_connections=config.max_connections,
         )
 
     def _number(self, service: Service, name: str, endpoint: Endpoint) -> int:
