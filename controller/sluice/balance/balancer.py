@@ -101,11 +101,15 @@ class Balancer:
     def weights(self, without: Collection[int] = ()) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable.
 
-        Servers ``without`` weight are left out, unless nobody else has a ratio.
+        Servers ``without`` weight are left out, unless nobody else is active. Where only those have a ratio the others
+        share by capacity.
         """
         left = {i: 0.0 if i in without else ratio for i, ratio in self._ratios.items()}
-        if sum(left.values()) <= 0:
+        others = {i: member for i, member in self._members.items() if not member.draining and i not in without}
+        if not others:
             left, without = self._ratios, ()
+        elif sum(left.values()) <= 0:
+            left |= fair_shares(others)
         present = self._active if self._options.mode is Mode.PRODUCTION else ()
         return largest_remainder(left, present=[i for i in present if i not in without])
 
