@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness import entries, plan
 from harness.base import StageTest, again, new
+from harness.content import IMAGES, ContentTest
 from harness.flow import Flow
 from harness.plan import CLIENT, S1, S2, WEB
 from sluice.balance import BalanceOptions, Balancer, Member, Mode
@@ -105,3 +106,19 @@ class BeyondUntilTheLook(Capped):
             self.opens(Flow(WEB, S1, client_port=port))
         self.look()
         self.opens(Flow(WEB, S2, client_port=40004))
+
+
+class GroupRefusesItsAgents(ContentTest):
+    """Where all servers of a group are full its agents' SYNs are refused, the repeated one of a pinned connection is not;
+    what clients ask of other groups goes on."""
+
+    def runTest(self) -> None:
+        pinned = self.flow()
+        self.agent_reaches_server(pinned, pinned.opening())
+        self.addCleanup(self.switch.modify, [entries.unmetered(Meter.ADMISSION, IMAGES.id)])
+        self.switch.modify([entry(Meter.ADMISSION, IMAGES.id, NOTHING)])
+        late = self.flow(client_port=40100)
+        self.drops(late.agent.host.port, late.opening(), DropReason.ADMISSION_REFUSED)
+        self.assertNotPinned(late.key)
+        self.agent_reaches_server(pinned, pinned.opening())
+        self.reaches_agent(late, late.syn())
