@@ -109,8 +109,8 @@ class BeyondUntilTheLook(Capped):
 
 
 class GroupRefusesItsAgents(ContentTest):
-    """Where all servers of a group are full its agents' new SYNs are refused; that of a pinned connection, sent again, is
-    not, and clients still reach their agent."""
+    """Where all servers of a group are full its agents' new SYNs are refused; that of a pinned connection, sent again,
+    is not, and clients still reach their agent."""
 
     def runTest(self) -> None:
         pinned = self.flow()
