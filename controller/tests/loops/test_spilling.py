@@ -12,6 +12,7 @@ from content import content
 from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, settled, until
+from sluice.balance import Counts
 from sluice.configload import parse
 from sluice.explaintext import render as explained
 from sluice.loops import spilling
@@ -163,6 +164,21 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
         assert states(await shown(it)) == ["full", "draining"]
         await it.controller.drain("s2", drain=False)
         assert (gate(switch), switch.weights(1)) == (None, {2: 256}), "at once"
+
+
+def test_an_ejected_server_is_no_room() -> None:
+    """It answers nobody: what the others cannot take is refused, though it has no cap."""
+    more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
+    world = World.of(parse(web(mode="production", more=more)))
+    view = world.views[1]
+    idle, busy = Counts(), Counts(syn=100, synack=100, completed=100)
+    view.balancer.observe(0.0, dict.fromkeys((1, 2, 3), idle))
+    view.balancer.observe(1.0, {1: Counts(syn=100), 2: busy, 3: busy})
+    assert view.balancer.ejected == {1}
+    view.look({2: 4, 3: 4}, {2: 4, 3: 3})
+    assert not view.refuses and view.weights.keys() == {1, 3}
+    view.look({2: 4, 3: 4}, {2: 4, 3: 4})
+    assert view.refuses and world.state().refusing == {1}
 
 
 async def test_reloads_lower_raise_and_lift_caps(switch: FakeSwitch, write_config: WriteConfig) -> None:
