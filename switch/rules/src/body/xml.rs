@@ -7,6 +7,7 @@ use quick_xml::parser::{CommentParser, ElementParser, Parser, PiParser};
 
 use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
+use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Xml {
@@ -80,6 +81,11 @@ impl Xml {
             only,
             mark: 0,
         }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let open = taken(&self.frames) + taken(&self.names) + taken(&self.nodes) + taken(&self.counts);
+        taken(&self.carry) + taken(&self.text) + open
     }
 
     pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {
