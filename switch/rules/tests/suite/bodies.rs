@@ -43,6 +43,27 @@ fn other_encodings_of_ascii_keep_their_bytes() {
     assert_eq!(decide(&rules, [head.as_bytes(), b"<a>&lt;\xfc&gt;</a>"].concat()), "yes");
 }
 
+/// However the body is cut: the hyphens of an end stand next to each other, and next to its bracket.
+#[test]
+fn comments_of_xml_end_where_they_end() {
+    for comment in [
+        "<!---x->y-->",
+        "<!-- - -> -->",
+        "<!-->-->",
+        "<!--->-->",
+        "<!---->",
+        "<!-- -- > --->",
+        "<!---x-->",
+        "<!----x->-->",
+    ] {
+        let hidden = format!("<a>{comment}<b>1</b></a>");
+        assert_eq!(xml("a.b", "1", &hidden), "yes", "{hidden}");
+        let text = comment.strip_suffix("-->").expect("a comment");
+        let hidden = format!("<a>{text}<b>1</b>--></a>");
+        assert_eq!(xml("a.b", "1", &hidden), "all", "{hidden}");
+    }
+}
+
 #[test]
 fn names_of_xml() {
     assert_eq!(xml("s:Envelope.s:Body:1.x", "1", "<s:Envelope><s:Body><x>1</x></s:Body></s:Envelope>"), "yes");
