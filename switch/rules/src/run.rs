@@ -7,7 +7,7 @@ use crate::field::FieldId;
 use crate::index::{Alt, Visit};
 use crate::ruleset::{Action, Alternative, Block, RuleSet};
 use crate::test::Cond;
-use crate::values::Values;
+use crate::values::{Values, taken};
 
 /// What came of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,18 @@ impl Run {
         let mut run = Run { known, block: 0, best: NONE, unsure, active, passed: [0; 2] };
         run.enter(rules);
         run
+    }
+
+    /// Memory taken.
+    pub(crate) fn memory(&self) -> usize {
+        let held: usize = self.unsure.iter().map(|unsure| taken(&unsure.held)).sum();
+        let known = self.known.values.memory() + taken(&self.known.closed);
+        known + taken(&self.unsure) + held + taken(&self.active)
+    }
+
+    /// Bytes that are in use for late values.
+    pub(crate) fn late_bytes(&self) -> usize {
+        self.known.values.used_behind(self.known.heads)
     }
 
     /// Begins the current block: the head's values first, then the late ones so far.

@@ -2,6 +2,11 @@
 
 use crate::field::FieldId;
 
+/// Bytes that a list takes.
+pub(crate) fn taken<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
+}
+
 /// Values in the order in which they came, copied: what no rule asks about is never entered.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
@@ -25,6 +30,17 @@ impl Values {
 
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// Memory taken.
+    pub(crate) fn memory(&self) -> usize {
+        taken(&self.bytes) + taken(&self.list)
+    }
+
+    /// Bytes that are in use for all values but the first so many.
+    pub(crate) fn used_behind(&self, first: usize) -> usize {
+        let before = self.list[..first].last().map_or(0, |&(.., end)| end as usize);
+        self.bytes.len() - before + size_of_val(&self.list[first..])
     }
 
     pub(crate) fn get(&self, index: usize) -> (FieldId, &[u8]) {

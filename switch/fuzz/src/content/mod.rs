@@ -3,6 +3,7 @@
 pub mod http;
 pub mod json;
 pub mod mail;
+mod members;
 pub mod rules;
 pub mod tls;
 pub mod xml;

@@ -1,14 +1,18 @@
 //! JSON in pieces: a scanner of the grammar, and a stack of frames that knows where rules look.
 
 mod scan;
+mod utf8;
 
 use scan::{Scanner, Sink};
+use utf8::Utf8;
 
 use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
+use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Json {
+    utf8: Utf8,
     scanner: Scanner,
     place: Place,
 }
@@ -20,25 +24,39 @@ struct Place {
     nodes: Vec<NodeId>,
     /// The nodes at which the next value is.
     next: Vec<NodeId>,
+    /// Of each name that a path has, in open objects, the first node that it leads to.
+    named: Vec<NodeId>,
 }
 
-/// An open object or array: where its nodes begin.
+/// An open object or array: where its nodes and names begin.
 #[derive(Debug)]
 struct Frame {
     nodes: usize,
+    named: usize,
     /// The next element's index, in an array.
     index: Option<u32>,
 }
 
 impl Json {
     pub(crate) fn new(depth: usize) -> Json {
-        let place = Place { frames: Vec::new(), nodes: Vec::new(), next: vec![0] };
-        Json { scanner: Scanner::new(depth), place }
+        let place = Place { frames: Vec::new(), nodes: Vec::new(), next: vec![0], named: Vec::new() };
+        Json { utf8: Utf8::default(), scanner: Scanner::new(depth), place }
     }
 
+    pub(crate) fn memory(&self) -> usize {
+        let Place { frames, nodes, next, named } = &self.place;
+        self.scanner.memory() + taken(frames) + taken(nodes) + taken(next) + taken(named)
+    }
+
+    /// What comes before a byte that is no UTF-8 may decide: so it is the same however the body is cut into pieces.
     pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
-        let read = self.scanner.push(bytes, &mut Reading { place: &mut self.place, asking });
-        read.err().unwrap_or(Flow::Continue(()))
+        let sound = self.utf8.sound(bytes);
+        let read = self.scanner.push(&bytes[..sound.length], &mut Reading { place: &mut self.place, asking });
+        match read {
+            Err(flow) => flow,
+            Ok(()) if sound.all => Flow::Continue(()),
+            Ok(()) => refuse("the JSON is no UTF-8"),
+        }
     }
 
     pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
@@ -50,7 +68,7 @@ impl Json {
 impl Place {
     /// Where the next value is if it is an element of an array: an index, `*`, or nothing in the path.
     fn element(&mut self, asking: &Asking) {
-        let Some(Frame { nodes, index: Some(index) }) = self.frames.last_mut() else { return };
+        let Some(Frame { nodes, index: Some(index), .. }) = self.frames.last_mut() else { return };
         self.next.clear();
         let number = *index;
         *index += 1;
@@ -79,24 +97,30 @@ impl Sink for Reading<'_, '_, '_> {
     fn open(&mut self, array: bool) {
         let place = &mut *self.place;
         place.element(self.asking);
-        place.frames.push(Frame { nodes: place.nodes.len(), index: array.then_some(0) });
+        let (nodes, named) = (place.nodes.len(), place.named.len());
+        place.frames.push(Frame { nodes, named, index: array.then_some(0) });
         place.nodes.append(&mut place.next);
     }
 
     fn close(&mut self) {
-        let start = self.place.frames.pop().map_or(0, |frame| frame.nodes);
-        self.place.nodes.truncate(start);
+        let (nodes, named) = self.place.frames.pop().map_or((0, 0), |frame| (frame.nodes, frame.named));
+        self.place.nodes.truncate(nodes);
+        self.place.named.truncate(named);
     }
 
     fn name(&mut self, name: &[u8]) -> Result<(), Flow> {
-        if std::str::from_utf8(name).is_err() {
-            return Err(no_utf8());
-        }
         let place = &mut *self.place;
-        let start = place.frames.last().map_or(0, |frame| frame.nodes);
+        let (nodes, named) = place.frames.last().map_or((0, 0), |frame| (frame.nodes, frame.named));
         place.next.clear();
-        for &node in &place.nodes[start..] {
+        for &node in &place.nodes[nodes..] {
             enter(self.asking, node, name, &mut place.next);
+        }
+        // The same name leads to the same nodes, and no other name to one of them.
+        if let Some(&first) = place.next.first() {
+            if place.named[named..].contains(&first) {
+                return Err(refuse("a JSON name that a rule asks for comes twice"));
+            }
+            place.named.push(first);
         }
         Ok(())
     }
@@ -108,9 +132,6 @@ impl Sink for Reading<'_, '_, '_> {
     }
 
     fn value(&mut self, text: &[u8]) -> Result<(), Flow> {
-        if std::str::from_utf8(text).is_err() {
-            return Err(no_utf8());
-        }
         let mut next = std::mem::take(&mut self.place.next);
         let rules = self.asking.rules;
         for field in next.iter().flat_map(|&node| rules.json.fields(node)) {
@@ -120,10 +141,6 @@ impl Sink for Reading<'_, '_, '_> {
         self.place.next = next;
         Ok(())
     }
-}
-
-fn no_utf8() -> Flow {
-    refuse("the JSON is no UTF-8")
 }
 
 fn enter(asking: &Asking, node: NodeId, name: &[u8], next: &mut Vec<NodeId>) {

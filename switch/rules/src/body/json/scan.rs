@@ -2,6 +2,7 @@
 //! nor decoded.
 
 use crate::body::{Flow, refuse};
+use crate::values::taken;
 
 /// Who hears what a document has.
 pub(super) trait Sink {
@@ -99,6 +100,10 @@ impl Scanner {
     /// For a document with at most so many arrays and objects in each other.
     pub(super) fn new(depth: usize) -> Scanner {
         Scanner { state: State::Value, open: Vec::new(), depth, wanted: false, text: Vec::new(), high: 0 }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        taken(&self.open) + taken(&self.text)
     }
 
     pub(super) fn push(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
