@@ -200,7 +200,7 @@ class Controller:
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
-        if any(service.caps for service in self.world.plan.services):
+        if self.world.plan.capped:
             tasks["spill"] = spilling.spill(self.world, link)
         if self.world.config.contents:
             tasks["agents"] = self.agents.follow(link)

@@ -41,22 +41,19 @@ async def spill(world: World, link: Link) -> None:
 
 async def look(world: World, link: Link) -> Mapping[int, int]:
     """Read the open connections of the servers that have a cap, for all views; writes nothing. Raises SwitchError."""
-    capped = sorted({server for service in world.plan.services for server in service.caps})
+    capped = sorted({server for service in world.plan.capped for server in service.caps})
     open_now = await read_loads(link.registers, capped) if capped else {}
-    for service in world.plan.services:
-        if service.caps:
-            world.views[service.id].look(service.caps, open_now)
+    for service in world.plan.capped:
+        world.views[service.id].look(service.caps, open_now)
     return open_now
 
 
 async def spill_once(world: World, link: Link, now_s: float) -> None:
     """Look, write what has changed, say so. Raises SwitchError."""
-    before = {number: view.full for number, view in world.views.items()}
+    before = {service.id: world.views[service.id].full for service in world.plan.capped}
     open_now = await look(world, link)
-    for service in world.plan.services:
+    for service in world.plan.capped:
         view = world.views[service.id]
-        if not service.caps:
-            continue
         if (view.full, view.refuses) != (before[service.id], view.refusing):
             view.refusing = view.refuses
             state = world.part(service) if link.apart else world.state()

@@ -135,6 +135,11 @@ class Plan:
         return next((service for service in self.services if service.name == name), None)
 
     @cached_property
+    def capped(self) -> tuple[Service, ...]:
+        """The services of which a server has a cap on open connections: they are looked at ten times a second."""
+        return tuple(service for service in self.services if service.caps)
+
+    @cached_property
     def own_addresses(self) -> frozenset[Address]:
         """The switch's own: the interfaces' and the services'. Nobody asks for those of groups."""
         config, groups = self.config, self.config.contents
