@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from sluice.config import Config
 from sluice.news import Decision
+from sluice.switch.plan import Server
 
 from workload.outcomes import Ending, Outcome
 from workload.patience import draw_wait
@@ -24,6 +25,8 @@ from .tcp import FRAME, HEADERS, Sender, TcpPlan
 HEADER_BYTES = 45
 """HTTP's, of an answer."""
 SYNACK_BYTES = HEADERS + 20
+SYNACK_WAITS_S = (1.0, 3.0, 7.0)
+"""After these a server repeats a SYN-ACK that nobody acknowledges."""
 BULK_PIECE_BYTES = 8192
 
 
@@ -46,12 +49,17 @@ class CrowdPlan:
     """The controller's; a service for each server that requests name."""
     requests: Iterable[Request]
     """In the order of time."""
-    servers: Callable[[Clock], Mapping[str, AnswerServer]]
+    servers: Callable[[Clock], Mapping[str, Sequence[AnswerServer]]]
+    """By service, in the configuration's order."""
     place: Callable[[Request], Place]
     """Of a request's client."""
     link_bit_per_s: float
     room_bytes: float
     end_s: float
+    loss: Callable[[float], float] | None = None
+    """Part of the packets that the shared link loses at a time, whatever room there is; None: none."""
+    spoofed: Iterable[Request] = ()
+    """SYNs from addresses that nobody answers for, in the order of time; a SYN-ACK to them is repeated in vain."""
     tcp: TcpPlan = field(default_factory=TcpPlan)
     syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
     patience_s: float = 0.0
@@ -77,6 +85,8 @@ class CrowdRun:
     """When bytes of the bulk transfer arrived, and how many."""
     refused: dict[str, int]
     """Refused SYNs by service."""
+    weight_changes: list[tuple[float, str]]
+    """When a service's weights changed, and its name."""
     steps: list[Step]
     """The controller's."""
     unmeasured: float
@@ -93,13 +103,14 @@ class _Exchange:
         "_ended",
         "_first_s",
         "_flow",
+        "_pinned",
         "_pinned_until_s",
         "_place",
         "_received",
         "_retries",
         "_run",
         "_sender",
-        "_server",
+        "_servers",
         "_service",
         "_total",
         "begun_s",
@@ -111,7 +122,8 @@ class _Exchange:
         self._run, self.request = run, request
         self.begun_s = run.clock.now
         self._place = run.plan.place(request)
-        self._service, self._server = run.switch.service(request.server), run.servers[request.server]
+        self._service, self._servers = run.switch.service(request.server), run.servers[request.server]
+        self._pinned: Server | None = None
         self._flow = Flow(run.number())
         self._pinned_until_s = -math.inf
         self._answered = self._ended = False
@@ -134,14 +146,15 @@ class _Exchange:
         run, now = self._run, self._run.clock.now
         times = run.plan.config.connections
         self._retries = number
-        pinned = now <= self._pinned_until_s
-        if run.switch.syn(self._service, self.request.client, pinned=pinned):
-            if not pinned:
-                self._pinned_until_s, self._answered = now + times.pending_s, False
-            if self._server.syn():
-                run.switch.synack(self._service, again=self._answered)
+        pinned = self._pinned if now <= self._pinned_until_s else None
+        server = run.switch.syn(self._service, self.request.client, pinned=pinned)
+        if server is not None:
+            if server is not pinned:
+                self._pinned, self._pinned_until_s, self._answered = server, now + times.pending_s, False
+            if self._servers[self._service.servers.index(server)].syn():
+                run.switch.synack(server, again=self._answered)
                 self._pinned_until_s, self._answered = max(self._pinned_until_s, now + times.answered_s), True
-                arrival = run.link.send(now, SYNACK_BYTES + FRAME)
+                arrival = run.send(SYNACK_BYTES)
                 if arrival is not None:
                     self._connect_s = arrival - self.begun_s
                     run.clock.after(arrival - now + self._place.round_trip_s, self._ask)
@@ -152,11 +165,13 @@ class _Exchange:
     def _ask(self) -> None:
         if self._ended:
             return
-        run = self._run
-        run.switch.completed(self._service)
+        run, server = self._run, self._pinned
+        assert server is not None, "a request follows a SYN-ACK"
+        run.switch.completed(server)
         run.switch.towards(int(self._service.config.address))
         self._sender = Sender(run.clock, run.plan.tcp, self._packet, self._arrived)
-        self._server.request(self._total, self._sender.offer, self._wanted)
+        answering = self._servers[self._service.servers.index(server)]
+        answering.request(self._total, self._sender.offer, self._wanted)
 
     def _wanted(self) -> bool:
         return not self._ended
@@ -214,15 +229,17 @@ class _Crowd:
         self.decisions: list[Decision] = []
         self.switch = CrowdSwitch(self.clock, plan.config, random.Random(f"{plan.seed} samples"), self.decisions.append)
         self.servers = plan.servers(self.clock)
+        self._losses = random.Random(f"{plan.seed} losses")
         self._access: dict[Hashable, Link] = {}
         self._numbers = 0
-        self._log = iter(plan.requests)
+        self._log, self._flood = iter(plan.requests), iter(plan.spoofed)
         self.outcomes: list[Outcome] = []
         self._open: dict[_Exchange, None] = {}
         self.samples: list[tuple[float, LinkCounts]] = []
         self.bulk: list[tuple[float, int]] = []
         self.clock.every(plan.sample_s, self.sample)
         self._next()
+        self._next_spoofed()
         if plan.bulk_bit_per_s:
             self._bulk_flow = Flow(self.number())
             sender = Sender(self.clock, plan.tcp, self._bulk_packet, self._bulk_arrived)
@@ -234,9 +251,15 @@ class _Crowd:
         self._numbers += 1
         return self._numbers
 
+    def send(self, size: int) -> float | None:
+        """When a packet of so many bytes has left the shared link; None if it is lost there."""
+        now, loss = self.clock.now, self.plan.loss
+        arrival = self.link.send(now, size + FRAME)
+        return None if loss is not None and self._losses.random() < loss(now) else arrival
+
     def carry(self, size: int, place: Place) -> float | None:
         """Seconds until a packet to a client is acknowledged; None if the shared link has no room for it."""
-        arrival = self.link.send(self.clock.now, size + FRAME)
+        arrival = self.send(size)
         if arrival is None:
             return None
         if math.isfinite(place.bit_per_s):
@@ -254,6 +277,24 @@ class _Crowd:
     def _begin(self, request: Request) -> None:
         self._open[_Exchange(self, request)] = None
         self._next()
+
+    def _next_spoofed(self) -> None:
+        request = next(self._flood, None)
+        if request is not None:
+            self.clock.after(max(0.0, request.time_s - self.clock.now), self._spoof, request)
+
+    def _spoof(self, request: Request) -> None:
+        service = self.switch.service(request.server)
+        server = self.switch.syn(service, request.client, pinned=None)
+        if server is not None and self.servers[service.name][service.servers.index(server)].syn():
+            self._synack(server, again=False)
+            for wait_s in SYNACK_WAITS_S:
+                self.clock.after(wait_s, self._synack, server, True)
+        self._next_spoofed()
+
+    def _synack(self, server: Server, again: bool) -> None:
+        self.switch.synack(server, again=again)
+        self.send(SYNACK_BYTES)
 
     def ended(self, exchange: _Exchange) -> None:
         """Keep what became of a request, and nothing else of it: there may be a million."""
@@ -291,6 +332,7 @@ def simulate(plan: CrowdPlan) -> CrowdRun:
             decisions=crowd.decisions,
             link=crowd.samples,
             bulk=crowd.bulk,
+            weight_changes=crowd.switch.weight_changes,
             refused={name: crowd.switch.requests[address].refused for name, address in services.items()},
             steps=crowd.switch.steps,
             unmeasured=crowd.switch.unmeasured / max(1, crowd.switch.unmeasured + crowd.switch.measured),

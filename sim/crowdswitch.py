@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from sluice.addresses import Address
 from sluice.config import Config
+from sluice.dataplane.draws import Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import RateCells, place
 from sluice.loops.world import World
 from sluice.names import SAMPLES, Register
 from sluice.news import Decision
-from sluice.replay.driver import Controlled, Driver
+from sluice.replay.driver import Balanced, Controlled, Driver
 from sluice.switch.bucket import Bucket
-from sluice.switch.plan import Service
+from sluice.switch.plan import Server, Service
 from sluice.switch.state import Crowd
 from sluice.tokenbucket import TokenBucket
 
@@ -65,9 +66,12 @@ class CrowdSwitch:
             if service.config.admission
         }
         self._crowd = Crowd()
+        self._groups = {service.id: self._group(service) for service in self._world.plan.services}
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
         """Packets of responses; those of a response whose place another has are not measured."""
+        self.weight_changes: list[tuple[float, str]] = []
+        """When a service's weights changed, and its name."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(news.wanted())
         clock.after(0.0, self._step)
@@ -92,13 +96,18 @@ class CrowdSwitch:
         """What was counted, by destination."""
         return {address: self._admission[number] for address, number in self._crowd.numbers.items()}
 
-    def syn(self, service: Service, client: int, *, pinned: bool) -> bool:
-        """A SYN to a service with one server arrives; whether it passes. One whose connection has a pin always does."""
+    def syn(self, service: Service, client: int, *, pinned: Server | None) -> Server | None:
+        """A SYN to a service arrives; the server it goes to, None where it is refused.
+
+        One whose connection has a pin always passes, to the server of that; another is drawn by the weights, and so is
+        one whose server is ejected.
+        """
         now = self._clock.now
         number = self._crowd.numbers.get(service.config.address, 0)
         admission = self._admission[number]
         bucket = self._service_buckets.get(service.id)
-        passes = admission.request(now, client, refused=bucket is not None and not bucket.take(now), pinned=pinned)
+        refused = bucket is not None and not bucket.take(now)
+        passes = admission.request(now, client, refused=refused, pinned=pinned is not None)
         for register, count in (
             (Register.REQUESTS_OFFERED, admission.offered),
             (Register.REQUESTS_ADMITTED, admission.admitted),
@@ -107,17 +116,29 @@ class CrowdSwitch:
         ):
             self._memory.of(register)[number] = count
         self.towards(int(service.config.address))
-        if passes:
-            self._memory.of(Register.LEDGER_SYN)[service.servers[0].id] += 1
-        return passes
+        if not passes:
+            return None
+        server = self._draw(service) if pinned is None or pinned.id in self._world.ejected else pinned
+        self._memory.of(Register.LEDGER_SYN)[server.id] += 1
+        return server
 
-    def synack(self, service: Service, *, again: bool = False) -> None:
-        """A SYN-ACK of the service's server passes."""
-        self._memory.of(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK)[service.servers[0].id] += 1
+    def _draw(self, service: Service) -> Server:
+        if len(service.servers) == 1:
+            return service.servers[0]
+        group = self._groups[service.id]
+        chosen = group.at(int(self._source.random() * group.size))
+        return next(server for server in service.servers if server.id == chosen)
 
-    def completed(self, service: Service) -> None:
+    def _group(self, service: Service) -> Group:
+        return Group(self._world.views[service.id].balancer.weights())
+
+    def synack(self, server: Server, *, again: bool = False) -> None:
+        """A SYN-ACK of a server passes."""
+        self._memory.of(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK)[server.id] += 1
+
+    def completed(self, server: Server) -> None:
         """A handshake's last ACK passes."""
-        self._memory.of(Register.LEDGER_COMPLETED)[service.servers[0].id] += 1
+        self._memory.of(Register.LEDGER_COMPLETED)[server.id] += 1
 
     def response(self, flow: Flow, size: int) -> None:
         """A packet of a response passes; bytes of IP."""
@@ -137,11 +158,20 @@ class CrowdSwitch:
     def _step(self) -> None:
         now = self._clock.now
         events, cpu_s = timed(lambda: self._driver.step(now))
+        for event in events:
+            if isinstance(event, Balanced):
+                self._balanced(event.service)
         decisions = [event.decision for event in events if isinstance(event, Controlled)]
         self.steps.append(Step(now, cpu_s, bool(decisions)))
         for decision in decisions:
             self._decided(decision)
         self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
+
+    def _balanced(self, service: Service) -> None:
+        group = self._group(service)
+        if group.weights != self._groups[service.id].weights:
+            self._groups[service.id] = group
+            self.weight_changes.append((self._clock.now, service.name))
 
     def _apply(self, crowd: Crowd) -> None:
         self._crowd, now = crowd, self._clock.now

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workload.crowd.measures import Records
@@ -145,10 +145,10 @@ def plan(one: Dumbbell) -> CrowdPlan:
         bucket_s=one.bucket_s,
     )
 
-    def servers(clock: Clock) -> Mapping[str, AnswerServer]:
+    def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
         target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
-        others = {other(number).name: FastServer() for number in range(one.others)}
-        return {TARGET: target, BYSTANDER: FastServer(), **others}
+        others = {other(number).name: [FastServer()] for number in range(one.others)}
+        return {TARGET: [target], BYSTANDER: [FastServer()], **others}
 
     return CrowdPlan(
         config=config.model_copy(update={"news": news}),

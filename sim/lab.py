@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -98,7 +98,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
         host = WITNESS if one.server == BYSTANDER else CROWD[one.client % len(CROWD)]
         return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf, (host.name, one.client))
 
-    def servers(clock: Clock) -> Mapping[str, AnswerServer]:
+    def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
         slow = SlowServer(
             clock,
             workers=settings.slow_workers,
@@ -106,7 +106,7 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
             turn_s=(settings.slow_turn_us + SLOW_TURN_US) / 1e6 / settings.slow_cpus,
             request_s=SLOW_REQUEST_US / 1e6 / settings.slow_cpus,
         )
-        return {TARGET: slow if scenario is SERVER else FastServer(), BYSTANDER: FastServer()}
+        return {TARGET: [slow if scenario is SERVER else FastServer()], BYSTANDER: [FastServer()]}
 
     return CrowdPlan(
         config=configuration(scenario, variant, settings, static_per_s),

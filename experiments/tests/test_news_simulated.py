@@ -234,7 +234,7 @@ def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> Non
     assert news("N 8, 100 others") == (0.1, 0.1, 0.2, 0.25, 8)
     many = simulated.planned(by_key["N 8, 100 others quick #1"]).config
     assert len(many.services) == 102 and many.news is not None and many.news.identify
-    server = simulated.planned(by_key["slow server, buffer of 1,000, NEWS #1"]).servers(Clock())[TARGET]
+    server = simulated.planned(by_key["slow server, buffer of 1,000, NEWS #1"]).servers(Clock())[TARGET][0]
     taken = 0
     while server.syn():
         server.request(2048, lambda _: None, lambda: True)

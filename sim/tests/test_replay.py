@@ -16,7 +16,7 @@ from sluice.replay.againstnews import compare_news, first_news_reading, interval
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
-from sluice.switch.plan import Service
+from sluice.switch.plan import Server, Service
 
 from sim.crowd import simulate
 from sim.crowdswitch import CrowdSwitch, Flow
@@ -37,14 +37,13 @@ class Tap:
         self._syns = 0
         syn, response = CrowdSwitch.syn, CrowdSwitch.response
 
-        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: bool) -> bool:
-            passes = syn(switch, service, client, pinned=pinned)
+        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
+            server = syn(switch, service, client, pinned=pinned)
             self._syns += 1
             now, vip = switch.now, (service.config.address.packed, service.config.port)
             source = packed(CLIENT + client, IPV4_BITS), self._syns % 60_000
             self._add(now, source, vip, SYN, 0)
-            if passes:
-                server = service.servers[0]
+            if server is not None:
                 self._add(
                     now,
                     (packed(CLIENT + client, IPV4_BITS), self._syns % 60_000),
@@ -52,7 +51,7 @@ class Tap:
                     SYN,
                     0,
                 )
-            return passes
+            return server
 
         def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
             response(switch, flow, size)

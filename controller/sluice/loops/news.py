@@ -43,7 +43,8 @@ async def control(
         samples = await view.poll(link.registers)
         if loop.time() >= observation:
             await view.count(link.registers)
-            decision = view.observe(loop.time(), await read_counts(link.registers, world.plan.services), samples)
+            ledger = await read_counts(link.registers, world.plan.services)
+            decision = view.observe(loop.time(), ledger, samples, world.ejected)
             observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)

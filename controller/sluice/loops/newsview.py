@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sluice.addresses import Address, Packed, from_packed, order
 from sluice.balance import Counts
@@ -185,11 +185,14 @@ class NewsView:
         """The weights of this service, by its number, are to stay as they are."""
         return self.decision is not None and service in self.decision.frozen
 
-    def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed]) -> Decision | None:
-        """The end of an interval: decide on what was read since the last."""
+    def observe(
+        self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed], ejected: Collection[int]
+    ) -> Decision | None:
+        """The end of an interval: decide on what was read since the last. ``ejected``: by R, from all services."""
         keys, rates = self._collector.take()
         apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, apart))
+        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, apart, ejected)
+        decision = self._news.observe(seen)
         if decision is not None:
             self._splitter.count(decision.target, decision.target_s)
         return self._take(decision)

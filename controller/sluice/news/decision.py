@@ -40,6 +40,8 @@ class Observation:
     each time."""
     apart: Collection[Packed] = ()
     """Destinations that the one limit for every destination does not hold back."""
+    ejected: Collection[int] = ()
+    """Servers that R gives no new connections, as they answer nothing."""
 
 
 @dataclass(frozen=True, slots=True)

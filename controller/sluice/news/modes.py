@@ -33,6 +33,8 @@ class Candidate:
     """Average response rate of the fast connections, bit/s; None without evidence."""
     ar_average: float | None
     """What it was compared with, bit/s."""
+    refuted: bool = False
+    """Its servers' ledger says that this is no crowd (``pools.refutes``)."""
 
 
 class ControlMode(ABC):
@@ -73,8 +75,9 @@ class ControlMode(ABC):
         """Nothing is limited until the next start."""
 
     @abstractmethod
-    def detect(self, measured: Measurement, cause: Cause) -> Detection:
-        """One interval's alarm; ``cause`` is the last verdict's."""
+    def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
+        """One interval's alarm; ``cause`` is the last verdict's. ``repeated``: of the offered requests, so many per
+        second are repeated because a failing server does not answer them."""
 
     @property
     def learned(self) -> bool:
@@ -130,7 +133,7 @@ class PaperMode(ControlMode):
     def drop(self) -> None:
         self._limit.drop()
 
-    def detect(self, measured: Measurement, cause: Cause) -> Detection:
+    def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
         self._was_set = self.alarm
         return self._detector.observe(measured.ar, measured.admitted)
 
@@ -189,10 +192,10 @@ class ProductionMode(ControlMode):
     def drop(self) -> None:
         self._limit = ProductionRegulator(self._options)
 
-    def detect(self, measured: Measurement, cause: Cause) -> Detection:
+    def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
         return self._detector.observe(
             measured.ar,
-            measured.offered,
+            max(0.0, measured.offered - repeated),
             limiting=self.rate is not None,
             sick=cause in (Cause.SICK, Cause.FLOOD),
             evident=measured.flows * self._options.fast_share >= 1,
@@ -211,6 +214,8 @@ class ProductionMode(ControlMode):
         spot.restore(usual.destinations)
 
     def start(self, candidate: Candidate, spot: Identification) -> bool:
+        if candidate.refuted:
+            return False
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
             return False  # many packets, few requests: the next whole interval tells

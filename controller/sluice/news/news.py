@@ -18,7 +18,7 @@ from .ledger import LedgerWindow
 from .limit import Limit, bucket
 from .modes import MODES, Candidate, ControlMode
 from .options import NewsOptions
-from .pools import Pool, judge_each, together
+from .pools import Pool, Pools, together
 from .rates import checked, measured_share
 from .requests import Interval, RequestMeter, Requests
 from .sentence import sentence
@@ -45,7 +45,7 @@ class News:
         """``pools`` are the services' servers, by service number; left out: one of all. The names are for the
         sentence."""
         self._options = options
-        self._pools: Mapping[int, Pool] = pools or {0: Pool()}
+        self._pools = Pools(pools or {0: Pool()}, options.production.gain, options.window_intervals)
         self._name, self._server_name = name, server_name
         self._meter = RequestMeter()
         self._window = MeasurementWindow(options.window_intervals)
@@ -116,7 +116,8 @@ class News:
         if options.identify != self._options.identify:
             self.drop_limit()
         rate, changed = self.rate, options.mode is not self._options.mode
-        self._options, self._pools = options, pools or self._pools
+        self._options = options
+        self._pools.configure(pools or self._pools.pools, options.production.gain, options.window_intervals)
         self._window.resize(options.window_intervals)
         self._ledger.resize(options.window_intervals)
         self._spot.configure(options)
@@ -155,6 +156,7 @@ class News:
             return None
         self._interval = interval = replace(interval, apart=observation.apart)
         self._window.push(rates, interval, keys)
+        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected)
         options = self._options
         measured = self._window.measure(options.fast_share, options.min_requests, measured_share(options.flow_share))
         detection = self._steer(measured, interval)
@@ -207,9 +209,10 @@ class News:
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Detector and regulator of the mode take one step each."""
         before = self.alarm
-        detection = self._mode.detect(measured, self._verdict.cause)
+        detection = self._mode.detect(measured, self._verdict.cause, self._pools.repeated)
         if self._mode.learned:
             self._spot.learn(interval)
+            self._pools.learn()
         if detection.alarm and not before:
             self._aimed = False
         # In the interval that sets the alarm only samples that are enough name the hot spot; later any do.
@@ -239,7 +242,10 @@ class News:
         if not self._mode.limits:
             return False
         rate = admitted(target)
-        if rate is None or not self._mode.start(Candidate(target, rate, ar, ar_average), self._spot):
+        if rate is None:
+            return False
+        candidate = Candidate(target, rate, ar, ar_average, refuted=self._pools.refutes(target))
+        if not self._mode.start(candidate, self._spot):
             return False
         self._limited, self._aimed = target, True
         return True
@@ -259,7 +265,7 @@ class News:
         target, counted, seconds = self._of_target(interval)
         binds = self.rate is not None and counted.refused_share > self._options.production.binding_share
         crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
-        verdicts = judge_each(self._pools, self._ledger.sums, crowds=crowds, slower=detection.slower)
+        verdicts = self._pools.judge(crowds=crowds, slower=detection.slower)
         if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
         self._verdict = together(verdicts.values(), crowd=bool(crowds))
@@ -290,7 +296,7 @@ class News:
         limit = None if self.rate is None else limits[self._limited]
         changed, self._written = limits != self._written, limits
         held = decision.frozen
-        frozen = [pool.name for number, pool in self._pools.items() if number in held]
+        frozen = [pool.name for number, pool in self._pools.pools.items() if number in held]
         self._decision = replace(
             decision,
             limits=limits,
@@ -305,7 +311,7 @@ class News:
                 everyone=not self._options.identify,
                 overall=self._options.identify and decision.target_is is None,
                 static=not self._mode.limits,
-                frozen=[] if len(frozen) == len(self._pools) else frozen,
+                frozen=[] if len(frozen) == len(self._pools.pools) else frozen,
                 name=self._name,
                 server_name=self._server_name,
             ),

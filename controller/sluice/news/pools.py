@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Packed
-from sluice.balance.counts import Counts
+from sluice.balance.counts import Counts, total
 from sluice.balance.options import BalanceOptions
 
+from .evidence import Evidence, examine
+from .filters import Baseline
 from .verdict import Cause, Verdict, judge
 
 
@@ -34,22 +36,80 @@ class Pool:
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
-def judge_each(
-    pools: Mapping[int, Pool], ledger: Mapping[int, Counts], *, crowds: Collection[Packed | None], slower: bool
-) -> dict[int, Verdict]:
-    """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
+class Pools:
+    """The services' pools, and what each usually completes."""
 
-    A crowd elsewhere is no reason to hold a pool's weights: its servers are not what is crowded.
-    """
-    return {
-        number: judge(
-            pool.of(ledger),
-            pool.options,
-            crowd=pool.crowded(crowds),
-            slower=slower,
-        )
-        for number, pool in pools.items()
-    }
+    def __init__(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
+        """``gain``: g of the averages (``production.gain``); so many intervals are a window."""
+        self.pools, self._gain, self._intervals = pools, gain, intervals
+        self._lasting: dict[int, int] = {}
+        """For how many intervals in a row a server has been far worse than the others."""
+        self._completed: dict[int, Baseline] = {}
+        self._evidence: dict[int, Evidence] = {}
+        self._ledger: Mapping[int, Counts] = {}
+        self._seconds = 1.0
+
+    def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
+        """Take over changed ones; what is usual of those that stay is kept."""
+        self.pools, self._gain, self._intervals = pools, gain, intervals
+        self._completed = {number: usual for number, usual in self._completed.items() if number in pools}
+        for usual in self._completed.values():
+            usual.gain = gain
+
+    def examine(self, ledger: Mapping[int, Counts], seconds: float, ejected: Collection[int]) -> None:
+        """Look at a window of the ledger of so many seconds, before the alarm is decided on.
+
+        Who is far worse has to be so in two windows that share no interval: while a crowd builds up, one server's
+        queue is full before the others'.
+        """
+        self._ledger, self._seconds, gone = ledger, seconds, frozenset(ejected)
+        found = {
+            number: examine(pool.of(ledger), pool.options, self._usual(number), seconds, gone)
+            for number, pool in self.pools.items()
+        }
+        far = [server for evidence in found.values() for server in evidence.far_worse]
+        self._lasting = {server: self._lasting.get(server, 0) + 1 for server in far}
+        lasting = gone | {server for server, intervals in self._lasting.items() if intervals > self._intervals}
+        self._evidence = {
+            number: replace(evidence, far_worse=tuple(i for i in evidence.far_worse if i in lasting))
+            for number, evidence in found.items()
+        }
+
+    def _usual(self, number: int) -> float | None:
+        usual = self._completed.get(number)
+        return None if usual is None else usual.average
+
+    @property
+    def repeated(self) -> float:
+        """SYNs per second that failing servers left unanswered: their clients' retransmissions are no crowd."""
+        return sum(evidence.repeated for evidence in self._evidence.values()) / self._seconds
+
+    def refutes(self, target: Packed | None) -> bool:
+        """Whether what comes to a destination (None: to any) is known not to be a crowd."""
+        found = [e for number, e in self._evidence.items() if target is None or self.pools[number].address == target]
+        return bool(found) and all(evidence.starved for evidence in found)
+
+    def learn(self) -> None:
+        """The window was healthy: what it completed is usual."""
+        for number, pool in self.pools.items():
+            completed = total(list(pool.of(self._ledger).values())).completed if pool.of(self._ledger) else 0
+            self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
+
+    def judge(self, *, crowds: Collection[Packed | None], slower: bool) -> dict[int, Verdict]:
+        """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
+
+        A crowd elsewhere is no reason to hold a pool's weights: its servers are not what is crowded.
+        """
+        return {
+            number: judge(
+                pool.of(self._ledger),
+                pool.options,
+                self._evidence[number],
+                crowd=pool.crowded(crowds),
+                slower=slower,
+            )
+            for number, pool in self.pools.items()
+        }
 
 
 def together(verdicts: Collection[Verdict], *, crowd: bool) -> Verdict:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluice.balance.confidence import deviation
-from sluice.balance.counts import Counts, total
+from sluice.balance.counts import Counts
 from sluice.balance.diagnosis import Condition, diagnose
-from sluice.balance.metric import ratio_of_unanswered
 from sluice.balance.options import BalanceOptions
+
+from .evidence import Evidence, unanswering
 
 
 class Cause(StrEnum):
@@ -36,6 +36,7 @@ class Verdict:
 def judge(
     ledger: Mapping[int, Counts],
     options: BalanceOptions,
+    evidence: Evidence,
     *,
     crowd: bool,
     slower: bool,
@@ -45,9 +46,10 @@ def judge(
     ``crowd``: the alarm is set or a limit binds, and neither is known to be for somewhere else. ``slower``: AR is
     degraded.
 
-    - Handshakes answered but hardly any completed: a flood, whatever else is seen.
-    - A crowd freezes the weights, unless some servers answer worse than the others beyond chance: R is then right to
-      relieve them.
+    - Handshakes answered but hardly any completed, or far fewer completed than usual under more SYNs than the usual
+      clients can send: a flood, whatever else is seen.
+    - A crowd freezes the weights, unless some servers answer far worse than the others, lastingly: R is then right to
+      relieve them. Servers that complete less than usual serve no crowd.
     - Every server leaves requests unanswered at once, without a crowd: a flood when the responses that do come are
       as fast as ever, sick servers when they are not. No single one is to blame.
     - A server that answers worse than the others, without a crowd, is sick: R's business alone.
@@ -62,25 +64,11 @@ def judge(
         flood_r=extra.flood_r,
         panic=False,
     )
-    if diagnosis.condition is Condition.FLOOD:
+    if diagnosis.condition is Condition.FLOOD or evidence.flooded:
         return Verdict(Cause.FLOOD, freeze=True)
-    worse = _worse(ledger, options)
-    if crowd:
-        return Verdict(Cause.CROWD, worse, freeze=not worse)
+    if crowd and not evidence.starved:
+        return Verdict(Cause.CROWD, evidence.far_worse, freeze=not evidence.far_worse)
     if diagnosis.condition is Condition.OVERLOAD:
-        every = _unanswering(ledger, options)
+        every = unanswering(ledger, options)
         return Verdict(Cause.SICK, every, freeze=True) if slower else Verdict(Cause.FLOOD, freeze=True)
-    return Verdict(Cause.SICK, worse) if worse else Verdict(Cause.NORMAL)
-
-
-def _unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """Servers with evidence whose R is not that of a quiet one."""
-    r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in ledger.items()}
-    return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
-
-
-def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """Servers that leave more unanswered than the rest of the pool beyond chance. A lone server has no rest."""
-    evident = {i: counts for i, counts in ledger.items() if counts.syn >= options.min_syn}
-    whole, z = total(list(evident.values())), options.production.confidence_z
-    return tuple(i for i in _unanswering(evident, options) if deviation(evident[i], whole - evident[i]) >= z)
+    return Verdict(Cause.SICK, evidence.worse) if evidence.worse else Verdict(Cause.NORMAL)

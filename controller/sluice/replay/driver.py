@@ -196,7 +196,7 @@ class Driver:
         if now_s >= self._observation.at - _SLACK_S:
             self._run(view.count(registers))
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
-            decision = view.observe(now_s, ledger, samples)
+            decision = view.observe(now_s, ledger, samples, world.ejected)
             self._observation = self._observation.following(
                 view.config.interval_s, now_s, self._live.news, between=True
             )

@@ -1,10 +1,12 @@
 """Several services: each by its own servers, and what is said of all of them."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.balance import BalanceOptions, Counts
 from sluice.news import Cause, Decision, News, NewsOptions, Observation, Pool, Requests, Verdict
-from sluice.news.pools import judge_each, together
+from sluice.news.pools import Pools, together
 
 FINE = Counts(syn=100, synack=100, completed=99)
 LOSSY = Counts(syn=100, synack=60, completed=59)
@@ -14,10 +16,18 @@ A, B, HOST = (packed(0x0A000000 + number, IPV4_BITS) for number in (1, 2, 3))
 POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
 
 
+def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools:
+    """Pools that have seen the same window for a while."""
+    pools = Pools(services, gain=0.9, intervals=1)
+    for _ in range(2):
+        pools.examine(ledger, 1.0, ())
+    return pools
+
+
 def verdicts(b: Counts, *crowds: Packed | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
     """Of a, whose servers are fine, and of b."""
     ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
-    return list(judge_each(POOLS, ledger, crowds=crowds, slower=slower).values())
+    return list(lasting(POOLS, ledger).judge(crowds=crowds, slower=slower).values())
 
 
 def test_a_drowned_service_and_a_fine_one_are_no_weak_servers_of_one_pool() -> None:
@@ -43,8 +53,8 @@ def test_a_service_that_is_lossy_throughout_has_no_sick_server() -> None:
 def test_a_services_own_thresholds_count() -> None:
     deaf = POOLS | {2: Pool("b", B, frozenset({3, 4}), BalanceOptions(min_syn=1000))}
     ledger = {1: FINE, 2: FINE, 3: LOSSY, 4: FINE}
-    assert judge_each(POOLS, ledger, crowds=(), slower=False)[2] == Verdict(Cause.SICK, (3,))
-    assert judge_each(deaf, ledger, crowds=(), slower=False)[2] == Verdict(Cause.NORMAL)
+    assert lasting(POOLS, ledger).judge(crowds=(), slower=False)[2] == Verdict(Cause.SICK, (3,))
+    assert lasting(deaf, ledger).judge(crowds=(), slower=False)[2] == Verdict(Cause.NORMAL)
 
 
 def test_what_is_said_of_all() -> None:
@@ -80,3 +90,25 @@ def test_a_flood_at_one_service_names_whose_weights_are_held() -> None:
     decision = run(SPOOFED, 20)
     assert decision.frozen == {2}
     assert decision.sentence == "Flood of connection requests, 40.0/s; the weights of b are frozen."
+
+
+def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> None:
+    pools = Pools({1: Pool()}, gain=0.9, intervals=2)
+    for expected in ((), (), (3,)):
+        pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())
+        assert pools.judge(crowds=[None], slower=True)[1].servers == expected
+    pools.examine({1: FINE, 2: FINE, 3: FINE}, 1.0, ())
+    pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())
+    assert pools.judge(crowds=[None], slower=True)[1].servers == (), "from the beginning"
+
+
+def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_refutes_a_crowd() -> None:
+    pools = Pools(POOLS, gain=0.9, intervals=1)
+    healthy = dict.fromkeys((1, 2, 3, 4), FINE)
+    pools.examine(healthy, 2.0, ())
+    pools.learn()
+    assert pools.repeated == 0 and not pools.refutes(B)
+    pools.examine({**healthy, 3: LOSSY}, 2.0, ())
+    assert pools.repeated == 40 / 2.0
+    pools.examine({**healthy, 3: Counts(syn=900), 4: Counts(syn=900)}, 2.0, ())
+    assert pools.refutes(B) and not pools.refutes(A) and not pools.refutes(None) and not pools.refutes(HOST)

@@ -2,16 +2,27 @@
 
 from sluice.balance import BalanceOptions, Counts
 from sluice.news import Cause, Verdict
+from sluice.news.evidence import examine
 from sluice.news.verdict import judge
 
 FINE = Counts(syn=100, synack=100, completed=99)
 LOSSY = Counts(syn=100, synack=60, completed=59)
 DROWNED = Counts(syn=300, synack=60, completed=58)
+SECONDS = 4.0
 SPOOFED = Counts(syn=500, synack=490, completed=100)
 
 
-def verdict(ledger: dict[int, Counts], *, crowd: bool = False, slower: bool = False) -> Verdict:
-    return judge(ledger, BalanceOptions(), crowd=crowd, slower=slower)
+def verdict(
+    ledger: dict[int, Counts],
+    *,
+    crowd: bool = False,
+    slower: bool = False,
+    usual: float | None = None,
+    ejected: frozenset[int] = frozenset(),
+) -> Verdict:
+    """``usual``: completed handshakes per second."""
+    options = BalanceOptions()
+    return judge(ledger, options, examine(ledger, options, usual, SECONDS, ejected), crowd=crowd, slower=slower)
 
 
 def test_normal() -> None:
@@ -48,3 +59,29 @@ def test_unanswered_everywhere_is_a_flood_when_responses_are_as_fast_as_ever() -
     assert verdict({1: DROWNED, 2: DROWNED}) == Verdict(Cause.FLOOD, freeze=True)
     slow = verdict({1: DROWNED, 2: DROWNED}, slower=True)
     assert slow == Verdict(Cause.SICK, (1, 2), freeze=True)
+
+
+def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> None:
+    fuller = Counts(syn=300, synack=40, completed=38)
+    assert verdict({1: DROWNED, 2: fuller}) == Verdict(Cause.FLOOD, freeze=True)
+    assert verdict({1: DROWNED, 2: fuller}, crowd=True, slower=True) == Verdict(Cause.CROWD, freeze=True)
+    dead = Counts(syn=300)
+    assert verdict({1: DROWNED, 2: dead}, crowd=True, slower=True) == Verdict(Cause.CROWD, (2,), freeze=False)
+
+
+def test_servers_that_complete_less_than_usual_serve_no_crowd() -> None:
+    silent = {1: Counts(syn=2000), 2: Counts(syn=2000)}
+    assert verdict(silent, crowd=True, slower=True) == Verdict(Cause.CROWD, freeze=True), "nobody knows what is usual"
+    assert verdict(silent, crowd=True, slower=True, usual=50.0) == Verdict(Cause.FLOOD, freeze=True)
+    # The usual clients alone send so many, if nobody answers them: the servers are down.
+    assert verdict(silent, crowd=True, slower=True, usual=500.0) == Verdict(Cause.SICK, (1, 2), freeze=True)
+    # Few handshakes because few SYNs pass a limit: the crowd's.
+    limited = {1: FINE, 2: FINE}
+    assert verdict(limited, crowd=True, slower=True, usual=500.0) == Verdict(Cause.CROWD, freeze=True)
+
+
+def test_an_ejected_server_is_sick_however_few_syns_it_still_gets() -> None:
+    ledger = {1: FINE, 2: FINE, 3: Counts(syn=2)}
+    assert verdict(ledger) == Verdict(Cause.NORMAL)
+    assert verdict(ledger, ejected=frozenset({3, 9})) == Verdict(Cause.SICK, (3,))
+    assert verdict(ledger, crowd=True, ejected=frozenset({3})) == Verdict(Cause.CROWD, (3,))

@@ -1,0 +1,81 @@
+"""What a service's ledger says for or against a crowd, before the alarm is looked at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.balance.confidence import deviation
+from sluice.balance.counts import Counts, total
+from sluice.balance.metric import ratio_of_unanswered
+from sluice.balance.options import BalanceOptions
+
+RETRANSMISSIONS = 7
+"""SYNs of a connection that nobody answers (Linux: tcp_syn_retries = 6)."""
+_HALF = 0.5
+_FAR = 4.0
+"""Times the others' R. In a crowd servers drop SYNs for as long as their queues are full: their R's differ by chance
+far more than single SYNs' would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Of one service, over the measurement window."""
+
+    starved: bool = False
+    """Most SYNs come to nothing, and less than half as many handshakes as usual are completed. A crowd is served what
+    is usual, and more."""
+    flooded: bool = False
+    """Starved, and more SYNs come than the usual clients send if nobody answers them."""
+    worse: tuple[int, ...] = ()
+    """Servers that leave more unanswered than the others, beyond chance, and those that R has ejected."""
+    far_worse: tuple[int, ...] = ()
+    """Of those, the ejected, and those whose R is several times that of all that are not worse."""
+    repeated: int = 0
+    """SYNs that those left unanswered: their clients send them again, which is no crowd."""
+
+
+def examine(
+    ledger: Mapping[int, Counts],
+    options: BalanceOptions,
+    usual: float | None,
+    seconds: float,
+    ejected: frozenset[int] = frozenset(),
+) -> Evidence:
+    """The evidence of a window of so many seconds. ``usual``: completed handshakes per second; None: not known."""
+    whole = total(list(ledger.values())) if ledger else Counts()
+    worse = tuple(sorted(ejected & ledger.keys() | set(_worse(ledger, options))))
+    starved = (
+        usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
+    )
+    return Evidence(
+        starved=starved,
+        flooded=starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds,
+        worse=worse,
+        far_worse=tuple(i for i in worse if i in ejected or i in _far_worse(ledger, worse)),
+        repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),
+    )
+
+
+def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
+    """Servers with enough SYNs whose R is not that of a quiet one."""
+    r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in ledger.items()}
+    return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
+
+
+def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
+    """A lone server has no rest that it could be worse than."""
+    evident = {i: counts for i, counts in ledger.items() if counts.syn >= options.min_syn}
+    whole, z = total(list(evident.values())), options.production.confidence_z
+    return tuple(i for i in unanswering(evident, options) if deviation(evident[i], whole - evident[i]) >= z)
+
+
+def _far_worse(ledger: Mapping[int, Counts], worse: tuple[int, ...]) -> frozenset[int]:
+    rest = [ledger[server] for server in ledger.keys() - set(worse)]
+    others = total(rest) if rest else Counts()
+    unanswered = max(0, others.syn - others.synack)
+
+    def far(mine: Counts) -> bool:
+        return (mine.syn - mine.synack) * others.synack > _FAR * unanswered * mine.synack
+
+    return frozenset(i for i in worse if far(ledger[i]))
