@@ -31,6 +31,7 @@ from experiments import (
     sim_lab,
     sim_scale,
     sim_unlike,
+    sim_verdict,
 )
 from experiments.experiment import Experiment
 
@@ -52,6 +53,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         sim_scale,
         news_scale,
         sim_unlike,
+        sim_verdict,
         controller_cost,
         resources_cost,
         content_ttfb,

@@ -7,7 +7,7 @@ are alike in all of them; everything of the controller is as configured by defau
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,8 +43,8 @@ TURN_S, SLOW_TURN_S = 8e-3, 80e-3
 asked alike, and one that is slow can do a seventh of what it is asked for."""
 CROWDED_TURN_S = 30e-3
 WORKERS, BACKLOG = 16, 16
-SICK = 1
-"""The place among the servers of the one that fails."""
+SICK, SICK_NAME = 1, "s2"
+"""The place among the servers of the one that fails, and its name."""
 
 
 class Label(StrEnum):
@@ -147,9 +147,9 @@ class Judged:
     """What the controller made of a run."""
 
     causes: Mapping[str, float]
-    """Part of the time from SETTLED_S after the onset that each verdict held, by its cause."""
+    """Part of the decisions from SETTLED_S after the onset that had each cause."""
     named: frozenset[str]
-    """The servers that the last verdict names."""
+    """The servers that most of the decisions with the most frequent cause name."""
     limited: bool
     """A limit was set."""
     moved: bool
@@ -157,7 +157,7 @@ class Judged:
 
     @property
     def cause(self) -> str:
-        """The verdict that held longest."""
+        """The most frequent one."""
         return max(self.causes, key=lambda cause: self.causes[cause])
 
 
@@ -226,14 +226,12 @@ def _flood(seed: int) -> Iterator[Request]:
 def judged(run: CrowdRun) -> Judged:
     """What was decided from SETTLED_S after the onset on."""
     settled = [one for one in run.decisions if one.time_s >= ONSET_S + SETTLED_S]
-    held: dict[str, float] = {}
-    for one in settled:
-        held[str(one.verdict.cause)] = held.get(str(one.verdict.cause), 0.0) + one.seconds
-    whole = sum(held.values())
-    last = settled[-1].verdict
+    held = Counter(str(one.verdict.cause) for one in settled)
+    ((cause, often),) = held.most_common(1)
+    names = Counter(server for one in settled if one.verdict.cause == cause for server in one.verdict.servers)
     return Judged(
-        causes={cause: part / whole for cause, part in held.items()},
-        named=frozenset(f"s{server}" for server in last.servers),
+        causes={cause: number / held.total() for cause, number in held.items()},
+        named=frozenset(f"s{server}" for server, number in names.items() if number > often / 2),
         limited=any(one.limits for one in run.decisions),
         moved=any(time_s >= ONSET_S for time_s, _ in run.weight_changes),
     )

@@ -19,7 +19,7 @@ from sluice.replay.againstnews import compare_news
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
-from sluice.switch.plan import Service
+from sluice.switch.plan import Server, Service
 
 from sim import crowd
 from sim.crowd import simulate
@@ -67,30 +67,30 @@ class Tap:
             getattr(CrowdSwitch, name) for name in ("syn", "synack", "completed", "response")
         )
 
-        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: bool) -> bool:
-            passes = syn(switch, service, client, pinned=pinned)
+        def tapped_syn(switch: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
+            server = syn(switch, service, client, pinned=pinned)
             self._syns += 1
             place = numbered((1 << 20) + self._syns)
             self._add(switch, place, (service.config.address.packed, service.config.port), SYN)
-            if passes:
-                self._add(switch, place, _server(service), SYN)
-                self._asked[service.id].append(place)
-            return passes
+            if server is not None:
+                self._add(switch, place, _place(server), SYN)
+                self._asked[server.id].append(place)
+            return server
 
-        def tapped_synack(switch: CrowdSwitch, service: Service, *, again: bool = False) -> None:
-            synack(switch, service, again=again)
+        def tapped_synack(switch: CrowdSwitch, server: Server, *, again: bool = False) -> None:
+            synack(switch, server, again=again)
             if not again:
-                self._last[service.id] = self._asked[service.id].popleft()
-                self._answered[service.id].append(self._last[service.id])
-            self._add(switch, _server(service), self._last[service.id], SYN | ACK)
+                self._last[server.id] = self._asked[server.id].popleft()
+                self._answered[server.id].append(self._last[server.id])
+            self._add(switch, _place(server), self._last[server.id], SYN | ACK)
 
-        def tapped_completed(switch: CrowdSwitch, service: Service) -> None:
-            completed(switch, service)
-            self._add(switch, self._answered[service.id].popleft(), _server(service), ACK)
+        def tapped_completed(switch: CrowdSwitch, server: Server) -> None:
+            completed(switch, server)
+            self._add(switch, self._answered[server.id].popleft(), _place(server), ACK)
 
         def tapped_response(switch: CrowdSwitch, flow: Response, size: int) -> None:
             response(switch, flow, size)
-            self._add(switch, _server(switch.service(TARGET)), flow.client, ACK, size - 40)
+            self._add(switch, _place(switch.service(TARGET).servers[0]), flow.client, ACK, size - 40)
 
         patch: Callable[[object, str, Any], None] = monkeypatch.setattr
         patch(crowd, "Flow", Response)
@@ -105,8 +105,8 @@ class Tap:
         )
 
 
-def _server(service: Service) -> Place:
-    return service.servers[0].address.packed, service.servers[0].port
+def _place(server: Server) -> Place:
+    return server.address.packed, server.port
 
 
 def as_trace(decisions: list[Decision]) -> str:

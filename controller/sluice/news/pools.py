@@ -36,6 +36,9 @@ class Pool:
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
+LASTING_WINDOWS = 4
+
+
 class Pools:
     """The services' pools, and what each usually completes."""
 
@@ -59,8 +62,8 @@ class Pools:
     def examine(self, ledger: Mapping[int, Counts], seconds: float, ejected: Collection[int]) -> None:
         """Look at a window of the ledger of so many seconds, before the alarm is decided on.
 
-        Who is far worse has to be so in two windows that share no interval: while a crowd builds up, one server's
-        queue is full before the others'.
+        Who is far worse has to be so for LASTING_WINDOWS: while a crowd builds up, one server's queue is full before
+        the others', and its clients come back to it.
         """
         self._ledger, self._seconds, gone = ledger, seconds, frozenset(ejected)
         found = {
@@ -69,7 +72,7 @@ class Pools:
         }
         far = [server for evidence in found.values() for server in evidence.far_worse]
         self._lasting = {server: self._lasting.get(server, 0) + 1 for server in far}
-        lasting = gone | {server for server, intervals in self._lasting.items() if intervals > self._intervals}
+        lasting = gone | {server for server, intervals in self._lasting.items() if intervals > LASTING_WINDOWS * self._intervals}
         self._evidence = {
             number: replace(evidence, far_worse=tuple(i for i in evidence.far_worse if i in lasting))
             for number, evidence in found.items()

@@ -6,7 +6,7 @@ import numpy as np
 from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.balance import BalanceOptions, Counts
 from sluice.news import Cause, Decision, News, NewsOptions, Observation, Pool, Requests, Verdict
-from sluice.news.pools import Pools, together
+from sluice.news.pools import LASTING_WINDOWS, Pools, together
 
 FINE = Counts(syn=100, synack=100, completed=99)
 LOSSY = Counts(syn=100, synack=60, completed=59)
@@ -19,7 +19,7 @@ POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
 def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools:
     """Pools that have seen the same window for a while."""
     pools = Pools(services, gain=0.9, intervals=1)
-    for _ in range(2):
+    for _ in range(LASTING_WINDOWS + 1):
         pools.examine(ledger, 1.0, ())
     return pools
 
@@ -94,9 +94,9 @@ def test_a_flood_at_one_service_names_whose_weights_are_held() -> None:
 
 def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> None:
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
-    for expected in ((), (), (3,)):
+    for interval in range(2 * LASTING_WINDOWS + 1):
         pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())
-        assert pools.judge(crowds=[None], slower=True)[1].servers == expected
+        assert pools.judge(crowds=[None], slower=True)[1].servers == ((3,) if interval == 2 * LASTING_WINDOWS else ())
     pools.examine({1: FINE, 2: FINE, 3: FINE}, 1.0, ())
     pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())
     assert pools.judge(crowds=[None], slower=True)[1].servers == (), "from the beginning"

@@ -1,0 +1,32 @@
+"""Labelled runs: what is said of them, and that the verdict's figure tells right from wrong."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiments import sim_verdict
+from experiments.tests.small import measured, said
+from sim.causes import CAUSES, Label
+
+
+@pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
+def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: Label) -> None:
+    """An unanswered flood, the retransmissions of one slow server's clients, and a queue that was full first."""
+    (point,) = [one for one in sim_verdict.EXPERIMENT.points(True) if one.key == f"{label} #1"]
+    result = sim_verdict.measure(point)
+    assert result["cause"] == CAUSES[label]
+    assert result["limited"] is (label is Label.SERVERS)
+    assert result["moved"] is (label is Label.SLOW)
+
+
+def test_the_report_counts_what_is_wrong() -> None:
+    points = [one for one in sim_verdict.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
+    result: Mapping[str, Any] = {"cause": "normal", "held": 0.9, "named": [], "limited": True, "moved": True}
+    records = measured(replace(sim_verdict.EXPERIMENT, compute=lambda _: result), points)
+    text = said(sim_verdict.EXPERIMENT, records)
+    assert "| lossy link | 1 |" in text and "a limit: 1, weights: 1" in text
+    matrix, moved = sim_verdict.EXPERIMENT.report(records).goals
+    assert not matrix.reached and matrix.seen.startswith("0 % at least")
+    assert not moved.reached and moved.seen.startswith(f"in {len(points) - 1} of {len(points)} runs")
