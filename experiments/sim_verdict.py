@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SEEDS, QUICK_SEEDS = 50, 8
 RIGHT = 0.95
-_SECONDS = 6.0
+_SECONDS = 3.0
 """A run, about, for the estimate of the time left."""
 
 
@@ -107,9 +107,9 @@ EXPERIMENT = Experiment(
     name="sim-verdict",
     title="The verdict on labelled runs, simulated",
     source="Beyond Chen & Heidemann",
-    about="A service with four servers at 40 requests per second, in which one thing goes wrong after 150 s, or two, "
+    about="A service with four servers at 40 requests per second, in which one thing goes wrong after 120 s, or two, "
     "or nothing; the controller as configured by default, without the second look. A run's verdict is the one that "
-    "held longest from 10 to 90 s after that.",
+    "held longest from 10 to 70 s after that.",
     points=points,
     compute=measure,
     report=report,

@@ -28,10 +28,10 @@ from .tcp import TcpPlan
 SERVICE, SERVERS = "web", 4
 QUIET_PER_S, CROWD_PER_S, SERVER_CROWD_PER_S = 40.0, 200.0, 120.0
 """Requests; a crowd at the servers is too small to fill the link."""
-SPOOFED_PER_S = 800.0
+SPOOFED_PER_S = 500.0
 LINK_BIT_PER_S, QUEUE_BYTES = 4e6, 50_000.0
 """As Figure 10's; it carries some 135 requests per second."""
-ONSET_S, RAMP_S, END_S = 150.0, 10.0, 240.0
+ONSET_S, RAMP_S, END_S = 120.0, 10.0, 190.0
 """By the onset production mode knows what is usual."""
 ROUND_TRIP_S = 0.04, 0.2
 LOSS = 0.05

@@ -1,4 +1,8 @@
-"""What a service's ledger says for or against a crowd, before the alarm is looked at. Pure."""
+"""What a service's ledger says for or against a crowd, before the alarm is looked at. Pure.
+
+Labelled runs (`experiments/sim_verdict.py`) showed what a crowd was confused with: a SYN flood that servers do not
+answer, the retransmissions of one slow server's clients, and, in a crowd, one queue that is full before the others.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,8 @@ class Evidence:
     """Most SYNs come to nothing, and less than half as many handshakes as usual are completed. A crowd is served what
     is usual, and more."""
     flooded: bool = False
-    """Starved, and more SYNs come than the usual clients send if nobody answers them."""
+    """Hardly any answered handshake is completed; or starved, and more SYNs come than the usual clients send if nobody
+    answers them."""
     worse: tuple[int, ...] = ()
     """Servers that leave more unanswered than the others, beyond chance, and those that R has ejected."""
     far_worse: tuple[int, ...] = ()
@@ -48,9 +53,10 @@ def examine(
     starved = (
         usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
     )
+    spoofed = whole.synack >= options.min_syn and whole.completed < options.production.flood_completed * whole.synack
     return Evidence(
         starved=starved,
-        flooded=starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds,
+        flooded=spoofed or (starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds),
         worse=worse,
         far_worse=tuple(i for i in worse if i in ejected or i in _far_worse(ledger, worse)),
         repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),

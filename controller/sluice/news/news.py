@@ -265,7 +265,7 @@ class News:
         target, counted, seconds = self._of_target(interval)
         binds = self.rate is not None and counted.refused_share > self._options.production.binding_share
         crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
-        verdicts = self._pools.judge(crowds=crowds, slower=detection.slower)
+        verdicts = self._pools.judge(crowds=crowds, slower=detection.slower, busier=detection.busier)
         if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
         self._verdict = together(verdicts.values(), crowd=bool(crowds))

@@ -62,8 +62,8 @@ class Pools:
     def examine(self, ledger: Mapping[int, Counts], seconds: float, ejected: Collection[int]) -> None:
         """Look at a window of the ledger of so many seconds, before the alarm is decided on.
 
-        Who is far worse has to be so for LASTING_WINDOWS: while a crowd builds up, one server's queue is full before
-        the others', and its clients come back to it.
+        Who is far worse but answers something has to be so for LASTING_WINDOWS: while a crowd builds up, one server's
+        queue is full before the others', and its clients come back to it.
         """
         self._ledger, self._seconds, gone = ledger, seconds, frozenset(ejected)
         found = {
@@ -72,7 +72,8 @@ class Pools:
         }
         far = [server for evidence in found.values() for server in evidence.far_worse]
         self._lasting = {server: self._lasting.get(server, 0) + 1 for server in far}
-        lasting = gone | {server for server, intervals in self._lasting.items() if intervals > LASTING_WINDOWS * self._intervals}
+        long = LASTING_WINDOWS * self._intervals
+        lasting = gone | {i for i, intervals in self._lasting.items() if intervals > long or not ledger[i].synack}
         self._evidence = {
             number: replace(evidence, far_worse=tuple(i for i in evidence.far_worse if i in lasting))
             for number, evidence in found.items()
@@ -90,7 +91,7 @@ class Pools:
     def refutes(self, target: Packed | None) -> bool:
         """Whether what comes to a destination (None: to any) is known not to be a crowd."""
         found = [e for number, e in self._evidence.items() if target is None or self.pools[number].address == target]
-        return bool(found) and all(evidence.starved for evidence in found)
+        return bool(found) and all(evidence.starved or evidence.flooded for evidence in found)
 
     def learn(self) -> None:
         """The window was healthy: what it completed is usual."""
@@ -98,7 +99,7 @@ class Pools:
             completed = total(list(pool.of(self._ledger).values())).completed if pool.of(self._ledger) else 0
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
-    def judge(self, *, crowds: Collection[Packed | None], slower: bool) -> dict[int, Verdict]:
+    def judge(self, *, crowds: Collection[Packed | None], slower: bool, busier: bool = False) -> dict[int, Verdict]:
         """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
 
         A crowd elsewhere is no reason to hold a pool's weights: its servers are not what is crowded.
@@ -110,6 +111,7 @@ class Pools:
                 self._evidence[number],
                 crowd=pool.crowded(crowds),
                 slower=slower,
+                busier=busier,
             )
             for number, pool in self.pools.items()
         }

@@ -40,11 +40,12 @@ def judge(
     *,
     crowd: bool,
     slower: bool,
+    busier: bool,
 ) -> Verdict:
     """The verdict on a window of the ledger of one service, by server (refused SYNs were never in it).
 
     ``crowd``: the alarm is set or a limit binds, and neither is known to be for somewhere else. ``slower``: AR is
-    degraded.
+    degraded. ``busier``: more is asked for than usual.
 
     - Handshakes answered but hardly any completed, or far fewer completed than usual under more SYNs than the usual
       clients can send: a flood, whatever else is seen.
@@ -52,7 +53,8 @@ def judge(
       relieve them. Servers that complete less than usual serve no crowd.
     - Every server leaves requests unanswered at once, without a crowd: a flood when the responses that do come are
       as fast as ever, sick servers when they are not. No single one is to blame.
-    - A server that answers worse than the others, without a crowd, is sick: R's business alone.
+    - A server that answers worse than the others, without a crowd, is sick: R's business alone. While more is asked for
+      than usual a crowd may be building up, and weights move as they do in one.
     """
     extra = options.production
     diagnosis = diagnose(
@@ -64,11 +66,13 @@ def judge(
         flood_r=extra.flood_r,
         panic=False,
     )
-    if diagnosis.condition is Condition.FLOOD or evidence.flooded:
+    if evidence.flooded:
         return Verdict(Cause.FLOOD, freeze=True)
     if crowd and not evidence.starved:
         return Verdict(Cause.CROWD, evidence.far_worse, freeze=not evidence.far_worse)
     if diagnosis.condition is Condition.OVERLOAD:
         every = unanswering(ledger, options)
         return Verdict(Cause.SICK, every, freeze=True) if slower else Verdict(Cause.FLOOD, freeze=True)
-    return Verdict(Cause.SICK, evidence.worse) if evidence.worse else Verdict(Cause.NORMAL)
+    if evidence.worse:
+        return Verdict(Cause.SICK, evidence.worse, freeze=busier and not evidence.far_worse)
+    return Verdict(Cause.NORMAL)

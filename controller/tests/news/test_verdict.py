@@ -17,12 +17,14 @@ def verdict(
     *,
     crowd: bool = False,
     slower: bool = False,
+    busier: bool = False,
     usual: float | None = None,
     ejected: frozenset[int] = frozenset(),
 ) -> Verdict:
     """``usual``: completed handshakes per second."""
     options = BalanceOptions()
-    return judge(ledger, options, examine(ledger, options, usual, SECONDS, ejected), crowd=crowd, slower=slower)
+    evidence = examine(ledger, options, usual, SECONDS, ejected)
+    return judge(ledger, options, evidence, crowd=crowd, slower=slower, busier=busier)
 
 
 def test_normal() -> None:
@@ -44,6 +46,15 @@ def test_a_crowd_over_a_pool_with_a_weak_server_leaves_r_free() -> None:
 
 def test_a_sick_server_without_a_crowd_is_rs_business() -> None:
     assert verdict({1: FINE, 2: FINE, 3: LOSSY}) == Verdict(Cause.SICK, (3,), freeze=False)
+
+
+def test_while_more_is_asked_for_only_a_far_worse_server_is_relieved() -> None:
+    weak = Counts(syn=300, synack=45, completed=43)
+    assert verdict({1: DROWNED, 2: DROWNED, 3: weak}) == Verdict(Cause.FLOOD, freeze=True)
+    some, more = Counts(syn=100, synack=80, completed=79), Counts(syn=100, synack=60, completed=59)
+    assert verdict({1: some, 2: more}) == Verdict(Cause.SICK, (2,))
+    assert verdict({1: some, 2: more}, busier=True) == Verdict(Cause.SICK, (2,), freeze=True)
+    assert verdict({1: FINE, 2: more}, busier=True) == Verdict(Cause.SICK, (2,))
 
 
 def test_a_stray_loss_is_no_sickness() -> None:
