@@ -1,12 +1,11 @@
 """Labelled runs: what is said of them, and that the verdict's figure tells right from wrong."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from experiments import sim_verdict
+from experiments.experiment import Point, Values
 from experiments.tests.small import measured, said
 from sim.causes import CAUSES, Label
 
@@ -23,8 +22,11 @@ def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: L
 
 def test_the_report_counts_what_is_wrong() -> None:
     points = [one for one in sim_verdict.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
-    result: Mapping[str, Any] = {"cause": "normal", "held": 0.9, "named": [], "limited": True, "moved": True}
-    records = measured(replace(sim_verdict.EXPERIMENT, compute=lambda _: result), points)
+
+    def wrong(_: Point) -> Values:
+        return {"cause": "normal", "held": 0.9, "named": [], "limited": True, "moved": True}
+
+    records = measured(replace(sim_verdict.EXPERIMENT, compute=wrong), points)
     text = said(sim_verdict.EXPERIMENT, records)
     assert "| lossy link | 1 |" in text and "a limit: 1, weights: 1" in text
     matrix, moved = sim_verdict.EXPERIMENT.report(records).goals
