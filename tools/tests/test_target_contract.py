@@ -148,3 +148,34 @@ def test_widths_and_what_bf_runtime_is_told() -> None:
         f"{action}: ('mac 48', 'inside 1') in Tofino's P4Info, ('mac 48',) in its bfrt.json"
     ]
     assert len(target_contract.shape_differences(shapes, shapes, {name: shapes[name]})) == 1
+
+
+def shifted(turn: int, window: int) -> int:
+    """A window as windows.p4's two tables have it: the first entry of each that fits."""
+    first, _, second = (P4SRC / "tna/windows.p4").read_text().partition("table second")
+    coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
+    for value, field, mask, action, bits in coarse.findall(first):
+        if turn & 0xFC00 == int(value, 0) and (field == "_" or not window & int(mask or "0xffff", 0)):
+            if action in ("all", "one"):
+                return 0xFFFF if action == "all" else 1
+            window = moved(window, action, bits)
+            break
+    for value, action, bits in re.findall(r"\(0, (0x[0-9a-f]+) &&& 0xfc00\) : (\w+?)_(\d)\(\);", second):
+        if turn & 0xFC00 == int(value, 0):
+            window = moved(window, action, bits)
+    return window
+
+
+def moved(window: int, action: str, bits: str) -> int:
+    """What an action of windows.p4 makes of a window of 16 bits."""
+    return {"up": window << int(bits or "0") & 0xFFFF, "down": window >> int(bits or "0"), "neither": window}[action]
+
+
+@pytest.mark.parametrize("shift", range(-14, 15))
+def test_windows_are_shifted_within_16_bits_and_none_is_closed(shift: int) -> None:
+    turn = 0x8000 | (shift & 31) << 10 | 5
+    edges = {1 << bit for bit in range(16)} | {(1 << bit) - 1 for bit in range(17)} | {0, 0xABCD}
+    for window in edges:
+        right = min(window << shift, 0xFFFF) if shift >= 0 else max(window >> -shift, min(window, 1))
+        assert shifted(turn, window) == right
+        assert shifted(turn & 0x7FFF, window) == window, "in an agent's turn nothing is shifted"
