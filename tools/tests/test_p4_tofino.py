@@ -62,7 +62,6 @@ def test_an_edited_artefact_is_told(
     copy = replace(program, folder=tmp_path / "p4src/build" / program.name)
     shutil.copytree(program.folder, copy.folder)
     monkeypatch.setattr(p4_tofino, "ROOT", tmp_path)
-    monkeypatch.setattr(p4_tofino, "sources", lambda _build: {})
     p4_tofino.check_artefacts(copy)
     (copy.folder / "bfrt.json").write_text("{}")
     with pytest.raises(P4Error, match=rf"edited by hand, or missing: p4src/build/{program.name}/bfrt\.json"):

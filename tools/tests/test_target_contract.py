@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import p4_objects, target_contract
+from tools import p4, p4_objects, target_contract
 from tools.p4_objects import P4SRC, Object
 
 REGISTER = ("register", "ledger_syn")
@@ -27,6 +27,22 @@ def tofino() -> dict[tuple[str, str], Object]:
 def test_the_targets_agree(v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]) -> None:
     assert target_contract.differences(v1model, tofino) == []
     assert target_contract.unlike() == []
+
+
+def test_the_program_for_content_switching_agrees_with_its_contract(v1model: dict[tuple[str, str], Object]) -> None:
+    assert target_contract.CONTRACTS.keys() == p4.TOFINO_BUILDS.keys()
+    contract = target_contract.CONTRACTS["tofino-content"]
+    content = p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"])
+    assert target_contract.differences(v1model, content, contract) == []
+    without = {where: each for where, each in content.items() if where != ("table", "agents")}
+    assert target_contract.differences(v1model, without, contract) == ["table agents: not on Tofino"]
+
+
+def test_what_a_program_instantiates_is_what_it_has(tofino: dict[tuple[str, str], Object]) -> None:
+    assert p4_objects.of_program(p4.TOFINO_BUILDS["tofino"]) == tofino
+    content = p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"])
+    assert ("register", "splice_turn_1") in content.keys() - tofino.keys()
+    assert ("table", "sampling") in tofino.keys() - content.keys()
 
 
 def test_sources_say_what_p4info_says(v1model: dict[tuple[str, str], Object]) -> None:
