@@ -171,6 +171,8 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
 // What a stateful unit gives cannot lie in containers of two sizes: the assembler refuses it.
 @pa_container_size("ingress", "meta.sluice.turn", 16)
 @pa_container_size("ingress", "meta.sluice.granted", 16)
+// A window is shifted in a container of its own.
+@pa_container_size("ingress", "hdr.tcp.window", 16)
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")
 Pipeline(SluiceIngressParser(), SluiceIngress(), SluiceIngressDeparser(),
