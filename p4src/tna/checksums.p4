@@ -50,12 +50,11 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
             hdr.udp.checksum        : ternary @name("udp_checksum");
             hdr.inner_ipv4.protocol : ternary @name("inner_protocol");
         }
-        actions = {
-            segment; datagram; inside; inside_udp; neither;
-#if !defined(CONTENT)
-            reset;
+#if defined(CONTENT)
+        actions = { segment; datagram; inside; inside_udp; neither; }
+#else
+        actions = { segment; datagram; inside; inside_udp; reset; neither; }
 #endif
-        }
         const entries = {
 #if !defined(CONTENT)
             (1, _, _, _, _, _)                              : reset();

@@ -28,11 +28,12 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     state parse_resubmitted {
         packet.extract(meta.resubmitted);
         meta.sluice.preferred = meta.resubmitted.preferred;
-        meta.decided.way = meta.resubmitted.way;
 #if defined(CONTENT)
+        meta.decided.way = meta.resubmitted.way;
         meta.decided.refused = meta.resubmitted.notes;
 #else
         meta.next.destination = meta.resubmitted.destination;
+        meta.decided.way = meta.resubmitted.way;
         meta.noted = meta.resubmitted.notes;
 #endif
         meta.sluice.pass = (Pass)meta.resubmitted.pass;
