@@ -119,7 +119,6 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         connections.apply(meta, place, all.decided, all.verdict.drop);
         splice.apply(hdr, meta, place, value, detour);
         unheard.apply(meta, all.verdict.drop);
-        confirm.apply(hdr, meta, value, all.verdict);
         resplice.apply(hdr, meta, value);
         translate.apply(hdr, meta, all.server_drop);
         // A SYN claims for its choice in its second pass; a client's, to an agent, claims nothing.
@@ -131,6 +130,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         } else if (all.verdict.drop == DropReason.none
                  && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
             forward.apply(hdr, all.verdict);
+        } else {
+            confirm.apply(hdr, meta, value, all.verdict);
         }
         if (detour == 1)                                                    end_detour();
         adjust_checksums.apply(hdr, all);

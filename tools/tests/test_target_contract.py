@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tools import p4, p4_objects, target_contract
+from tools import gen_judge, p4, p4_objects, target_contract
 from tools.p4_objects import P4SRC, Object
 
 REGISTER = ("register", "ledger_syn")
@@ -195,3 +196,16 @@ def test_windows_are_shifted_within_16_bits_and_none_is_closed(shift: int) -> No
         right = min(window << shift, 0xFFFF) if shift >= 0 else max(window >> -shift, min(window, 1))
         assert shifted(turn, window) == right
         assert shifted(turn & 0x7FFF, window) == window, "in an agent's turn nothing is shifted"
+
+
+def test_frames_for_others_are_judged_as_by_the_whole_table() -> None:
+    """The rules of judge_foreign.p4 are those of judge.yaml that a foreign frame can come to, in their order."""
+    said = yaml.safe_load((P4SRC / "tna/judge.yaml").read_text())
+    names = ("sent", "frame", "known", "to", "arp")
+    rules = [rule for rule in said["rules"] if rule.keys() <= {"do", "foreign", *names}]
+    last = [rule.get("foreign") for rule in rules].index(1)
+    right = [[gen_judge.word(rule.get(name, "_")) for name in names] + [rule["do"]] for rule in rules[: last + 1]]
+    for table in (P4SRC / "tna/judge_foreign.p4").read_text().split("@hidden")[1:]:
+        entries = re.findall(r"^ +\((.+)\) +: (.+);$", table, re.MULTILINE)
+        assert [[*key.split(", "), action] for key, action in entries] == right
+        assert f"default_action = {said['otherwise']};" in table
