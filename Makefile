@@ -16,7 +16,7 @@ P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -27,11 +27,11 @@ help: ## this list
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo
 
-lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
+lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching, RESOURCES=1 shared send buffers; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
 ifdef SCENARIO
 	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
-	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content)
+	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content) $(if $(RESOURCES),--resources)
 endif
 
 news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 takes up to 10
@@ -57,7 +57,7 @@ test-switch: | check-cargo ## tests of the embedded switch
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
 # Files with the longest tests first.
-test-python: setup ## tests of the controller, the tools, the experiments and the simulation
+test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
 	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
 
 ptf: setup root ## packet tests of the pipeline
@@ -67,7 +67,8 @@ ptf-twin: setup root ## the same, of the program with the parts of Tofino's that
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
 test-lab: setup root ## a short lab run with real TCP
-	$(BIN)/pytest -q -m "not calm" topo
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "alone and not calm" topo
 
 lint: lint-python lint-switch ## ruff, pyright, rustfmt, clippy
 
@@ -76,8 +77,8 @@ lint-python: $(STAMPS)/python
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-# By the release profile, whose build scripts and macros are there already.
-lint-switch: | check-cargo
+# By the release profile, whose build scripts and macros are there already; behind the build, for cargo runs once at a time.
+lint-switch: $(SWITCHD)
 	cd switch && cargo fmt --check
 	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 
@@ -110,10 +111,13 @@ bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
-experiments: setup root ## the papers' figures and today's alternatives: some 12 hours; FIG=... one of them, QUICK=1: under 41 min (docs/results/README.md)
+experiments: setup root ## the papers' figures and today's alternatives: some 16 hours; FIG=... one of them, QUICK=1: under 70 min (docs/results/README.md)
 	@tools/install_packages.sh experiments/packages.txt
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
+
+dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch and sluice-agent inside
+	@$(BIN)/python -m tools.dist dist
 
 # Set-up
 
@@ -123,11 +127,15 @@ $(STAMPS)/python: pyproject.toml constraints.txt | $(STAMPS)/system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "sluice needs Python 3.11 or later as '$(PYTHON)'; name another one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt --editable '.[lab,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt --editable '.[lab,page,dev]'
 	@mkdir -p $(STAMPS) && touch $@
 
 # The stamp outlives nothing: without the packages named in it, it is made again.
 $(STAMPS)/system: tools/packages.txt topo/packages.txt
+	@tools/install_packages.sh $^
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/checkers: tools/tests/packages.txt
 	@tools/install_packages.sh $^
 	@mkdir -p $(STAMPS) && touch $@
 
@@ -145,4 +153,4 @@ root:
 	  || { echo "This makes network namespaces and needs root: run it with sudo" >&2; exit 1; }
 
 clean: ## remove what set-up and runs left here
-	rm -rf .venv results switch/target
+	rm -rf .venv dist results switch/target

@@ -15,14 +15,14 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
     """Return a row for each condition that is known of the records."""
     known = {
         "form": form,
-        "runs of each set-up": times(records),
+        "runs each": times(records),
         "days (UTC)": days(records),
         "commits": commits(one.program for one in records),
         "commits of the lab's runs": commits(
             one.result["lab_program"] for one in records if "lab_program" in one.result
         ),
         "machine": " and ".join(one.sentence() for one in machines),
-        "load average at the end": load(records),
+        "load average": load(records),
         "packets that the switch itself lost": lost(records),
         "packets/s through the switch, at most": most_per_s(records),
     }

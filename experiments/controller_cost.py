@@ -6,16 +6,14 @@ import asyncio
 import json
 import re
 import statistics
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
-from finsy.proto import p4d, p4r
 from sluice.balance.slowness import READINGS
 from sluice.configload import parse
 from sluice.loops.balancing import touched
@@ -31,11 +29,10 @@ from sluice.switch.registers import Registers, open_registers
 from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
+from experiments.controllerplace import Cost, configuration, serving
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
-from testbed.processes import Process
-from testbed.switches import EMBEDDED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +48,6 @@ R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
 """The published periods, and the default between two readings of the flows."""
 LATENCY_S = 0.1
 SHARE = 0.02
-SERVING = "serving P4Runtime on "
-BATCH = 4096
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -76,7 +71,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
     del group, say
 
     def measure(point: Point) -> Values:
-        with TemporaryDirectory() as directory, _switch(Path(directory)) as address:
+        with TemporaryDirectory() as directory, serving(Path(directory)) as address:
             return asyncio.run(_measure(Path(directory), address, **point.parameters))
 
     yield measure
@@ -103,95 +98,14 @@ def _resized(directory: Path, flows: int) -> Pipeline:
     return Pipeline(directory)
 
 
-@contextmanager
-def _switch(directory: Path) -> Generator[str]:
-    words = ("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510")
-    process = Process("the switch", [str(EMBEDDED.find()), *words], log=directory / "switch.log")
-    try:
-        yield process.await_output(SERVING, 20).split(SERVING)[1].split(",")[0]
-    finally:
-        process.stop()
-
-
-def _configuration(servers: int) -> dict[str, Any]:
-    """A service with so many servers; both loops in paper mode, so that every decision is followed by a write."""
-    return {
-        "interfaces": [
-            {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
-            {"port": 2, "mac": "02:00:00:00:00:02", "address": "10.2.0.1/16"},
-        ],
-        "services": [
-            {
-                "name": "web",
-                "address": "10.0.0.100",
-                "port": 80,
-                "balance": {"mode": "paper"},
-                "servers": [
-                    {"name": f"s{n}", "address": f"10.2.{(n + 9) // 250}.{(n + 9) % 250 + 2}", "port": 80}
-                    for n in range(servers)
-                ],
-            }
-        ],
-        "news": {"mode": "paper", "identify": False},
-    }
-
-
-async def _put(session: Session, cells: dict[Register, dict[int, int]]) -> None:
-    """Set cells, as packets would."""
-    numbers = session.pipeline.schema.registers
-    updates = [
-        p4r.Update(
-            type=p4r.Update.MODIFY,
-            entity=p4r.Entity(
-                register_entry=p4r.RegisterEntry(
-                    register_id=numbers[register].id,
-                    index=p4r.Index(index=index),
-                    data=p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")),
-                )
-            ),
-        )
-        for register, column in cells.items()
-        for index, value in column.items()
-    ]
-    for start in range(0, len(updates), BATCH):
-        await session.write(updates[start : start + BATCH])
-
-
 # -- what is measured
-
-
-@dataclass(slots=True)
-class Cost:
-    """Seconds on the wall, and of this process's CPU time, of each round."""
-
-    wall: list[float]
-    cpu: list[float]
-
-    @classmethod
-    def none(cls) -> Cost:
-        """Before the first round."""
-        return cls([], [])
-
-    @contextmanager
-    def measured(self) -> Generator[None]:
-        """One round."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self.wall.append(time.perf_counter() - wall)
-        self.cpu.append(time.process_time() - cpu)
-
-    def values(self) -> dict[str, float]:
-        """Medians, and the worst, in ms."""
-        return {
-            "ms": 1000 * statistics.median(self.wall),
-            "worst_ms": 1000 * max(self.wall),
-            "cpu_ms": 1000 * statistics.median(self.cpu),
-        }
 
 
 async def _measure(directory: Path, address: str, servers: int, flows: int, rounds: int) -> Values:
     pipeline = _resized(directory, flows)
-    world = World.of(parse(yaml.safe_dump(_configuration(servers))))
+    # Both loops in paper mode, so that every decision is followed by a write.
+    both = configuration(servers, balance={"mode": "paper"}) | {"news": {"mode": "paper", "identify": False}}
+    world = World.of(parse(yaml.safe_dump(both)))
     async with Session(address, 1, pipeline) as session:
         await session.push_pipeline()
         link = Link(session, registers := await open_registers(session, None), await read_back(session))
@@ -211,7 +125,8 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
     for turn in range(rounds + 3):
         now = 100.0 * turn
         crowd = turn >= 2  # two quiet intervals, then an alarm that stays: every decision moves the limit
-        await _put(link.session, _cells(turn, flows, servers, number, crowd=crowd))
+        for register, cells in _cells(turn, flows, servers, number, crowd=crowd).items():
+            await registers.write_cells(register, cells)
         warm = turn >= 3
         poll, decide, meet, balance = (polled, decided, met, r) if warm else [Cost.none() for _ in range(4)]
         with poll.measured():

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SERVERS = (3, 10, 30, 100, 300, 1000)
 QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
+FEW = 16
+TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
+"""Servers and switches of the rows of the page's table, where there are more; the kept runs have every pool."""
 SHARED = 30
 """Servers of the pool that several switches share."""
 WORK_S = 7e-3
@@ -209,7 +212,9 @@ def report(records: Sequence[Record]) -> Report:
         "CPU to decide (ms)",
     ]
     return Report(
-        tables=[Table(heading, [_row(runs) for runs in pools.values()])],
+        tables=[
+            Table(heading, [_row(runs) for place, runs in pools.items() if len(pools) <= FEW or place[:2] in TOLD])
+        ],
         goals=goals,
         summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
     )

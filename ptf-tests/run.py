@@ -145,7 +145,9 @@ def main() -> int:
     """Exit status: 0 when every test passed."""
     options = arguments()
     if options.list:
-        return subprocess.run([*ptf_command(options), "--list-test-names"], env=environment(), check=False).returncode
+        return subprocess.run(
+            [*ptf_command(options), "--list-test-names", "--log-file", os.devnull], env=environment(), check=False
+        ).returncode
     try:
         load(options.pipeline)
     except SwitchError as error:

@@ -39,6 +39,33 @@ NEVER_ON_TOFINO = {
     ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
+    **{
+        ("register", f"transfer_{what}"): "as resources"
+        for what in (
+            "owner",
+            "edge",
+            "acked",
+            "activity",
+            "probe",
+            "least",
+            "rtt",
+            "recovery",
+            "losses",
+            "sent",
+            "flight",
+        )
+    },
+    **{
+        ("register", name): "as resources"
+        for name in (
+            *("cap_agreed", "cap_client", "cap_server", "cap_offered_server", "cap_offered_client"),
+            *("send_cap", "receive_cap"),
+        )
+    },
+    **{
+        ("register", f"closing_{name}"): "as resources"
+        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced")
+    },
 }
 ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,

@@ -25,6 +25,7 @@ from topo.handshakes import Handshakes
 from topo.hosts import congestion_control, syn_retransmission
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
+from topo.page import PICTURE, save_picture, start_page
 from topo.phases import run_phase
 from topo.summary import Results, summary, table
 from topo.switches import REPOSITORY, switch_kind
@@ -70,6 +71,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             deliver=handshakes.add,
         )
         lab.at_end(capture.close)
+        page = start_page(lab, say)
         baseline, drops_before = lab.quiet_packet_counts(), lab.observe().drops
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
@@ -102,18 +104,13 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         finished = downloads.finish()
         capture.stop()
         after = lab.quiet_packet_counts()
-        results = Results(
-            switch=kind,
-            equal=equal,
-            r=under_r,
-            loaded=LOADED,
-            changes=changes,
-            downloads=finished,
-            packets=after.since(baseline),
-            drops=_more(lab.observe().drops, drops_before),
-        )
+        drops = _more(lab.observe().drops, drops_before)
+        packets = after.since(baseline)
+        results = Results(kind, equal, under_r, LOADED, changes, finished, packets, drops)
         _write(results, output)
         (output / "trace.jsonl").write_bytes(lab.controller.trace.read_bytes())
+        if page is not None:
+            save_picture(page, output / PICTURE, say)
     return results
 
 
@@ -128,6 +125,7 @@ def _write(results: Results, output: Path) -> None:
     from topo.plot import draw  # noqa: PLC0415
 
     output.mkdir(parents=True, exist_ok=True)
+    (output / PICTURE).unlink(missing_ok=True)  # an earlier run's
     (output / "summary.json").write_text(json.dumps(summary(results), indent=2) + "\n")
     draw((results.equal, results.r), results.loaded, (output / "demo.png", output / "demo.svg"))
 
@@ -142,7 +140,8 @@ def report(results: Results, output: Path, say: Callable[[str], None]) -> bool:
     for download in results.downloads:
         if download.fault:
             say(f"  broken download: {download.fault}")
-    say(f"\nwritten to {output}: summary.json, demo.png, demo.svg, trace.jsonl")
+    names = ["summary.json", "demo.png", "demo.svg", "trace.jsonl", *([PICTURE] if (output / PICTURE).exists() else [])]
+    say(f"\nwritten to {output}: {', '.join(names)}")
     return all(verdicts.values())
 
 

@@ -1,6 +1,7 @@
 """The lab with Mininet's prompt: the same network as the demo's, the controller running.
 
-`python -m topo.lab [--record FILE.pcap] [--content]` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+`python -m topo.lab [--record FILE.pcap] [--content | --resources]` as root.  $SWITCH chooses the switch: embedded
+(default) or bmv2.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from topo.httperf import Httperf
 from topo.interrupts import Interrupted, interruptible
 from topo.mn import CLI
 from topo.network import Lab
+from topo.page import start_page
 from topo.record import Recorder
+from topo.resources import HINT as RESOURCES_HINT
+from topo.resources import ResourcesLab
 from topo.switches import switch_kind
 from workload.load import Load
-from workload.plan import SERVER_NAMES, Balance
+from workload.plan import Balance
 
 BALANCE = Balance("production", 2.0, 10.0)
 """The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
@@ -61,7 +65,9 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILE.pcap",
         help="record all of the switch's ports, for `sluice replay`; configuration and decisions go beside it",
     )
-    parser.add_argument("--content", action="store_true", help="content switching: two agents, three groups of servers")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--content", action="store_true", help="content switching: two agents, three groups of servers")
+    what.add_argument("--resources", action="store_true", help="one server, whose send buffers are shared")
     return parser.parse_args(arguments)
 
 
@@ -137,8 +143,9 @@ class LabCLI(CLI):
 
     def _server(self, line: str, verb: str, act: Callable[[str], None]) -> None:
         name = line.strip()
-        if name not in SERVER_NAMES:
-            print(f"usage: {verb} SERVER, one of {', '.join(SERVER_NAMES)}")
+        names = self._lab.pool.names
+        if name not in names:
+            print(f"usage: {verb} SERVER, one of {', '.join(names)}")
             return
         act(name)
 
@@ -156,16 +163,28 @@ class LabCLI(CLI):
             )
 
 
+def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
+    """A lab, and what there is to try in it."""
+    kind = switch_kind()
+    if options.content:
+        return ContentLab(kind), CONTENT_HINT
+    if options.resources:
+        return ResourcesLab(kind), RESOURCES_HINT
+    return Lab(kind, BALANCE), HINT
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
     options = parse_options(arguments)
     # Ctrl-C at the prompt ends a command, not the lab; before the prompt it ends the lab (KeyboardInterrupt).
     with interruptible((signal.SIGTERM, signal.SIGHUP)):
         try:
-            with ContentLab(switch_kind()) if options.content else Lab(switch_kind(), BALANCE) as lab:
+            chosen, hint = _chosen(options)
+            with chosen as lab:
                 if options.record is not None:
                     record(lab, options.record)
-                print(CONTENT_HINT if options.content else HINT, flush=True)
+                start_page(lab, print)
+                print(hint, flush=True)
                 LabCLI(lab)
         except (LabError, OSError) as error:
             print(f"sluice lab: {error}", file=sys.stderr)

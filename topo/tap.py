@@ -14,11 +14,13 @@ from topo.errors import LabError
 
 ETH_P_ALL = 3  # include/uapi/linux/if_ether.h
 SO_ATTACH_FILTER = 26  # include/uapi/asm-generic/socket.h
+SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
 SOL_PACKET = 263  # include/linux/socket.h
 PACKET_STATISTICS = 6  # include/uapi/linux/if_packet.h
 
-RECEIVE_BUFFER_BYTES = 4 << 20
+RECEIVE_BUFFER_BYTES = 32 << 20
+"""Some 30,000 small frames, the kernel's part with them: what arrives while the reader waits for a processor."""
 WAKE_UP_S = 0.2
 """The reader looks this often whether it is to end."""
 
@@ -47,7 +49,8 @@ class Tap(ABC):
             struct.pack("HP", len(kernel_filter), ctypes.addressof(instructions)),
         )
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        # SO_RCVBUF ends at net.core.rmem_max.
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
         self._socket.settimeout(WAKE_UP_S)
         if interface is not None:
             self._socket.bind((interface, ETH_P_ALL))

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 
-from . import __version__, log, rulescommand
-from .balance import Mode
+import shtab
+
+from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, topcommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
 from .loops.commands import Refused
 from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
+from .loops.supervisor import Supervisor
 from .loops.trace import Trace
 from .replay import command
 from .replay.against import TraceError
 from .replay.capture import CaptureError
-from .statustext import render
 from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
 _DEFAULT_CONFIG = "sluice.yaml"
+_log = log.logger("control")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused."""
-    options = _parser().parse_args(arguments)
+    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C."""
+    options = make_parser().parse_args(arguments)
     try:
         return int(options.run(options))
     except ConfigError as error:
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
     parser = argparse.ArgumentParser(prog="sluice", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sluice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -55,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
     run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: what it says of itself")
+    run.add_argument(
+        "--replace-program",
+        action="store_true",
+        help="load the program though the switch runs another version and cannot keep its connections",
+    )
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
     run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -63,68 +70,42 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="check a configuration, offline")
     _config_option(check)
+    check.add_argument("--json", action="store_true", help="as JSON")
     check.set_defaults(run=rulescommand.check)
 
     match = commands.add_parser("match", help="say which rule of a content service takes a request, offline")
     _config_option(match)
+    match.add_argument("--json", action="store_true", help="as JSON")
     rulescommand.add_options(match)
     match.set_defaults(run=rulescommand.match)
 
-    status = commands.add_parser("status", help="services, servers, ratios, R, counts, drops")
-    _socket_options(status)
-    status.add_argument("--json", action="store_true", help="as JSON")
-    status.add_argument("--pins", action="store_true", help="count the pinned connections too (reads the whole table)")
-    status.set_defaults(run=_status)
+    livecommands.add(commands, _config_option)
+    pagecommand.add(commands, _config_option)
+    topcommand.add(commands, _config_option)
 
-    for name, text in (
-        ("drain", "give a server no new connections"),
-        ("undrain", "give a server its share again"),
-    ):
-        one = commands.add_parser(name, help=text)
-        one.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
-        _socket_options(one)
-        one.set_defaults(run=_command, command=name, fields=["server"])
+    config = commands.add_parser("config", help="a configuration to begin with")
+    init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
+    _config_option(init)
+    init.set_defaults(run=configcommand.init)
 
-    reload = commands.add_parser("reload", help="have the controller read its configuration again")
-    _socket_options(reload)
-    reload.set_defaults(run=_command, command="reload", fields=[])
+    completion = commands.add_parser("completion", help="print a completion script for a shell")
+    completion.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
+    completion.set_defaults(run=_complete, parser=parser)
 
     replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would have")
     _config_option(replay)
     command.add_options(replay)
     replay.set_defaults(run=command.replay)
-
-    mode = commands.add_parser("mode", help="change who decides a service's ratios, until the next reload")
-    mode.add_argument("service", metavar="SERVICE")
-    mode.add_argument("mode", metavar="MODE", choices=list(Mode), help=", ".join(Mode))
-    _socket_options(mode)
-    mode.set_defaults(run=_command, command="mode", fields=["service", "mode"])
     return parser
+
+
+def _complete(options: argparse.Namespace) -> int:
+    print(shtab.complete(options.parser, options.shell))
+    return 0
 
 
 def _config_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", "-c", metavar="FILE", default=_DEFAULT_CONFIG, help="default: %(default)s")
-
-
-def _socket_options(parser: argparse.ArgumentParser) -> None:
-    _config_option(parser)
-    parser.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
-
-
-def _socket(options: argparse.Namespace) -> str:
-    return options.socket or load(options.config).control
-
-
-def _status(options: argparse.Namespace) -> int:
-    result = control.ask(_socket(options), {"command": "status", "pins": options.pins})
-    print(json.dumps(result, indent=2) if options.json else render(result))
-    return 0
-
-
-def _command(options: argparse.Namespace) -> int:
-    request = {"command": options.command} | {field: getattr(options, field) for field in options.fields}
-    print(control.ask(_socket(options), request))
-    return 0
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -133,14 +114,14 @@ def _run(options: argparse.Namespace) -> int:
     try:
         news_trace = options.news_trace or (config.news.trace_file if config.news else None)
         trace = options.trace_file or config.trace_file
-        asyncio.run(_serve(config, options.config, options.target, trace, news_trace))
+        asyncio.run(_serve(config, options, trace, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0
 
 
 async def _serve(
-    config: Config, path: str, target: str | None, trace_file: str | None, news_trace_file: str | None
+    config: Config, options: argparse.Namespace, trace_file: str | None, news_trace_file: str | None
 ) -> None:
     main_task = asyncio.current_task()
     assert main_task is not None
@@ -152,10 +133,23 @@ async def _serve(
         stack.callback(trace.close)
         news_trace = NewsTrace(news_trace_file)
         stack.callback(news_trace.close)
-        controller = Controller(config, path, trace, _announce, news_trace, target=target)
+        supervisor = Supervisor()
+        controller = Controller(
+            config,
+            options.config,
+            trace,
+            _announcer(supervisor),
+            news_trace,
+            target=options.target,
+            may_lose=options.replace_program,
+            status=supervisor.tell,
+        )
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
+        await stack.enter_async_context(supervisor.watching())
+        if config.page:
+            await stack.enter_async_context(pagecommand.child(options.config))
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()
@@ -174,7 +168,15 @@ async def _reload(controller: Controller) -> None:
     try:
         await controller.reload()
     except (Refused, ConfigError, SwitchError) as error:
-        log.logger("control").error("not reloaded", extra={"error": str(error)})
+        _log.error("not reloaded", extra={"error": str(error)})
+
+
+def _announcer(supervisor: Supervisor) -> Callable[[str], None]:
+    def announce(line: str) -> None:
+        _announce(line)
+        supervisor.tell(line)
+
+    return announce
 
 
 def _announce(line: str) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from .balance import BalanceOptions
 from .configcontent import ContentConfig
+from .configresources import ResourcesConfig, ServerResourcesConfig
 from .configtypes import (
     FilePath,
     Given,
@@ -90,6 +91,8 @@ class ServerConfig(Section):
     """Relative to the other servers'."""
     drain: bool = False
     """It gets no new connections; those that it has stay."""
+    resources: Annotated[ServerResourcesConfig | None, Given] = None
+    """Where it has others than the service's ``resources`` say."""
 
 
 class ServiceConfig(Section):
@@ -111,6 +114,8 @@ class ServiceConfig(Section):
     """At least one, unless the service has ``content``."""
     content: ContentConfig | None = None
     """Requests go to groups by what they say; then its agents stand for servers."""
+    resources: Annotated[ResourcesConfig | None, Given] = None
+    """Its servers' TCP buffers and idle connections are managed; left out: they are not."""
 
     @property
     def members(self) -> tuple[ServerConfig, ...]:
@@ -197,6 +202,17 @@ class MetricsConfig(Section):
     """Where Prometheus scrapes; unencrypted."""
 
 
+class PageConfig(Section):
+    """The live page, served by a process of its own; takes the extra ``page`` of the package."""
+
+    address: HostPort = "127.0.0.1:8080"
+    """Where browsers find it; unencrypted."""
+    control: bool = False
+    """Whoever has the token can drain servers and change modes there; false: it only shows."""
+    token_file: FilePath | None = None
+    """The token, for its owner's eyes only; made when it is missing. Default: `control` with `.token` behind it."""
+
+
 class Config(Section):
     """The whole file."""
 
@@ -213,6 +229,8 @@ class Config(Section):
     news: Annotated[NewsConfig | None, Given] = None
     """Flash-crowd control; left out: none."""
     metrics: Annotated[MetricsConfig | None, Given] = None
+    page: Annotated[PageConfig | None, Given] = None
+    """A live page of services, servers, decisions and drops; left out: none."""
     control: SocketPath = "/run/sluice.sock"
     """Unix socket of ``sluice status`` and the other commands."""
     trace_file: FilePath | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import contentcheck
+from . import contentcheck, resourcescheck
 from .addresses import BROADCAST, Address
 from .balance import weight_sum
 from .balance.options import LARGEST
@@ -29,6 +29,7 @@ def findings(config: Config) -> list[Finding]:
         *_services(config),
         *_servers(config),
         *contentcheck.findings(config),
+        *resourcescheck.findings(config),
         *_balance(config),
         *_news(config),
         *_news_times(config),

@@ -43,6 +43,7 @@ class ConfigError(Exception):
 
     def __init__(self, complaints: list[Complaint]) -> None:
         super().__init__("\n".join(map(str, complaints)))
+        self.complaints = complaints
 
 
 def load(path: str | Path) -> Config:

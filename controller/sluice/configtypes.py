@@ -30,7 +30,8 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 """A last label that resolvers take for a part of an IPv4 address."""
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
-_SIZE = re.compile(r"[1-9][0-9]{0,8} ?(KiB|MiB|kB|KB|MB)")
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
+_SIZE = re.compile(rf"([1-9][0-9]{{0,8}}) ?({'|'.join(_UNITS)})")
 _EXTENSION = re.compile(r"[A-Z0-9][A-Z0-9=+ -]*")
 
 
@@ -117,6 +118,15 @@ def _size(value: int | str) -> int | str:
     if isinstance(value, str) and not _SIZE.fullmatch(value):
         raise ValueError("no size")
     return value
+
+
+def in_bytes(size: Size) -> int:
+    """A size as a number."""
+    if isinstance(size, int):
+        return size
+    found = _SIZE.fullmatch(size)
+    assert found is not None, size
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _extension(value: str) -> str:

@@ -1,4 +1,4 @@
-"""The few frames that the controller writes itself: ARP's questions, and ICMP time exceeded. Pure."""
+"""The few frames that the controller writes itself: ARP's questions, ICMP time exceeded, and tickles. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from .names import (
     ICMP_ECHO_REPLY,
     ICMP_TIME_EXCEEDED,
     PROTOCOL_ICMP,
+    PROTOCOL_TCP,
 )
 
 _BROADCAST = b"\xff" * 6
+_TICKLED, _TICKLER = (bytes.fromhex(f"02000000000{octet}") for octet in (1, 2))
+"""MAC addresses of frames that enter the pipeline from nowhere."""
 _MINIMUM = 60
 """An Ethernet frame without its check sequence."""
 _ICMP_QUESTIONS = frozenset({ICMP_ECHO_REPLY, ICMP_ECHO, 13, 14})
@@ -125,3 +128,15 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     )
     ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
     return Ethernet(ethernet.src, mac_bytes(mac), ethernet.tag, ETHERTYPE_IPV4, ip + body).build()
+
+
+def tickle(client: Address, client_port: int, service: Address, service_port: int) -> bytes:
+    """An ACK of numbers 0 and 0 from a client to its service: the server answers with its own (RFC 9293, 3.10.7.4)."""
+    ports = struct.pack("!HH", client_port, service_port)
+    segment = ports + struct.pack("!IIBBHHH", 0, 0, 5 << 4, 0x10, 0xFFFF, 0, 0)
+    pseudo = client.packed + service.packed + struct.pack("!BBH", 0, PROTOCOL_TCP, len(segment))
+    segment = segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
+    length = 20 + len(segment)
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length, 0, 0x4000, 64, PROTOCOL_TCP, 0, client.packed, service.packed)
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    return Ethernet(_TICKLED, _TICKLER, None, ETHERTYPE_IPV4, ip + segment).build()

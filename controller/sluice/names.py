@@ -12,8 +12,12 @@ VERSION: Final = "0.1.0"
 ORDER_SPLICE: Final = 1
 TICK_US: Final = 65536
 TICK_BASE: Final = 0x01000000
+PROBE_TIME: Final = 15
 RATE_TICK_US: Final = 1024
 CPU_PORT: Final = 510
+INTO_PIPELINE: Final = 0xFFFF
+CLOSE_SESSION: Final = 1
+CLONE_OF_RECEIVED: Final = 1
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
@@ -38,8 +42,11 @@ SERVICE_ENDPOINTS: Final = 2048
 CONNECTION_SLOT_BITS: Final = 17
 CONNECTION_SLOTS: Final = 131072
 SPLICES: Final = 262144
+CLOSING_HINTS: Final = 4096
 REMEMBERED_CLIENT_BITS: Final = 16
 REMEMBERED_CLIENTS: Final = 65536
+TRANSFER_BITS: Final = 12
+TRANSFERS: Final = 4096
 CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
@@ -141,6 +148,32 @@ class Register(StrEnum):
     PIN_SERVER_2 = "SluiceIngress.connections.server_2.pin_server_2"
     SPLICE_CELLS = "SluiceIngress.splice.splice_cells"
     REMEMBERED_CLIENTS = "SluiceIngress.remembered.remembered_clients"
+    CLOSING_SERVER_NEXT = "SluiceIngress.closing.closing_server_next"
+    CLOSING_CLIENT_NEXT = "SluiceIngress.closing.closing_client_next"
+    CLOSING_STATE = "SluiceIngress.closing.closing_state"
+    CLOSING_PEER = "SluiceIngress.closing.closing_peer"
+    CLOSING_HINT = "SluiceIngress.closing.closing_hint"
+    CLOSING_TAKEN = "SluiceIngress.closing.closing_taken"
+    CLOSING_TAKEN_BACK = "SluiceIngress.closing.closing_taken_back"
+    CLOSING_RACED = "SluiceIngress.closing.closing_raced"
+    TRANSFER_OWNER = "SluiceIngress.transfers.owner.transfer_owner"
+    TRANSFER_EDGE = "SluiceIngress.transfers.edge.transfer_edge"
+    TRANSFER_ACKED = "SluiceIngress.transfers.acked.transfer_acked"
+    TRANSFER_ACTIVITY = "SluiceIngress.transfers.activity.transfer_activity"
+    TRANSFER_PROBE = "SluiceIngress.transfers.probe.transfer_probe"
+    TRANSFER_LEAST = "SluiceIngress.transfers.least.transfer_least"
+    TRANSFER_RTT = "SluiceIngress.transfers.rtt.transfer_rtt"
+    TRANSFER_RECOVERY = "SluiceIngress.transfers.recovery.transfer_recovery"
+    TRANSFER_LOSSES = "SluiceIngress.transfers.losses.transfer_losses"
+    TRANSFER_SENT = "SluiceIngress.transfers.sent.transfer_sent"
+    TRANSFER_FLIGHT = "SluiceIngress.transfers.flight.transfer_flight"
+    CAP_AGREED = "SluiceIngress.caps.cap_agreed"
+    CAP_CLIENT = "SluiceIngress.caps.cap_client"
+    CAP_SERVER = "SluiceIngress.caps.cap_server"
+    CAP_OFFERED_SERVER = "SluiceIngress.caps.cap_offered_server"
+    CAP_OFFERED_CLIENT = "SluiceIngress.caps.cap_offered_client"
+    SEND_CAP = "SluiceIngress.caps.send_cap"
+    RECEIVE_CAP = "SluiceIngress.caps.receive_cap"
     REQUESTS_OFFERED = "SluiceIngress.requests.requests_offered"
     REQUESTS_ADMITTED = "SluiceIngress.requests.requests_admitted"
     REQUESTS_REFUSED = "SluiceIngress.requests.requests_refused"
@@ -232,6 +265,32 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.PIN_SERVER_2: 131072,
     Register.SPLICE_CELLS: 262144,
     Register.REMEMBERED_CLIENTS: 65536,
+    Register.CLOSING_SERVER_NEXT: 262144,
+    Register.CLOSING_CLIENT_NEXT: 262144,
+    Register.CLOSING_STATE: 262144,
+    Register.CLOSING_PEER: 262144,
+    Register.CLOSING_HINT: 4096,
+    Register.CLOSING_TAKEN: 1024,
+    Register.CLOSING_TAKEN_BACK: 1024,
+    Register.CLOSING_RACED: 1024,
+    Register.TRANSFER_OWNER: 4096,
+    Register.TRANSFER_EDGE: 4096,
+    Register.TRANSFER_ACKED: 4096,
+    Register.TRANSFER_ACTIVITY: 4096,
+    Register.TRANSFER_PROBE: 4096,
+    Register.TRANSFER_LEAST: 4096,
+    Register.TRANSFER_RTT: 4096,
+    Register.TRANSFER_RECOVERY: 4096,
+    Register.TRANSFER_LOSSES: 4096,
+    Register.TRANSFER_SENT: 4096,
+    Register.TRANSFER_FLIGHT: 4096,
+    Register.CAP_AGREED: 262144,
+    Register.CAP_CLIENT: 262144,
+    Register.CAP_SERVER: 262144,
+    Register.CAP_OFFERED_SERVER: 262144,
+    Register.CAP_OFFERED_CLIENT: 262144,
+    Register.SEND_CAP: 262144,
+    Register.RECEIVE_CAP: 262144,
     Register.REQUESTS_OFFERED: 1024,
     Register.REQUESTS_ADMITTED: 1024,
     Register.REQUESTS_REFUSED: 1024,
@@ -313,6 +372,12 @@ class DropReason(IntEnum):
     """An agent's, but the connection is spliced, or another agent has it."""
     UNBOUND = 27
     """A content server's, but its connection has no slot, or is another server's now."""
+    CLOSED = 28
+    """Of a connection that the switch has closed: an ACK of its client's, or late data of its server's."""
+    CLOSED_RESET = 29
+    """The same, but payload of its client's, and a reset was sent back."""
+    NOT_IDLE = 30
+    """A tickle, but its connection is not idle, or unknown, or may not be closed."""
 
 
 class PuntReason(IntEnum):
@@ -371,6 +436,18 @@ class Remember(IntEnum):
     """Its last server: the next connection goes there, and an agent looks at its first request."""
     CLIENT = 2
     """Its server: all its connections go there."""
+
+
+class ClosingStatus(IntEnum):
+    """`ClosingStatus` of p4src/common/constants.p4."""
+
+    OPEN = 0
+    PROBING = 1
+    """A tickle is on its way, unless that was too long ago."""
+    CLOSED = 2
+    """RST and FIN were sent."""
+    RACED = 3
+    """And payload of the client's came afterwards."""
 
 
 class SpliceStatus(IntEnum):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +30,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a configuration, and its rules by the engine."""
+    """Check a configuration, and its rules by the engine; 1 when something is wrong."""
+    if not options.json:
+        return _check(options)
+    try:
+        return _check(options)
+    except ConfigError as error:
+        wrong = [asdict(one) for one in error.complaints]
+        print(json.dumps({"config": options.config, "good": False, "complaints": wrong}, indent=2))
+        return 1
+
+
+def _check(options: argparse.Namespace) -> int:
     config, lines = load_with_lines(options.config)
     program = binary.find() if config.contents else None
     wrong: list[Complaint] = []
@@ -43,7 +56,11 @@ def check(options: argparse.Namespace) -> int:
     if wrong:
         raise ConfigError(sorted(wrong, key=lambda one: (one.line, one.field)))
     servers = len({(one.address, one.port) for service in config.services for one in service.members})
-    print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
+    if options.json:
+        shown = {"config": options.config, "good": True, "services": len(config.services), "servers": servers}
+        print(json.dumps(shown, indent=2))
+    else:
+        print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
     if config.contents and program is None:
         print(f"{options.config}: what its rules match is not checked: {MISSING}", file=sys.stderr)
     return 0
@@ -63,7 +80,7 @@ def match(options: argparse.Namespace) -> int:
     assert service.content is not None
     address = f"{service.address}:{service.port}"
     taken, words = binary.decide(program, service.content, address, options.source, _request(options))
-    print(words)
+    print(json.dumps({"taken": taken, "text": words}) if options.json else words)
     return 0 if taken else 1
 
 

@@ -13,10 +13,12 @@ from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
+from sluice.resourcesstatus import server_status
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
+from sluice.switch.secondlook import read_loads
 from sluice.switch.verdict import Traffic, read_traffic
 
 _NOT_YET = "Not judged yet: the first window has not ended."
@@ -40,13 +42,15 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
     while True:
         plan = world.plan
         traffic = await read_traffic(link.session, [service.id for service in plan.services])
-        ledger = await read_ledger(link.registers, [server.id for server in plan.servers])
+        servers = [server.id for server in plan.servers]
+        ledger = await read_ledger(link.registers, servers)
+        loads = await read_loads(link.registers, servers)
         pinned = pins_of(*await kept_slots(world, link.registers, link.clock, time())) if pins else None
         if world.news is not None:
             await world.news.count(link.registers)
         if world.plan is plan:
             break  # else a reload came meanwhile, and other services and servers are to be read
-    head["services"] = [_service(controller, service, traffic, ledger, pinned) for service in plan.services]
+    head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
     if world.news is not None:
         head["news"] = news_status(world.news)
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
@@ -59,6 +63,8 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "not_read": link.session.dropped_packets,
         "injected": link.session.sent_packets,
     }
+    if world.table is not None:
+        head["table"] = asdict(world.table)
     if pinned is not None:
         head["connections"] = {state.name.lower(): count for state, count in sorted(pinned.by_state.items())}
     return head
@@ -69,15 +75,18 @@ def _service(
     service: Service,
     traffic: Traffic,
     ledger: Mapping[int, Counts],
+    loads: Mapping[int, int],
+    *,
     pins: Pins | None,
 ) -> dict[str, Any]:
-    view = controller.world.views[service.id]
+    world = controller.world
+    view = world.views[service.id]
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
     counts, mode = traffic.services[service.id], balancer.options.mode
-    names, ratios, weights = controller.world.names(service), balancer.ratios, balancer.weights()
+    names, ratios, weights = world.names(service), balancer.ratios, balancer.weights()
     if service.is_content:
-        weights = available(controller.world.state(), service)
+        weights = available(world.state(), service)
         whole = sum(weights.values()) or 1
         ratios = {server.id: weights.get(server.id, 0) / whole for server in service.servers}
     shown: dict[str, Any] = {
@@ -99,10 +108,16 @@ def _service(
             for one in service.servers
         ],
     }
+    for server, one in zip(service.servers, shown["servers"], strict=True):
+        one["open"] = loads[server.id]
+    if world.resources is not None and service.config.resources is not None:
+        for server, one in zip(service.servers, shown["servers"], strict=True):
+            one["resources"] = server_status(world.resources, server.id)
     if service.is_content:
         shown["content"] = _content(controller, service)
-        for server, one in zip(service.servers, shown["servers"], strict=True):
-            one["state"] = "absent" if server.id in controller.world.absent else one["state"]
+        for server, one, agent in zip(service.servers, shown["servers"], shown["content"]["agents"], strict=True):
+            one["state"] = "absent" if server.id in world.absent else one["state"]
+            one["open"] = agent["connections"]
     return shown
 
 

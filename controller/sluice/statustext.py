@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .resourcesstatus import lines as resources_lines
+
+_COLUMNS, _GAP = 98, "  "
+"""Tables stand two columns in, and fit 100."""
+
 
 def render(status: Mapping[str, Any]) -> str:
     """The status as text for a terminal."""
@@ -18,11 +23,16 @@ def render(status: Mapping[str, Any]) -> str:
             f"{service['name']} {service['address']}  mode {service['mode']}  "
             f"{service['weight_changes']} weight changes",
             f"  {service['sentence']}",
-            *(f"  {line}" for line in _table(_rows(service["servers"]))),
+            *(f"  {line}" for line in _servers(service["servers"])),
             f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
             + (f" ({share:.2%})" if share is not None else ""),
             *(f"  {line}" for line in (_content(service["content"]) if "content" in service else ())),
+            *(
+                f"  {line}"
+                for server in service["servers"]
+                for line in resources_lines(server["name"], server.get("resources") or {})
+            ),
         ]
     if "news" in status:
         lines += news_lines(status["news"])
@@ -74,49 +84,64 @@ def news_lines(news: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _rows(servers: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    head = [
-        "server",
-        "address",
-        "state",
-        "ratio",
-        "weight",
-        "R",
-        "R(all)",
-        "SYN",
-        "SYN-ACK",
-        "again",
-        "done",
-        "RST",
-    ]
+def _servers(servers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of servers: in full where it fits, else with short counts, and last without addresses."""
+    for short, address in ((False, True), (True, True), (True, False)):
+        rows = _rows(servers, short=short, address=address)
+        if _width(rows) <= _COLUMNS or not address:
+            break
+    return _table(rows, left=3 if address else 2)
+
+
+def _rows(servers: Sequence[Mapping[str, Any]], *, short: bool, address: bool) -> list[list[str]]:
     pinned = any("connections" in server for server in servers)
-    rows = [head + (["live"] if pinned else [])]
+    head = ["server", "address", "state", "ratio", "weight", "R", "R(all)", "SYN", "SYN-ACK", "again", "done", "RST"]
+    rows = [[*head, *(["live"] if pinned else [])]]
     for server in servers:
-        row = [
-            server["name"],
-            server["address"],
-            server["state"],
-            f"{server['ratio']:.4f}",
-            str(server["weight"]),
-            _r(server["r"]),
-            _r(server["r_every_synack"]),
-            *(str(server[key]) for key in ("syn", "synack", "synack_again", "completed", "reset")),
-        ]
-        rows.append(row + ([str(server.get("connections", 0))] if pinned else []))
-    return rows
+        counts = [server[key] for key in ("syn", "synack", "synack_again", "completed", "reset")]
+        counts += [server.get("connections", 0)] if pinned else []
+        rows.append(
+            [
+                server["name"],
+                server["address"],
+                server["state"],
+                f"{server['ratio']:.4f}",
+                str(server["weight"]),
+                _r(server["r"]),
+                _r(server["r_every_synack"]),
+                *(_short(count) if short else str(count) for count in counts),
+            ]
+        )
+    return rows if address else [[row[0], *row[2:]] for row in rows]
+
+
+def _short(count: int) -> str:
+    """A count in five places at most."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= max(size, 100_000):
+            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"
+    return str(count)
 
 
 def _r(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.3f}"
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:.3f}" if value < 1000 else f"{value:.3g}"
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + len(_GAP) for column in zip(*rows, strict=True)) - len(_GAP)
 
 
 def _table(rows: Sequence[Sequence[str]], left: int = 3) -> list[str]:
-    """Aligned columns, the first ``left`` of them to the left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Aligned columns, the first ``left`` of them to the left; a name that does not fit is cut short."""
+    room = max(8, _COLUMNS - _width([row[1:] for row in rows]) - len(_GAP))
+    cut = [[row[0] if len(row[0]) <= room else row[0][: room - 1] + "…", *row[1:]] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return [
-        "  ".join(
+        _GAP.join(
             cell.ljust(width) if column < left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in rows
+        for row in cut
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
@@ -55,6 +55,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._server: grpc.aio.Server | None = None
         self._clients: list[Client] = []
         self._highest = 0
+        self.keeps_nothing = ""
+        """Why it refuses to keep its state when its program is replaced."""
         self._forget()
 
     def _forget(self) -> None:
@@ -65,6 +67,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.meters: dict[tuple[int, int], p4r.MeterConfig] = {}
         self.counters: dict[tuple[int, int], int] = {}
         self.digests: dict[int, p4r.DigestEntry] = {}
+        self.clone_sessions: dict[int, p4r.CloneSessionEntry] = {}
 
     @property
     def address(self) -> str:
@@ -119,6 +122,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         """Let a cumulative 32-bit register cell count."""
         cell = (self.schema.registers[register].id, index)
         self.registers[cell] = (self.registers.get(cell, 0) + more) % (1 << 32)
+
+    def hold(self, register: str, index: int, value: int) -> None:
+        """Let a register's cell hold a value."""
+        self.registers[self.schema.registers[register].id, index] = value
 
     def packet_in(self, payload: bytes, **metadata: int) -> None:
         """Send a packet to the primary controller."""
@@ -230,8 +237,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Any
     ) -> p4r.SetForwardingPipelineConfigResponse:
         await self._check_primary(request, context)
-        assert request.action == p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
-        self._forget()
+        if request.action == p4r.SetForwardingPipelineConfigRequest.RECONCILE_AND_COMMIT:
+            if self.keeps_nothing:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.keeps_nothing)
+        else:
+            assert request.action == p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+            self._forget()
         self.config = request.config
         self.schema = P4Schema(request.config.p4info)
         self.pushes += 1
@@ -278,10 +289,20 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 entry = entity.register_entry
                 cell = (entry.register_id, entry.index.index)
                 self.registers[cell] = int.from_bytes(entry.data.bitstring, "big")
+            case "packet_replication_engine_entry":
+                return self._update_clones(update.type, entity.packet_replication_engine_entry)
             case "digest_entry":
                 return self._update_digest(update.type, entity.digest_entry)
             case other:
                 return p4r.Error(canonical_code=rpc_code.UNIMPLEMENTED, message=f"no {other}")
+        return p4r.Error()
+
+    def _update_clones(self, kind: int, entry: p4r.PacketReplicationEngineEntry) -> p4r.Error:
+        number = entry.clone_session_entry.session_id
+        if number in self.clone_sessions:
+            return p4r.Error(canonical_code=rpc_code.ALREADY_EXISTS, message="clone session exists")
+        assert kind == p4r.Update.INSERT, "the controller changes or ends no clone session"
+        self.clone_sessions[number] = entry.clone_session_entry
         return p4r.Error()
 
     def _update_digest(self, kind: int, entry: p4r.DigestEntry) -> p4r.Error:
@@ -417,6 +438,9 @@ class Memory:
 
     async def write(self, register: str, index: int, value: int) -> None:
         self.cells[register][index] = value
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        self.cells[register].update(cells)
 
     def count(self, register: Register, index: int, more: int) -> None:
         """Let a cumulative 32-bit cell count."""

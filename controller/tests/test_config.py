@@ -33,9 +33,17 @@ def test_missing_file_is_named() -> None:
         load("nowhere.yaml")
 
 
-def test_the_documented_example_is_good() -> None:
-    guide = (Path(__file__).resolve().parents[2] / "docs/guide/configure.md").read_text()
-    assert parse(guide.partition("```yaml\n")[2].partition("```")[0]).news is not None
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.yaml")), ids=lambda path: path.parent.name)
+def test_the_examples_are_good(path: Path) -> None:
+    assert parse(path.read_text()).services
+
+
+def test_the_shortest_file_of_the_documentation_is_good() -> None:
+    start = (ROOT / "docs/start.md").read_text()
+    assert parse(start.partition("```yaml\n")[2].partition("```")[0]).services
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "just words", "interfaces: 3", "services: {a: b}"])

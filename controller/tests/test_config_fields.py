@@ -31,6 +31,11 @@ DOCUMENT: dict[str, Any] = {
             "port": 80,
             "admission": {"rate_per_s": 500, "burst": 100},
             "servers": [{"name": "s1", "address": "10.0.1.2", "port": 80}],
+            "resources": {
+                "send": {"budget": "1MB"},
+                "receive": {"budget": "1MB", "size": "64KiB"},
+                "idle": {"limit": 100},
+            },
         },
         {
             "name": "shop",
@@ -53,6 +58,7 @@ DOCUMENT: dict[str, Any] = {
     ],
     "news": {"hosts": [{"name": "files", "address": "10.0.1.3", "limit": {"rate_per_s": 1, "burst": 1}}]},
     "metrics": {"address": "127.0.0.1:9464"},
+    "page": {"address": "127.0.0.1:8080"},
 }
 """One item in every list; what has a default may be missing."""
 

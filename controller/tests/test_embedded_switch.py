@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 from configs import web
 from live import Running, running, until
+from sluice.addresses import from_text
 from sluice.balance import Counts
 from sluice.configload import load
-from sluice.names import Counter, DropReason, Register
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import ACK, SYN
+from sluice.dataplane.transfers import Flow, Segment, TransferCells
+from sluice.explain import explain
+from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
 from sluice.status import gather
 from sluice.statustext import render
 from sluice.switch.pipeline import load as load_pipeline
@@ -133,3 +139,54 @@ def test_programmer(switch: Switch, config: Path) -> None:
         assert programmer.ledger("web", "s1") == Counts(synack=5)
         assert programmer.counter(Counter.VERDICTS, DropReason.NO_ROUTE) == 0
         assert programmer.apply(weights={"web": {"s1": 1, "s2": 255}}) == 1
+
+
+async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(config: Path) -> None:
+    """Cells as packets would leave them: 40 segments under way, of a connection of the first server."""
+    shares = "  resources: {send: {budget: 48KiB, needs: paper}}\n  servers:"
+    config.write_text(config.read_text().replace("  servers:", shares))
+    memory, flow = Memory(), Flow(number=200_000, fingerprint=0x5ABCDEF, server=1)
+    cells = TransferCells(memory)
+    answered = Segment(True, 500, 2, 0, SYN | ACK, PinState.PENDING, PinState.ANSWERED)
+    assert cells.packet(1_000_000, flow, answered)
+    assert cells.packet(1_020_000, flow, Segment(False, 2, 501, 0, ACK, PinState.ANSWERED))
+    for number in range(80):
+        assert cells.packet(1_030_000 + number, flow, Segment(True, 501 + 1000 * number, 2, 1000, ACK))
+        if number == 39:
+            assert cells.packet(1_060_000, flow, Segment(False, 2, 501 + 1000 * 40, 0, ACK))
+    async with running(config) as it:
+        link = it.controller.link
+        assert link is not None
+        for register in (one for one in Register if one.name.startswith("TRANSFER_")):
+            await link.registers.write_cells(register, {flow.slot: memory.of(register)[flow.slot]})
+        async with asyncio.timeout(10):
+            cap = 0
+            while not cap:
+                await asyncio.sleep(0.05)
+                (cap,) = await link.registers.read(Register.SEND_CAP, [flow.number])
+        assert cap >> 32 == flow.fingerprint
+        assert cap & 0xFFFF_FFFF == 48 << 10
+        told = (await gather(it.controller))["services"][0]["servers"][0]["resources"]["send"]
+        assert (told["transfers"], told["share"], told["default_cap"]) == (1, 48 << 10, 64_000)
+
+
+async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
+    """Cells as packets would leave them."""
+    client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
+    async with running(config) as it:
+        link = it.controller.link
+        assert link is not None
+        for port, server, state in ((40000, 2, PinState.ESTABLISHED), (40001, 1, PinState.SERVER_CLOSING)):
+            place = Connection(client, port, service, 80).place
+            await link.registers.write(
+                Register.PIN_KEY_2, place.slot_2, place.fingerprint << 36 | state << 32 | TICK_BASE + 100
+            )
+            await link.registers.write(Register.PIN_SERVER_2, place.slot_2, server)
+        shown = await explain(it.controller, "10.0.1.77", "web")
+        found = [(one["port"], one["server"], one["state"]) for one in shown["connections"]]
+        assert found == [(40000, "s2", "established"), (40001, "s1", "server_closing")]
+        assert (shown["new"]["server"], shown["new"]["shares"]) == (None, {"s1": 0.5, "s2": 0.5})
+        one = await explain(it.controller, "10.0.1.77:40000", "web")
+        assert (one["connections"][0]["server"], one["new"]["by"]) == ("s2", "pin")
+        assert one["limits"] == [{"limit": "admission", "rate_per_s": 250, "burst": 25}]
+        assert (await explain(it.controller, "10.0.1.78", "web"))["connections"] == []

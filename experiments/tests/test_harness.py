@@ -47,7 +47,7 @@ def test_a_page_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) -> 
     text = page(experiment, "quick", Report([]), store)
     for line in (
         "|form|quick (compilers ran beside it)|",
-        "|runs of each set-up|1|",
+        "|runs each|1|",
         "|days (UTC)|15 January 2027|",
         "|commits|abc1234|",
     ):
@@ -84,7 +84,7 @@ def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
     beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, None, "abc") for made_with in ("abc", "def", "")]
     rows = conditions.table("full", beside, [this_machine()]).rows
     assert ["commits of the lab's runs", "abc; def; not noted"] in rows
-    assert "load average at the end" not in [name for name, _ in rows]
+    assert "load average" not in [name for name, _ in rows]
     passed = {"received": 90, "dropped": 1, "lost_before": 1, "lost_after": 2}
     counted = Record("d", {"seconds": 9.0}, {"switch": passed}, 1.8e9, 1.0, 2.0)
     assert conditions.lost([counted, *beside]) == "3, known of 1 of 4 runs"
@@ -367,8 +367,8 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
-@pytest.mark.parametrize(("cores", "minutes"), [(1, 41), (2, 37)])
-def test_the_whole_set_takes_less_than_41_minutes_in_its_quick_form(cores: int, minutes: float) -> None:
+@pytest.mark.parametrize(("cores", "minutes"), [(1, 70), (2, 65)])
+def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1
@@ -378,8 +378,8 @@ def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
     stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
     work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
-    said = "some 12 hours"
-    assert round(planned_h) == 12
+    said = "some 16 hours"
+    assert round(planned_h) == 16
     assert said in README and said in (REPOSITORY / "README.md").read_text()
     assert said in (REPOSITORY / "Makefile").read_text()
 

@@ -30,6 +30,14 @@ enum bit<8> Remember {
     client  = 2      // its server: all its connections go there
 }
 
+// Whether the switch is closing an idle connection.
+enum bit<8> ClosingStatus {
+    open    = 0,
+    probing = 1,               // a tickle is on its way, unless that was too long ago
+    closed  = 2,               // RST and FIN were sent
+    raced   = 3                // and payload of the client's came afterwards
+}
+
 // What a splice order is answered.
 enum bit<8> SpliceStatus {
     ordered       = 0,         // not yet
@@ -45,11 +53,17 @@ const bit<32> TICK_US   = 65536;
 // Added to the clock so that a zeroed cell is older than any idle time (BMv2's clock starts at 0): 12.7 days.
 const bit<32> TICK_BASE = 0x01000000;
 
+// Ticks that a tickle waits for its answer: 0.98 s.
+const bit<32> PROBE_TIME = 15;
+
 // Time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE. 32 bits of it last 50 days.
 @noWarn("unused")                 // told to the controller
 const bit<32> RATE_TICK_US = 1024;
 
 const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the switch
+const bit<16> INTO_PIPELINE = 0xffff; // as egress port of a packet of the controller's: through the pipeline
+const bit<32> CLOSE_SESSION = 1;      // the clone session whose copies pass once more; its port is of no use
+const bit<32> CLONE_OF_RECEIVED = 1;  // v1model's instance_type of a clone from ingress to egress
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP  = 0x0806;

@@ -21,7 +21,12 @@ struct arp_sender_t {
 
 @controller_header("packet_out")
 header packet_out_h {
-    @id(1) port_t egress_port;    // sent as it is
+    @id(1) port_t egress_port;    // sent as it is. Or INTO_PIPELINE: a tickle is behind it
+}
+
+// In front of the controller's frame in a client's name, which is to close an idle connection.
+header tickle_h {
+    ticks_t least_age;            // of the connection's silence; if it is shorter the frame is dropped
 }
 
 header ethernet_h {
@@ -164,6 +169,7 @@ header transport_start_h {
 struct headers_t {
     packet_in_h       packet_in;
     packet_out_h      packet_out;
+    tickle_h          tickle;
     ethernet_h        ethernet;
     vlan_h            vlan;
     arp_h             arp;

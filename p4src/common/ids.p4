@@ -138,9 +138,41 @@
 #define REGISTER_SPLICE_VALUE_1 0x44 // way 1: the delta of a slot's connection, or the address of its agent (Tofino)
 #define REGISTER_SPLICE_VALUE_2 0x45 // way 2: the same
 
-// Registers of stages to come, 0x48 to 0xff. Next free: 0x48
+// Registers of transfers, 0x48 to 0x57. Next free: 0x53
+#define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others)
+#define REGISTER_TRANSFER_EDGE     0x49   // largest segment, and right edge of what the server has sent
+#define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement
+#define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the last packet
+#define REGISTER_TRANSFER_PROBE    0x4c   // the segment whose round trip is being measured
+#define REGISTER_TRANSFER_LEAST    0x4d   // least round trip
+#define REGISTER_TRANSFER_RTT      0x4e   // sum and number of the round trips
+#define REGISTER_TRANSFER_RECOVERY 0x4f   // up to where retransmissions belong to a loss event that was counted
+#define REGISTER_TRANSFER_LOSSES   0x50   // retransmissions, loss events, timeouts, tail-loss probes, holes
+#define REGISTER_TRANSFER_SENT     0x51   // bytes and segments
+#define REGISTER_TRANSFER_FLIGHT   0x52   // largest flight of this interval and the one before
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 28
+// Registers of caps, 0x58 to 0x5f. Next free: 0x5f
+#define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model)
+#define REGISTER_CAP_CLIENT 0x59       // right edge of what its client sent, and the client's latest acknowledgement (v1model)
+#define REGISTER_CAP_SERVER 0x5a       // the same of its server (v1model)
+#define REGISTER_CAP_OFFERED_SERVER 0x5b // right edge that its server was offered, and the cap in effect (v1model)
+#define REGISTER_CAP_OFFERED_CLIENT 0x5c // the same of its client (v1model)
+#define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model)
+#define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model)
+
+// Registers of closing, 0x60 to 0x67. Next free: 0x68
+#define REGISTER_CLOSING_SERVER_NEXT 0x60 // the next sequence number of a connection's server (v1model)
+#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // and of its client, by the server's word (v1model)
+#define REGISTER_CLOSING_STATE 0x62  // who spoke last and when, what is acknowledged; whether it is being closed (v1model)
+#define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (v1model)
+#define REGISTER_CLOSING_HINT 0x64   // connections that became idle, whose they are and since when (v1model)
+#define REGISTER_CLOSING_TAKEN 0x65  // idle connections of each server that the switch closed (v1model)
+#define REGISTER_CLOSING_TAKEN_BACK 0x66 // tickles about each server's connections that payload took back (v1model)
+#define REGISTER_CLOSING_RACED 0x67  // closed connections of each server whose client sent payload afterwards (v1model)
+
+// Registers of stages to come, 0x68 to 0xff. Next free: 0x68
+
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -169,7 +201,10 @@ enum bit<8> DropReason {
     not_an_agent         = 24, // to a group of a content service, or a splice order, and the port has no agent of that service
     no_slot              = 25, // an agent's, without a slot: both ways are taken, or the connection has ended
     spliced              = 26, // an agent's, but the connection is spliced, or another agent has it
-    unbound              = 27  // a content server's, but its connection has no slot, or is another server's now
+    unbound              = 27, // a content server's, but its connection has no slot, or is another server's now
+    closed               = 28, // of a connection that the switch has closed: an ACK of its client's, or late data of its server's
+    closed_reset         = 29, // the same, but payload of its client's, and a reset was sent back
+    not_idle             = 30  // a tickle, but its connection is not idle, or unknown, or may not be closed
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the

@@ -46,7 +46,8 @@ enum bit<8> Pass {
     renew     = 4,   // a SYN takes its own connection's slot again, for a server drawn anew (Tofino)
     limit     = 5,   // a routed SYN meets the limits that its first pass has found (Tofino)
     guess     = 6,   // a SYN with its options read claims a slot for its client's last server (v1model)
-    facts     = 7    // the SYN-ACK of a content server, with its options read (v1model)
+    facts     = 7,   // the SYN-ACK of a content server, with its options read (v1model)
+    close     = 8    // a server's answer is its FIN, which the switch sends in its place (v1model)
 }
 
 // What the ledger writes down.
@@ -135,11 +136,12 @@ struct splice_t {
     bit<32>     client;           // of a guessed connection, the client's initial sequence number
 }
 
-// TCP options that a content connection may have.
+// TCP options that a content connection may have, and that caps need.
 struct options_t {
-    bit<16> mss;                  // 536 where none is said (RFC 9293, section 3.7.1)
+    bit<16> mss;                  // of a SYN or SYN-ACK, 536 where it says none (RFC 9293, section 3.7.1)
     bit<5>  scale;                // of the windows, plus 1; 0: not scaled
     bit<1>  sack;                 // SACK is permitted
+    bit<1>  authenticated;        // by MD5 or AO: nothing of its segments may change
 }
 
 // How a server's TCP resources are managed. All zero: not at all.
@@ -148,7 +150,7 @@ struct resources_t {
     bit<8>  sampling;             // of 2^sampling connections one is
     bit<1>  closed;               // its idle connections may be closed
     bit<32> send_cap;             // bytes that a client may advertise to it, of connections without a cap of their own; 0: no cap
-    bit<32> receive_cap;          // the same of what it advertises to a client
+    bit<32> receive_cap;          // the same of what it advertises to a client; both 0: no cap of a connection's own either
 }
 
 struct metadata_t {
@@ -211,12 +213,12 @@ struct metadata_t {
     Content      content;         // classify
     bit<8>       generation;      // of the content service's rules; classify
     ticks_t      remember_time;   // how long it remembers clients; classify
-    options_t    options;         // of a SYN or SYN-ACK in a pass of its own; the parser
+    options_t    options;         // of a SYN or SYN-ACK, of content in a pass of its own; the parser
     bit<16>      rebuilt;         // bytes of the segment whose options those took the place of; options
     server_id_t  agent;           // behind the ingress port, of the packet's content service; agents
     ipv4_t       agent_address;   // agents; of a packet that goes to its connection's agent in spite of its destination: splice
     bit<1>       way;             // of the connection table that holds the slot, less 1; connections
-    bit<32>      respliced;       // words that the splice changed, for the checksums; splice
+    bit<32>      respliced;       // words that changed, for the checksums; splice, caps
 
     resources_t  resources;       // of the server; resources
 #if defined(TOFINO) && defined(CONTENT)

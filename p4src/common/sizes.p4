@@ -25,9 +25,15 @@ const int CONNECTION_SLOT_BITS = 17;     // 65,536 live connections: at most 1.2
 const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // a cell for each slot of both ways
+const bit<32> CLOSING_HINTS    = 4096;   // connections that became idle between two polls, some times over
+
 // 2^16 cells, as of admitted clients.
 const int REMEMBERED_CLIENT_BITS = 16;
 const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;
+
+// Sampled transfers at a time: what a controller reads every second.
+const int TRANSFER_BITS = 12;
+const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 
 const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
 const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors

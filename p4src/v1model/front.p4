@@ -45,7 +45,7 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
                 validate.apply(hdr, meta, outcome.drop);
                 validate_transport.apply(meta, outcome.drop);
                 if (outcome.drop == DropReason.none) {
-                    if (hdr.tcp.isValid())                                  events.apply(hdr, meta);
+                    if (hdr.tcp.isValid() && !hdr.tickle.isValid())         events.apply(hdr, meta);
                     flow.apply(hdr, meta);
                     classify.apply(meta, outcome.drop);
                 }

@@ -25,14 +25,21 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             verdict.drop = DropReason.source_mac;
         } else if (intrinsic.parser_error == error.UnsupportedHeader) {
             verdict.drop = DropReason.unsupported;
-#if defined(CONTENT)
-        } else if (intrinsic.parser_error == error.TcpOptions) {
-            verdict.drop = DropReason.l4_length;
-#endif
         } else if (intrinsic.parser_error == error.Ipv4Header) {
             verdict.drop = DropReason.ipv4_header;
         } else if (meta.ingress_port == CPU_PORT) {
-            if (hdr.packet_out.isValid()) {
+            if (hdr.tickle.isValid()) {
+                hdr.packet_out.setInvalid();
+                meta.router_mac = hdr.ethernet.dst;
+                meta.known = 1;
+                if (intrinsic.parser_error != error.NoError) {
+                    verdict.drop = DropReason.truncated;
+                } else if (!hdr.tcp.isValid()) {
+                    verdict.drop = DropReason.unsupported;
+                } else if (intrinsic.checksum_error == 1) {
+                    verdict.drop = DropReason.ipv4_checksum;
+                }
+            } else if (hdr.packet_out.isValid() && intrinsic.parser_error == error.NoError) {
                 verdict.egress_port = hdr.packet_out.egress_port;
                 hdr.packet_out.setInvalid();
                 meta.path = Path.done;

@@ -13,6 +13,9 @@
 #endif
 #if defined(RESOURCES)
 #include "resources.p4"
+#include "closing.p4"
+#include "transfers.p4"
+#include "caps.p4"
 #endif
 #include "parser.p4"
 #include "checksums.p4"
@@ -39,6 +42,9 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
 #if defined(RESOURCES)
     Resources() resources;
+    Closing() closing;
+    Transfers() transfers;
+    Caps() caps;
 #endif
     Requests() requests;
     Acknowledged() acknowledged;
@@ -100,7 +106,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             }
             if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
                 || meta.content == Content.client && meta.event == Event.syn && meta.vacant != 0 && meta.pass == Pass.first
-                   && decided.refused != REFUSED) {
+                   && decided.refused != REFUSED
+                || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 remembered.apply(hdr, meta, memory);
                 if (memory != Remember.nothing) {
                     meta.server = meta.preferred;
@@ -111,7 +118,15 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(RESOURCES)
         if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
+            if (meta.resources.closed == 1 || meta.claimed == 1 || meta.pass == Pass.move) {
+                closing.apply(hdr, meta, place, outcome);
+            }
+            if (outcome.drop == DropReason.none && meta.path != Path.done) {
+                if (meta.resources.measured == 1)                           transfers.apply(hdr, meta, place, intrinsic.ingress_global_timestamp);
+                caps.apply(hdr, meta, place);
+            }
         }
+        if (hdr.tickle.isValid() && outcome.drop == DropReason.none)        outcome.drop = DropReason.not_idle;
 #endif
         payloads.apply(meta);
         if (decided.request == 1)                                           requests.apply(meta, decided);
@@ -182,7 +197,11 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 }
 
 control SluiceEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
-    apply { }
+    apply {
+#if defined(RESOURCES)
+        if (intrinsic.instance_type == CLONE_OF_RECEIVED)                   recirculate_preserving_field_list(1);
+#endif
+    }
 }
 
 @pkginfo(name = "sluice", version = "0.1.0")

@@ -3,101 +3,19 @@
 #ifndef SLUICE_V1MODEL_PARSER_P4
 #define SLUICE_V1MODEL_PARSER_P4
 
+#if defined(CONTENT)
+#include "handshake.p4"
+#endif
+
 error {
     SourceAddress,
     UnsupportedHeader,
-    Ipv4Header,
-    TcpOptions
+    Ipv4Header
 }
-
-#if defined(CONTENT)
-// Takes the options of a SYN off: what content connections keep of them becomes metadata.
-parser OptionsParser(packet_in packet, in bit<4> data_offset, inout metadata_t meta) {
-    bit<8> left;                  // bytes of options
-    bit<8> length;
-
-    state start {
-        meta.options.mss = 536;
-        left = ((bit<8>)data_offset - 5) << 2;
-        transition option;
-    }
-
-    state option {
-        transition select(left) {
-            0       : accept;
-            default : kind;
-        }
-    }
-
-    state kind {
-        transition select(packet.lookahead<bit<8>>()) {
-            0       : end;
-            1       : nop;
-            default : sized;
-        }
-    }
-
-    state end {
-        packet.advance((bit<32>)left << 3);
-        transition accept;
-    }
-
-    state nop {
-        packet.advance(8);
-        left = left - 1;
-        transition option;
-    }
-
-    state sized {
-        length = packet.lookahead<bit<16>>()[7:0];
-        verify(length >= 2 && length <= left, error.TcpOptions);
-        transition select(packet.lookahead<bit<16>>()) {
-            0x0204  : mss;
-            0x0303  : scale;
-            0x0402  : sack;
-            default : skip;
-        }
-    }
-
-    state mss {
-        meta.options.mss = packet.lookahead<bit<32>>()[15:0];
-        transition skip;
-    }
-
-    // Above 14 is taken for 14 (RFC 7323, section 2.3).
-    state scale {
-        transition select(packet.lookahead<bit<24>>()[7:0]) {
-            0 .. 14 : small_scale;
-            default : large_scale;
-        }
-    }
-
-    state small_scale {
-        meta.options.scale = (bit<5>)packet.lookahead<bit<24>>()[4:0] + 1;
-        transition skip;
-    }
-
-    state large_scale {
-        meta.options.scale = 15;
-        transition skip;
-    }
-
-    state sack {
-        meta.options.sack = 1;
-        transition skip;
-    }
-
-    state skip {
-        packet.advance((bit<32>)length << 3);
-        left = left - length;
-        transition option;
-    }
-}
-#endif
 
 parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t intrinsic) {
 #if defined(CONTENT)
-    OptionsParser() options;
+    HandshakeParser() handshake;
 
 #endif
     state start {
@@ -109,7 +27,24 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_packet_out {
         packet.extract(hdr.packet_out);
+#if defined(RESOURCES)
+        transition select(hdr.packet_out.egress_port) {
+            INTO_PIPELINE : parse_tickle;
+            default       : accept;
+        }
+    }
+
+    state parse_tickle {
+        packet.extract(hdr.tickle);
+        packet.extract(hdr.ethernet);
+        meta.ipv4_room = (bit<16>)intrinsic.packet_length - 20;
+        transition select(hdr.ethernet.type) {
+            ETHERTYPE_IPV4 : parse_ipv4;
+            default        : accept;
+        }
+#else
         transition accept;
+#endif
     }
 
     state parse_ethernet {
@@ -171,19 +106,40 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     // Options that are nothing but NOP, NOP and SACK, as hosts lay them out that send no timestamps. (Others stay where they are.)
     state parse_tcp {
         packet.extract(hdr.tcp);
-        transition select((bit<8>)meta.pass, hdr.tcp.data_offset) {
-            ((bit<8>)Pass.guess, _) : parse_all_options;
-            ((bit<8>)Pass.facts, _) : parse_all_options;
-            (_, 8)  : parse_options;
-            (_, 10) : parse_options;
-            (_, 12) : parse_options;
-            (_, 14) : parse_options;
-            default : accept;
+        transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
+            ((bit<8>)Pass.guess, _, _) : parse_all_options;
+            ((bit<8>)Pass.facts, _, _) : parse_all_options;
+#if defined(RESOURCES)
+            ((bit<8>)Pass.close, _, _) : parse_fin;
+            (_, 1, _)  : parse_handshake;
+#endif
+            (_, _, 8)  : parse_options;
+            (_, _, 10) : parse_options;
+            (_, _, 12) : parse_options;
+            (_, _, 14) : parse_options;
+            default    : accept;
         }
     }
 
+#if defined(RESOURCES)
+    state parse_handshake {
+        handshake.apply(packet, hdr.tcp.data_offset, meta);
+        transition accept;
+    }
+
+    // The answer of a server whose connection is closed becomes its FIN: one more in its checksum.
+    state parse_fin {
+        hdr.tcp.fin = 1;
+        meta.respliced = 1;
+        transition accept;
+    }
+#endif
+
+    // What content connections keep of them is metadata. A state of its own: to tell the two apart behind one costs every SYN 50
+    // instructions.
     state parse_all_options {
-        options.apply(packet, hdr.tcp.data_offset, meta);
+        handshake.apply(packet, hdr.tcp.data_offset, meta);
+        packet.advance(((bit<32>)hdr.tcp.data_offset - 5) << 5);
         transition accept;
     }
 

@@ -1,21 +1,22 @@
 // Remembered: the last servers of a content service's clients. A SYN of such a client goes straight to its server (Chow, Wang & Prakash,
 // section 3: pre-allocation; section 5.2: STICKY_IP).
 //
-//   reads  connection, content, generation, remember_time, now, server; the splice order
+//   reads  connection, path, generation, remember_time, now, server; the splice order
 //   writes preferred, remembered
 //
-// Agents write it, by their splice orders. A memory of other rules is none.
+// Agents write it, by their splice orders. A memory of other rules is none, but to one other address. A server that refuses a client's SYN ends it.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 
 typedef bit<(REMEMBERED_CLIENT_BITS)> remembered_slot_t;
 typedef bit<63> remembered_t;
-#define REMEMBERED_FINGERPRINT 62:47   // what the slot leaves of 32 bits
+#define REMEMBERED_FINGERPRINT 62:47   // what the slot leaves of 32 bits, and the generation
 #define REMEMBERED_KIND 46:46          // a Remember, less 1
 #define REMEMBERED_SERVER 45:30
 #define REMEMBERED_STAMP 29:0          // in ticks
 
-// For one service and generation CRC-32 is a bijection of the client's address: no two of its clients are taken for each other.
+// For one service CRC-32 is a bijection of the client's address: under the same rules no two of its clients are taken for
+// each other.
 control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembered) {
     @id(REGISTER_REMEMBERED_CLIENTS)
     register<remembered_t>(REMEMBERED_CLIENTS) remembered_clients;
@@ -28,15 +29,21 @@ control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembe
         }
         bit<32> key;
         hash(key, HashAlgorithm.crc32, 32w0,
-             { meta.connection.client, meta.connection.service, meta.connection.service_port, generation }, 64w0x100000000);
+             { meta.connection.client, meta.connection.service, meta.connection.service_port }, 64w0x100000000);
         bit<32> slot = (bit<32>)(remembered_slot_t)key;
+        bit<(32 - REMEMBERED_CLIENT_BITS)> fingerprint = key[31:REMEMBERED_CLIENT_BITS] ^ (bit<(32 - REMEMBERED_CLIENT_BITS)>)generation;
         remembered_t cell;
         if (meta.path == Path.order) {
-            cell = key[31:REMEMBERED_CLIENT_BITS] ++ (hdr.splice.remember - 1)[0:0] ++ meta.server ++ meta.now[29:0];
+            cell = fingerprint ++ (hdr.splice.remember - 1)[0:0] ++ meta.server ++ meta.now[29:0];
             remembered_clients.write(slot, cell);
         } else {
             remembered_clients.read(cell, slot);
-            if (cell[REMEMBERED_FINGERPRINT] == key[31:REMEMBERED_CLIENT_BITS]
+            if (meta.path == Path.from_server) {
+                // Its rules are not known here: another client that the slot has of this server is forgotten, too.
+                if (cell[REMEMBERED_SERVER] == meta.server) {
+                    remembered_clients.write(slot, 0);
+                }
+            } else if (cell[REMEMBERED_FINGERPRINT] == fingerprint
                 && (bit<32>)(meta.now[29:0] - cell[REMEMBERED_STAMP]) < meta.remember_time) {
                 remembered = (Remember)((bit<8>)cell[REMEMBERED_KIND] + 1);
                 meta.preferred = cell[REMEMBERED_SERVER];

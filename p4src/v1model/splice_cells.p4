@@ -3,6 +3,8 @@
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
 
+#include "flow_index.p4"
+
 typedef bit<62> splice_cell_t;
 #define SPLICE_TURN 61:60
 #define SPLICE_AGENT 52:37
@@ -27,10 +29,7 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
     splice_cell_t cell;
 
     apply {
-        bit<32> index = (bit<32>)place.slot_1;
-        if (meta.way == 1) {
-            index = CONNECTION_SLOTS + (bit<32>)place.slot_2;
-        }
+        bit<32> index = flow_index(meta.way, place.slot_1, place.slot_2);
         splice_cells.read(cell, index);
         if (meta.content == Content.agent) {
             bool mine = cell[SPLICE_AGENT] == meta.agent;

@@ -38,7 +38,8 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             hdr.packet_in.next_hop = verdict.next_hop;
             intrinsic.egress_spec = (bit<9>)CPU_PORT;
         } else if (verdict.punt == PuntReason.arp
-                   || (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset)) {
+                   || (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset
+                       && verdict.drop != DropReason.closed_reset)) {
             mark_to_drop(intrinsic);
         } else {
             intrinsic.egress_spec = (bit<9>)verdict.egress_port;

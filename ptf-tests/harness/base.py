@@ -21,7 +21,7 @@ from ptf.base_tests import BaseTest
 from scapy.utils import checksum
 from sluice.addresses import from_text
 from sluice.dataplane.table import STAMP_BITS, STATE_BITS
-from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register
+from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register, Table
 from sluice.switch.answers import Sender
 from sluice.switch.state import Neighbour
 
@@ -144,6 +144,11 @@ class StageTest(BaseTest):
         self.dataplane: Any = cast(Any, ptf).dataplane_instance
         self._flush()
         self._counts = self.switch.counts()
+
+    def needs(self, table: Table) -> None:
+        """Skip the test where the program is compiled without what this table is of."""
+        if self.switch.schema.tables.get(table) is None:
+            self.skipTest(f"this program has no table {table.rsplit('.', 1)[-1]}")
 
     def tearDown(self) -> None:
         self.doCleanups()

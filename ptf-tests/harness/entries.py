@@ -167,3 +167,10 @@ def agent(of: Service, number: int, server: Server) -> P4TableEntry:
     """The agent of a content service that is behind a port."""
     match = {"port": number, "address": of.address, "service_port": of.port}
     return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
+
+
+def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:
+    """A server whose TCP resources are managed: caps in bytes on windows towards it, and on its own; what is not given
+    is 0."""
+    args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
+    return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)

@@ -35,8 +35,7 @@ class ContentTest(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        if self.switch.schema.tables.get(Table.AGENTS) is None:
-            self.skipTest("this program has no content switching")
+        self.needs(Table.AGENTS)
         shop = SHOP
         self.insert(
             *(entries.server(server) for server in SERVERS),
@@ -505,6 +504,43 @@ class MemoryEnds(Remembering):
         self.client_says(flow, flow.syn(), flow.syn())
 
 
+class RefusalForgets(Remembering):
+    """A remembered server that refuses a connection is its client's no longer: an agent takes the next one. Nor does a
+    reset that answers no SYN end the memory."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        flow = self.flow()
+        self.client_says(flow, flow.syn(), flow.syn())
+        answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
+        self.server_says(flow, answer, rebuilt(answer))
+        reset = flow.reply(flags="R", seq=10)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40100)
+        self.client_says(flow, flow.syn(), flow.syn())
+        reset = flow.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40200)
+        self.reaches_agent(flow, flow.syn())
+
+
+class AnothersRefusalForgetsNothing(Remembering):
+    """A server that refuses does not end the memory of another one, which has come meanwhile."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        refused = self.flow()
+        self.client_says(refused, refused.syn(), refused.syn())
+        self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
+        moved = ContentFlow(AGENT_1, IMAGES, X2, client_port=39100)
+        self.opens_group(moved)
+        self.ordered(moved, moved.order(remember=Remember.CLIENT, generation=self.GENERATION))
+        reset = refused.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(refused, reset, reset)
+        flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40200)
+        self.client_says(flow, flow.syn(), flow.syn())
+
+
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
     ("SAckOK", b""),
@@ -659,7 +695,7 @@ class GuessedSynWithData(Guess):
 
 
 class GuessedOptions(Guess):
-    """Options that are not there, or in any order; impossible ones are dropped."""
+    """Options that are not there, or in any order; an impossible one ends them, as with Linux."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
@@ -677,8 +713,9 @@ class GuessedOptions(Guess):
                 expected: Any = rebuilt(syn, mss, scale, sack)
                 expected[TCP].flags = "S"
                 self.client_says(flow, syn, expected)
-        for port, raw in enumerate((b"\x02\x00\x01\x01", b"\x01\x01\x02\x04", b"\x05\x01\x01\x01"), start=43000):
+        impossible = (b"\x02\x00\x01\x01", b"\x01\x01\x02\x04", b"\x05\x01\x01\x01", b"\x08\x0b\x04\x02")
+        for port, raw in enumerate(impossible, start=43000):
             with self.subTest(raw=raw):
                 flow = self.flow(client_port=port)
                 syn = flow.request(raw, flags="S", seq=FIRST, dataofs=6)
-                self.drops(CLIENT, syn, DropReason.L4_LENGTH)
+                self.client_says(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST), 536, None, False))

@@ -12,7 +12,7 @@ UNREACHABLE = {
     DropReason.CPU_HEADER: "P4Runtime itself completes or refuses a packet-out without its header; "
     "intake.NoCpuHeader tests what can be tested from outside",
 }
-STATED = ("drops", "answers", "punts", "hears", "assertLimited")
+STATED = ("drops", "answers", "punts", "hears", "assertLimited", "refuses")
 """Methods whose calls state what became of a packet, reasons included."""
 
 

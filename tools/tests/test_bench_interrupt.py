@@ -13,19 +13,25 @@ EXAMPLE = ROOT / "switch/target/release/examples/packet_load"
 SETTINGS = [Path("/proc/sys/net/netfilter/nf_conntrack_max"), Path("/sys/module/nf_conntrack/parameters/hashsize")]
 
 
-def processes_of(mark: str) -> list[str]:
-    """Command lines of the processes that have the mark in their environment, as children have what their parents had.
+def marked(mark: str) -> dict[int, str]:
+    """Command lines, by pid, of the processes that have the mark in their environment, as children have their parents'.
 
     Not those that a command line gives away: tests that run beside this one start the same programs.
     """
-    found: list[str] = []
+    found: dict[int, str] = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (place / "environ").read_bytes():
-                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                line = (place / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(place.name)] = line.decode(errors="replace")
         except OSError:
             continue
     return found
+
+
+def processes_of(mark: str) -> list[str]:
+    """Command lines of the processes that have the mark."""
+    return list(marked(mark).values())
 
 
 def interfaces() -> set[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sluice.config import Config
 from sluice.configload import parse
 
 from testbed.switches.embedded import BINARY as EMBEDDED
-from tools.tests.test_bench_interrupt import processes_of
+from tools.tests.test_bench_interrupt import marked, processes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "examples/sluice.yaml"
@@ -47,9 +48,9 @@ def switched_on(text: str) -> str:
 def test_settings_that_are_commented_out_are_real_and_have_the_values_they_have_without() -> None:
     text = SITE.read_text()
     plain, full = parse(text), parse(switched_on(text))
-    assert plain.news is None and plain.trace_file is None
-    assert full.news is not None and full.trace_file is not None
-    assert full.model_copy(update={"news": None, "trace_file": None}) == plain
+    assert plain.news is None and plain.page is None and plain.trace_file is None
+    assert full.news is not None and full.page is not None and full.trace_file is not None
+    assert full.model_copy(update={"news": None, "page": None, "trace_file": None}) == plain
 
 
 def test_every_section_is_shown() -> None:
@@ -113,6 +114,9 @@ def world(tmp_path: Path) -> Iterator[World]:
             assert holder.stdout is not None and holder.stdout.readline() == "made\n"
             yield World(holder, str(tmp_path))
         finally:
+            for pid in marked(f"STARTED_BY={tmp_path}"):  # of a test that failed
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             holder.kill()
 
 

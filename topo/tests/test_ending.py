@@ -155,6 +155,7 @@ def test_the_prompt_answers_and_leaves_nothing() -> None:
         check=False,
     )
     assert lab.returncode == 0, lab.stderr
+    assert "live page: http://127.0.0.1:" in lab.stdout
     assert "usage: break SERVER, one of s1, s2, s3" in lab.stdout
     assert "usage: load RATE SECONDS" in lab.stdout
     assert "web 10.0.0.100:80  mode production" in lab.stdout

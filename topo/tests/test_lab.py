@@ -31,7 +31,7 @@ from workload.plan import (
     Balance,
 )
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
 
 URL = f"http://{VIP}/{PAGE}"
 EVERYONE = os.sched_getaffinity(0)

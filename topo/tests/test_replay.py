@@ -17,7 +17,7 @@ from topo.switches import switch_kind
 from workload.load import Load
 from workload.plan import Balance
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
 
 SECONDS = 12.0
 LOAD_PER_S = 120.0

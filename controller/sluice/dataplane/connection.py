@@ -52,6 +52,17 @@ class Connection(NamedTuple):
         """Its cell in each way of the connection table, and its fingerprint."""
         return _place(*self)
 
+    def place_in(self, slots: int) -> Place:
+        """The same in a table of so many slots a way: builds of other sizes differ."""
+        client, client_port, service, service_port, protocol = self
+        orders = _ORDERS[len(client)]
+        return Place(
+            crc32(orders.slot_1.pack(client, service, client_port, service_port, protocol)) % slots,
+            crc32(orders.slot_2.pack(service_port, client_port, protocol, service, client)) % slots,
+            crc32(orders.fingerprint.pack(protocol, client_port, client, service_port, service))
+            % (1 << FINGERPRINT_BITS),
+        )
+
     @property
     def draw(self) -> int:
         """What the selector `ratios` draws by."""
@@ -79,9 +90,4 @@ class Connection(NamedTuple):
 
 @lru_cache(maxsize=1 << 15)
 def _place(client: Packed, client_port: int, service: Packed, service_port: int, protocol: int) -> Place:
-    orders = _ORDERS[len(client)]
-    return Place(
-        crc32(orders.slot_1.pack(client, service, client_port, service_port, protocol)) % CONNECTION_SLOTS,
-        crc32(orders.slot_2.pack(service_port, client_port, protocol, service, client)) % CONNECTION_SLOTS,
-        crc32(orders.fingerprint.pack(protocol, client_port, client, service_port, service)) % (1 << FINGERPRINT_BITS),
-    )
+    return Connection(client, client_port, service, service_port, protocol).place_in(CONNECTION_SLOTS)

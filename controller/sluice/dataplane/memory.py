@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,11 @@ class Memory:
     async def write(self, register: str, index: int, value: int) -> None:
         """See Registers."""
         self.of(register)[index] = value
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        """See Registers."""
+        for index, value in cells.items():
+            self.of(register)[index] = value
 
     async def close(self) -> None:
         """Nothing is held open."""

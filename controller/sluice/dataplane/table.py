@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice.names import PinState, Register
+from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 from .connection import Place
 from .memory import Memory
@@ -93,6 +93,13 @@ class ConnectionTable:
         way.keys[slot], way.servers[slot] = _key(place, ESTABLISHED, now), server
         self._add(server, 1)
         return Pin(server, ANSWERED, ESTABLISHED)
+
+    def number(self, place: Place) -> int | None:
+        """Of the connection's slot, both ways in one; None without a slot."""
+        if (found := self._find(place)) is None:
+            return None
+        way, slot = found
+        return slot if way is self._ways[0] else CONNECTION_SLOTS + slot
 
     def _find(self, place: Place) -> tuple[_Way, int] | None:
         slot_1, slot_2, fingerprint = place

@@ -35,6 +35,9 @@ def adopt(world: World, found: Found, now_s: float) -> None:
     if world.news and world.config.news:
         world.news.configure(world.config.news, world.plan)
         world.news.adopt(found)
+    if world.resources:
+        world.resources.configure(world.plan)
+        world.resources.rebase(found.caps)
 
 
 def _plan_found(world: World, found: Found) -> Plan:

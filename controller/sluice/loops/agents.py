@@ -24,6 +24,7 @@ from sluice.names import Table
 from sluice.switch.plan import Plan, Service
 
 from .commands import Refused
+from .events import Kind
 from .link import Link
 from .world import World
 
@@ -199,8 +200,12 @@ class Agents:
             if number in absent - self._world.absent:
                 fields = {"service": service.name, "agent": control, "error": self.views[control].error}
                 _log.warning("agent is gone; others take its clients", extra=fields)
+                self._world.events.tell(Kind.AGENT, f"{service.name}: agent {control} is gone", **fields)
             elif number in self._world.absent - absent:
                 _log.info("agent is back", extra={"service": service.name, "agent": control})
+                self._world.events.tell(
+                    Kind.AGENT, f"{service.name}: agent {control} is back", service=service.name, agent=control
+                )
 
     def _each(self) -> Iterator[tuple[Service, int, str]]:
         for service in self._world.plan.services:

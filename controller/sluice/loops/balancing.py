@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from itertools import pairwise
 
-from sluice.balance import Balancer, Decision
+from sluice.balance import Balancer, Decision, Mode
 from sluice.balance.slowness import MEETINGS
 from sluice.log import logger
 from sluice.names import Table
@@ -18,6 +18,7 @@ from sluice.switch.ledger import read_counts
 from sluice.switch.plan import Service
 from sluice.switch.secondlook import read_loads
 
+from .events import Events, Kind
 from .grid import next_turn
 from .link import Link
 from .trace import Trace, record
@@ -59,9 +60,16 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
                 state = world.part(service) if link.apart else world.state()
                 wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
                 view.weight_changes += decision.weights != before
-                view.decision = decision
+                last, view.decision = view.decision, decision
                 trace.write(record(service, view, decision, wrote=wrote))
                 _tell(world.names(service), service, decision, wrote=wrote)
+                if (
+                    decision.weights != before
+                    or last is None
+                    or last.diagnosis.condition != decision.diagnosis.condition
+                ):
+                    _decided(world.events, service, view.balancer.options.mode, decision, before)
+                _ejected(world.events, service, ejected, view.balancer.ejected)
         finally:
             view.due_s = due = next_turn(due, view.balancer.options.period_s, loop.time())
 
@@ -78,6 +86,35 @@ def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wro
             "wrote": wrote,
         },
     )
+
+
+def _decided(events: Events, service: Service, mode: Mode, decision: Decision, before: Mapping[int, int]) -> None:
+    names = {server.id: server.name for server in service.servers}
+    after = {names[number]: weight for number, weight in decision.weights.items()}
+    earlier = {names[number]: weight for number, weight in before.items() if number in names}
+    changed = [
+        f"{name} {earlier.get(name, 0)} -> {after.get(name, 0)}"
+        for name in names.values()
+        if earlier.get(name, 0) != after.get(name, 0)
+    ]
+    sentence = decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION)
+    events.tell(
+        Kind.DECISION,
+        f"{service.name}: {', '.join(changed) or 'weights stay'}. {sentence}",
+        service=service.name,
+        condition=str(decision.diagnosis.condition),
+        reason=decision.reason,
+        weights=after,
+        before=earlier,
+    )
+
+
+def _ejected(events: Events, service: Service, before: frozenset[int], after: frozenset[int]) -> None:
+    for server in service.servers:
+        if (server.id in before) != (server.id in after):
+            gone = server.id in after
+            text = f"{service.name}/{server.name} {'is ejected' if gone else 'takes connections again'}"
+            events.tell(Kind.EJECTED if gone else Kind.RETURNED, text, service=service.name, server=server.name)
 
 
 async def _meet(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:

@@ -11,6 +11,7 @@ from sluice.config import Config
 from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
 
 from .newsview import NewsView
+from .resourcesview import ResourcesView
 from .world import ServiceView, World
 
 
@@ -74,6 +75,12 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
         world.news = NewsView(config.news, world.plan)
     else:
         world.news.configure(config.news, world.plan)
+    if not world.manages:
+        world.resources = None
+    elif world.resources is None:
+        world.resources = ResourcesView(world.plan)
+    else:
+        world.resources.configure(world.plan)
     times = config.neighbours
     world.neighbours.configure(times.refresh_s, times.retry_s, times.forget_after)
     world.neighbours.want(world.plan.wanted_neighbours)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sluice import status
 from sluice.configload import ConfigError
+from sluice.explain import explain
 from sluice.log import logger
 from sluice.switch.errors import SwitchError
 
 from .commands import Refused
 from .controller import Controller
+from .events import Event, Events
 
 _log = logger("control")
 
 _LINE = 64 * 1024
+_COMMANDS = ("status", "reload", "drain", "undrain", "mode", "explain", "left", "events")
 
 
 class ControlInUse(Exception):
@@ -34,15 +37,21 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
             case "status":
                 result: Any = await status.gather(controller, pins=bool(request.get("pins")))
             case "reload":
-                result = await controller.reload()
+                result = await (controller.preview() if request.get("dry_run") else controller.reload())
             case "drain":
                 result = await controller.drain(str(request.get("server", "")), drain=True)
             case "undrain":
                 result = await controller.drain(str(request.get("server", "")), drain=False)
             case "mode":
                 result = await controller.set_mode(str(request.get("service", "")), str(request.get("mode", "")))
+            case "left":
+                result = await controller.left(str(request.get("server", "")))
+            case "events":
+                result = list(controller.world.events.past)
+            case "explain":
+                result = await explain(controller, str(request.get("client", "")), str(request.get("service", "")))
             case other:
-                raise Refused(f"no command {other!r}; there is: status, reload, drain, undrain, mode")
+                raise Refused(f"no command {other!r}; there is: {', '.join(_COMMANDS)}")
     except (Refused, ConfigError, SwitchError) as error:
         return {"ok": False, "error": str(error)}
     return {"ok": True, "result": result}
@@ -58,6 +67,9 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, ValueError):
             while line := await reader.readline():
+                if _follows(line):
+                    await _send_events(controller.world.events, reader, writer)
+                    break
                 reply = await _reply(controller, line)
                 writer.write(json.dumps(reply).encode() + b"\n")
                 await writer.drain()
@@ -74,6 +86,31 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
     finally:
         server.close()
         Path(path).unlink(missing_ok=True)
+
+
+def _follows(line: bytes) -> bool:
+    """Whether a request is answered by events as they happen, until whoever asked has gone."""
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(request, dict) and request.get("command") == "events" and bool(request.get("follow"))
+
+
+async def _send_events(events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with events.follow() as follower:
+        writer.write(json.dumps({"ok": True, "result": list(events.past)}).encode() + b"\n")
+        gone = asyncio.create_task(reader.read())
+        try:
+            while not gone.done():
+                await writer.drain()
+                event = asyncio.create_task(follower.next())
+                await asyncio.wait({gone, event}, return_when=asyncio.FIRST_COMPLETED)
+                if event.done():
+                    writer.write(json.dumps(event.result()).encode() + b"\n")
+                event.cancel()
+        finally:
+            gone.cancel()
 
 
 async def _reply(controller: Controller, line: bytes) -> dict[str, Any]:
@@ -109,17 +146,36 @@ def ask(path: str, request: dict[str, Any], timeout_s: float = 30.0) -> Any:
 
     Raises Refused with the controller's words, or with what to do when there is none.
     """
+    with _asked(path, request, timeout_s) as (_, stream):
+        return result_of(path, stream.readline())
+
+
+def follow(path: str) -> Generator[Event]:
+    """The controller's last events, and then those that happen, until it ends. Blocking. Raises Refused."""
+    with _asked(path, {"command": "events", "follow": True}, 30.0) as (client, stream):
+        yield from result_of(path, stream.readline())
+        client.settimeout(None)
+        for line in stream:
+            yield json.loads(line)
+
+
+@contextmanager
+def _asked(path: str, request: dict[str, Any], timeout_s: float) -> Generator[tuple[socket.socket, BinaryIO]]:
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(timeout_s)
             client.connect(path)
             client.sendall(json.dumps(request).encode() + b"\n")
             with client.makefile("rb") as stream:
-                line = stream.readline()
+                yield client, stream
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise Refused(f"no controller listens on {path}; start one with `sluice run`") from error
     except (OSError, TimeoutError) as error:
         raise Refused(f"{path}: {error}") from error
+
+
+def result_of(path: str, line: bytes) -> Any:
+    """What a line of the controller answers. Raises Refused with its words."""
     if not line:
         raise Refused(f"{path}: the controller closed the connection without an answer")
     reply = json.loads(line)

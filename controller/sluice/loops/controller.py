@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +24,19 @@ from sluice.switch.plan import has_strangers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
+from sluice.switch.upgrade import Program, bring
 
-from . import news
+from . import news, resources
 from .adoption import adopt
 from .agents import Agents
 from .balancing import balance
-from .commands import Change, Refused, planned, reconfigure, set_drain, set_mode
+from .commands import Change, Refused, find_server, planned, reconfigure, set_drain, set_mode
+from .events import Kind
 from .link import Link
 from .neighbours import Neighbours
 from .newstrace import NewsTrace
+from .resourcesview import Stages
+from .stages import SwitchStages
 from .sweep import kept_slots, sweep
 from .trace import Trace
 from .world import World
@@ -58,7 +63,8 @@ class _Reload:
 
 
 class Controller:
-    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for."""
+    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for, ``status`` what is
+    between them."""
 
     def __init__(
         self,
@@ -69,6 +75,8 @@ class Controller:
         news_trace: NewsTrace | None = None,
         *,
         target: str | None = None,
+        may_lose: bool = False,
+        status: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.world = World.of(config)
         self.config_path = config_path
@@ -83,10 +91,14 @@ class Controller:
         self._news_trace = news_trace or NewsTrace(None)
         self._news_trace_file = config.news.trace_file if config.news else None
         """As it was configured at the start: no other is opened."""
-        self._announce = announce
+        self._announce, self._status = announce, status
         self._target = target
+        self._may_lose = may_lose
+        """The program may be loaded where that ends connections."""
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
+        self._stages: Stages | None = None
+        """Those that manage servers' resources, as long as this controller leads."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
         """Those that wait for their turn, and the one that has it."""
@@ -115,23 +127,28 @@ class Controller:
                     raise AssertionError("leading a switch ends with an error")
             except NotPrimary as error:
                 _log.warning("not primary any more", extra={"error": str(error)})
+                self._lost(f"not primary any more: {error}")
             except SwitchLost as error:
                 level = logging.DEBUG if quiet else logging.WARNING
                 _log.log(level, "switch lost; trying again", extra={"error": str(error)})
+                if not quiet:
+                    self._lost(f"switch lost: {error}")
                 quiet = not self._led and self.role == "connecting"
             except SwitchError as error:
                 if not self._led:
                     raise
                 _log.error("switch refused; trying again", extra={"error": str(error)})
+                self._lost(f"switch refused: {error}")
             pause = _FIRST_PAUSE_S if self.role != "connecting" else min(pause * 2, _LONGEST_PAUSE_S)
             self.role = "connecting"
             await asyncio.sleep(pause)
 
+    def _lost(self, text: str) -> None:
+        self._status(f"sluice: connecting; {text}")
+        self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
+
     async def _lead(self, session: Session) -> None:
-        adopted = await session.runs_pipeline()
-        if not adopted:
-            _log.info("loading the program")
-            await session.push_pipeline()
+        program = await bring(session, may_lose=self._may_lose)
         await subscribe(session)
         found = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
@@ -142,15 +159,15 @@ class Controller:
             adopt(self.world, found, asyncio.get_running_loop().time())
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
-            self.reprogrammed += self._led and not adopted
+            self.reprogrammed += self._led and not program.adopted
             self._led = True
-            self._announce_ready(adopted=adopted, updates=updates)
+            self._announce_ready(program, updates)
             while True:
                 self._reload_wanted.clear()
                 await _until_first(self._tasks(session, link), self._reload_wanted)
                 await self._apply_reloads(link)
         finally:
-            self.link = None
+            self.link = self._stages = None
             self._drop_reloads()
             await registers.close()
 
@@ -159,11 +176,13 @@ class Controller:
         now_s = asyncio.get_running_loop().time()
         self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
 
-    def _announce_ready(self, *, adopted: bool, updates: int) -> None:
+    def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
+        text = f"leads the switch; {program.value}, {updates} updates"
+        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
         self._announce(
             f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
-            f"servers={len(list(plan.servers))} adopted={'yes' if adopted else 'no'} updates={updates}"
+            f"servers={len(list(plan.servers))} adopted={'yes' if program.adopted else 'no'} updates={updates}"
         )
 
     def _tasks(self, session: Session, link: Link) -> Mapping[str, Coroutine[Any, Any, None]]:
@@ -181,11 +200,24 @@ class Controller:
             tasks["agents"] = self.agents.follow(link)
         if self.world.news is not None:
             tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
+        if (view := self.world.resources) is not None:
+            if self._stages is None:
+                self._stages = SwitchStages(self.world, link)
+            if view.shares:
+                tasks["shares"] = resources.share(self.world, link, view, self._stages)
+            if view.idling:
+                tasks["idle"] = resources.close(link, view, self._stages)
         return tasks
 
     # -- commands
 
-    def _leading(self) -> Link:
+    @property
+    def trace_path(self) -> str | None:
+        """The file that decisions are appended to."""
+        return self._trace.path
+
+    def leading(self) -> Link:
+        """The switch. Raises Refused while this controller does not lead it."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
@@ -195,9 +227,26 @@ class Controller:
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
-        link = self._leading()
+        link = self.leading()
+        fresh = await self._fresh(link)
+        order = _Reload(fresh, asyncio.get_running_loop().create_future())
+        self._reloads.append(order)
+        self._reload_wanted.set()
+        return await order.answer
+
+    async def preview(self) -> list[str]:
+        """What a reload would change in the switch, in words; changes nothing. Raises as ``reload`` does."""
+        link = self.leading()
+        fresh = await self._fresh(link)
+        async with self._turn:
+            world = deepcopy(self.world)
+            reconfigure(world, fresh, asyncio.get_running_loop().time())
+            return await link.preview(world.state(), self.world.plan)
+
+    async def _fresh(self, link: Link) -> Config:
+        """The configuration file as it is now, if it can be taken over."""
         fresh, old = load(self.config_path), self.world.config
-        for field in ("switch", "control", "metrics", "trace_file"):
+        for field in ("switch", "control", "metrics", "page", "trace_file"):
             if getattr(fresh, field) != getattr(old, field):
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
         if fresh.news and fresh.news.trace_file != self._news_trace_file:
@@ -205,10 +254,7 @@ class Controller:
         if has_strangers(fresh, *self.world.present()):
             await self._look_at_pins(link)
         planned(self.world, fresh)  # what is refused holds nobody up
-        order = _Reload(fresh, asyncio.get_running_loop().create_future())
-        self._reloads.append(order)
-        self._reload_wanted.set()
-        return await order.answer
+        return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
         """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
@@ -235,6 +281,7 @@ class Controller:
                 raise
             else:
                 order.done(f"reloaded: {updates} updates")
+                self.world.events.tell(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
                 _log.info("reloaded", extra={"updates": updates})
             self._reloads.popleft()
 
@@ -246,7 +293,20 @@ class Controller:
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
         await self._command(lambda now_s: set_drain(self.world, server, drain, now_s))
-        return f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
+        text = f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
+        self.world.events.tell(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
+        return text
+
+    async def left(self, server: str) -> int:
+        """Open connections of a server; reads the whole connection table. Raises Refused or SwitchError."""
+        link = self.leading()
+        service, number = find_server(self.world, server)
+        if service.is_content:
+            view = self.agents.view(service, number)
+            return view.report.connections if view is not None and view.report is not None else 0
+        now_s = asyncio.get_running_loop().time()
+        pins = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s))
+        return pins.by_server.get(number, 0)
 
     async def set_mode(self, service: str, mode: str) -> str:
         """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError, and changes
@@ -254,11 +314,12 @@ class Controller:
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
         await self._command(lambda now_s: set_mode(self.world, service, Mode(mode), now_s))
+        self.world.events.tell(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
         return f"{service} is in mode {mode}"
 
     async def _command(self, make: Callable[[float], Change]) -> None:
         async with self._turn:
-            link = self._leading()
+            link = self.leading()
             change = make(asyncio.get_running_loop().time())
             try:
                 wrote = await link.apply(self.world.state())

@@ -7,7 +7,9 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from sluice.names import Meter, Table
+from sluice.switch.changes import in_words
 from sluice.switch.errors import SwitchError, SwitchLost
+from sluice.switch.plan import Plan
 from sluice.switch.reconcile import Found, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
@@ -33,6 +35,10 @@ class Link:
         one room, and what fits of each depends on how many there are."""
         return self.session.target.weights
 
+    def size(self, register: str) -> int:
+        """Cells of a register in the program that runs: builds of other sizes differ."""
+        return self.session.pipeline.schema.registers[register].size
+
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates.
 
@@ -40,6 +46,11 @@ class Link:
         """
         # Whoever waits may be cancelled; the write goes on, or nobody would know what the switch has of it.
         return await asyncio.shield(self._apply(state, tables, meters))
+
+    async def preview(self, state: State, before: Plan) -> list[str]:
+        """What ``apply`` would write, in words; ``before`` names what the switch has. Raises SwitchError."""
+        async with self._turn:
+            return in_words(self.session, self._found, state, before)
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:

@@ -46,6 +46,40 @@ _DESTINATION_COUNTERS = {
 }
 
 
+_PACKETS = {
+    "drops": "Packets dropped, by reason",
+    "punts": "Packets for the controller, by reason",
+    "punts_limited": "Those that were too many for it",
+}
+_STATES = ("in", "draining", "ejected", "absent")
+"""Of a server; `absent` is an agent that does not answer."""
+
+
+_SHARES = {
+    "budget_bytes": "Bytes of buffers that the server has for all connections",
+    "flight_bytes": "Bytes in flight at most in the last second, of the transfers that are measured",
+    "need_bytes": "Bytes that they could use",
+    "share_bytes": "Bytes that they are given",
+    "transfers": "Transfers that are measured, above 64 KB and active",
+    "capped": "Those that are given less than they need",
+    "default_cap_bytes": "Bytes that each other connection can have",
+}
+_IDLE = {
+    "limit": "Connections that the server can have (not known: NaN)",
+    "open": "Connections that it has",
+    "idle": "Those among them that could be closed",
+}
+
+
+_CLOSINGS = {
+    "asked": "Probes of idle connections, since the controller started",
+    "lapsed": "Those of them that the server did not answer",
+    "closed": "Idle connections that the switch closed",
+    "taken_back": "Probes that payload of either side ended: the connection stays",
+    "raced": "Closed connections whose client asked for something before it knew, and got a reset",
+}
+
+
 class StatusCollector(Collector):
     """Turns a status into metrics."""
 
@@ -79,6 +113,7 @@ def families(shown: dict[str, Any]) -> Iterator[Metric]:
         yield from _of_servers(shown["services"])
         if any("content" in service for service in shown["services"]):
             yield from _of_content([service for service in shown["services"] if "content" in service])
+        yield from _of_resources(shown)
         if "news" in shown:
             yield from _of_news(shown["news"])
 
@@ -86,11 +121,14 @@ def families(shown: dict[str, Any]) -> Iterator[Metric]:
 def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
     packets = shown["packets"]
     yield CounterMetricFamily("sluice_forwarded", "Packets forwarded or answered", packets["forwarded"])
-    for key in ("drops", "punts", "punts_limited"):
-        family = CounterMetricFamily(f"sluice_{key}", f"Packets by reason: {key}", labels=["reason"])
+    for key, text in _PACKETS.items():
+        family = CounterMetricFamily(f"sluice_{key}", text, labels=["reason"])
         for reason, count in packets[key].items():
             family.add_metric([reason], count)
         yield family
+    if table := shown.get("table"):
+        yield GaugeMetricFamily("sluice_slots", "Slots of the connection table", table["slots"])
+        yield GaugeMetricFamily("sluice_slots_kept", "Those that a connection keeps, once a minute", table["kept"])
 
 
 def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -115,14 +153,19 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
         for service, server in rows:
             counters.add_metric([service, server["name"]], server[key])
         yield counters
-    for key, text in (("ratio", "Share of new connections"), ("r", "R over the window (no evidence: NaN)")):
+    for key, text in (
+        ("ratio", "Share of new connections"),
+        ("r", "R over the window (no evidence: NaN)"),
+        ("open", "Open connections"),
+    ):
         gauge = GaugeMetricFamily(f"sluice_server_{key}", text, labels=labels)
         for service, server in rows:
             gauge.add_metric([service, server["name"]], _number(server[key]))
         yield gauge
-    gauge = GaugeMetricFamily("sluice_server_in", "1 unless draining or ejected", labels=labels)
+    gauge = GaugeMetricFamily("sluice_server_state", "1 for the present state", labels=[*labels, "state"])
     for service, server in rows:
-        gauge.add_metric([service, server["name"]], float(server["state"] == "in"))
+        for state in _STATES:
+            gauge.add_metric([service, server["name"], state], float(server["state"] == state))
     yield gauge
 
 
@@ -147,25 +190,54 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
         ("answers", "1 while the agent answers"),
         ("connections", "Connections in the agent's hands"),
         ("waiting", "Requests that are not complete"),
-        ("memory", "Bytes that they take"),
+        ("memory_bytes", "Bytes that they take"),
     ):
         gauge = GaugeMetricFamily(f"sluice_agent_{key}", text, labels=["service", "agent"])
         for service in services:
             for agent in service["content"]["agents"]:
-                gauge.add_metric([service["name"], agent["name"]], float(agent[key]))
+                gauge.add_metric([service["name"], agent["name"]], float(agent[key.removesuffix("_bytes")]))
         yield gauge
+
+
+def _of_resources(shown: dict[str, Any]) -> Iterator[Metric]:
+    rows = [
+        (service["name"], server["name"], server["resources"])
+        for service in shown["services"]
+        for server in service["servers"]
+        if server.get("resources")
+    ]
+    labels = ["service", "server"]
+    sides = [(*row[:2], side, row[2][side]) for row in rows for side in ("send", "receive") if side in row[2]]
+    for key, text in _SHARES.items() if sides else ():
+        gauge = GaugeMetricFamily(f"sluice_buffers_{key}", text, labels=[*labels, "direction"])
+        for *labelled, one in sides:
+            name = key.removesuffix("_bytes")
+            if name in one:  # of what is received, needs are not known
+                gauge.add_metric(labelled, one[name])
+        yield gauge
+    idle = [(*row[:2], row[2]["idle"]) for row in rows if "idle" in row[2]]
+    for key, text in _IDLE.items() if idle else ():
+        gauge = GaugeMetricFamily(f"sluice_connections_{key}", text, labels=labels)
+        for *labelled, one in idle:
+            gauge.add_metric(labelled, _number(one[key]))
+        yield gauge
+    for key, text in _CLOSINGS.items() if idle else ():
+        counters = CounterMetricFamily(f"sluice_connections_{key}", text, labels=labels)
+        for *labelled, one in idle:
+            counters.add_metric(labelled, one[key])
+        yield counters
 
 
 def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
     yield GaugeMetricFamily("sluice_news_alarm", "1 while responses are slow under more requests", news["alarm"])
-    yield GaugeMetricFamily("sluice_news_ar", "Rate of the fastest responses, bit/s", _number(news["ar_bps"]))
-    average = _number(news["ar_average_bps"])
-    yield GaugeMetricFamily("sluice_news_ar_average", "Its long-term average, bit/s", average)
+    rate, average = _number(news["ar_bps"]) / 8, _number(news["ar_average_bps"]) / 8
+    yield GaugeMetricFamily("sluice_news_ar_bytes_per_second", "Rate of the fastest responses", rate)
+    yield GaugeMetricFamily("sluice_news_ar_average_bytes_per_second", "Its long-term average", average)
     yield GaugeMetricFamily("sluice_news_flows", "Responses it was measured on", news["flows"])
     cause = GaugeMetricFamily("sluice_news_cause", "1 for what is going on", labels=["cause"])
     cause.add_metric([news["cause"]], 1)
     yield cause
-    limit = GaugeMetricFamily("sluice_news_limit", "Limit on new connections per second", labels=["destination"])
+    limit = GaugeMetricFamily("sluice_news_limit_per_second", "Limit on new connections", labels=["destination"])
     for row in news["limits"]:
         limit.add_metric([row["destination"]], row["limit_per_s"])
     yield limit

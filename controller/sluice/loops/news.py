@@ -10,6 +10,7 @@ from sluice.names import Meter, Table
 from sluice.news import Decision
 from sluice.switch.ledger import read_counts
 
+from .events import Kind
 from .grid import next_turn
 from .link import Link
 from .newstrace import NewsTrace
@@ -56,6 +57,11 @@ async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decis
     wrote = await link.apply(world.state(), TABLES, METERS) > 0
     trace.write(view, decision, wrote=wrote)
     view.said = _event(decision)
+    if view.said != before:
+        cause, limits = str(decision.verdict.cause), len(decision.limits)
+        world.events.tell(
+            Kind.CROWD, decision.sentence, cause=cause, alarm=decision.detection.alarm, limits=limits, wrote=wrote
+        )
     _log.log(
         logging.INFO if view.said != before else logging.DEBUG,
         decision.sentence,

@@ -17,7 +17,7 @@ from sluice.switch.switchclock import SwitchClock
 
 from .grid import until_next
 from .link import Link
-from .world import World
+from .world import Occupancy, World
 
 _log = logger("sweep")
 
@@ -47,7 +47,8 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
     """
     slots, kept = await kept_slots(world, link.registers, link.clock, now_s)
     await correct_loads(world, link.registers, slots, kept)
-    idle_s = idle_for(float(np.count_nonzero(kept)) / slots.size, world.config.connections)
+    world.table = Occupancy(slots.size, int(np.count_nonzero(kept)))
+    idle_s = idle_for(world.table.share, world.config.connections)
     if abs(idle_s - world.idle_s) > _WORTH * world.idle_s:
         world.idle_s = idle_s
         await link.apply(world.state(), [Table.TIMERS])
@@ -70,12 +71,9 @@ async def kept_slots(
 
 
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
-    """Correct the loads of the servers of all services that take a second look. Raises SwitchError."""
-    looking = world.second_look(world.plan.services)
-    servers = {
-        server.id: None for service in world.plan.services if service.id in looking for server in service.servers
-    }
-    if servers and (changed := await correct(registers, list(servers), count_expired(slots, kept))):
+    """Correct the loads of all servers; those of agents are told by the agents. Raises SwitchError."""
+    servers = [server.id for service in world.plan.services if not service.is_content for server in service.servers]
+    if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 

@@ -97,6 +97,7 @@ class Trace:
 
     def __init__(self, path: str | Path | None) -> None:
         """Raises OSError for a file that cannot be opened."""
+        self.path = str(path) if path else None
         self._file = Appended(path) if path else None
 
     def write(self, line: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Address
@@ -17,8 +17,10 @@ from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan
 from sluice.switch.rules import Rules
 from sluice.switch.state import Crowd, Neighbour, State
 
+from .events import Events
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
+from .resourcesview import ResourcesView
 
 
 @dataclass(slots=True)
@@ -38,6 +40,19 @@ class ServiceView:
         self.due_s = None
 
 
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full the connection table was at the last sweep, in slots."""
+
+    slots: int
+    kept: int
+
+    @property
+    def share(self) -> float:
+        """The part of the slots that a connection keeps."""
+        return self.kept / self.slots
+
+
 @dataclass(slots=True)
 class World:
     """The desired state and what it is decided from."""
@@ -49,6 +64,8 @@ class World:
     neighbours: NeighbourTable
     news: NewsView | None = None
     """Flash-crowd control, where it is configured."""
+    resources: ResourcesView | None = None
+    """Servers' TCP resources, where a service manages them."""
     drained: set[int] = field(default_factory=set[int])
     """Server numbers drained at run time."""
     absent: set[int] = field(default_factory=set[int])
@@ -63,6 +80,9 @@ class World:
     """How long an idle connection keeps its slot at present, in seconds; 0 before the first configuration."""
     held: frozenset[int] = frozenset()
     """Server numbers that pins name, as of the last look at the connection table."""
+    table: Occupancy | None = None
+    """None before the first sweep."""
+    events: Events = field(default_factory=Events)
 
     @classmethod
     def of(cls, config: Config) -> World:
@@ -78,6 +98,7 @@ class World:
         world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
         world.neighbours.want(plan.wanted_neighbours)
         world.news = NewsView(config.news, plan) if config.news else None
+        world.resources = ResourcesView(plan) if world.manages else None
         world.rules = world.rules.then(config)
         world.idle_s = config.connections.idle_s
         return world
@@ -109,6 +130,7 @@ class World:
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
             crowd=self.news.wanted() if self.news else Crowd(),
+            caps=self.resources.caps if self.resources else {},
         )
 
     def part(self, service: Service) -> State:
@@ -125,6 +147,13 @@ class World:
             whole=False,
         )
 
+    def capped(self, servers: Collection[int]) -> State:
+        """What of it new caps of some servers change."""
+        some = ((service, [one for one in service.servers if one.id in servers]) for service in self.plan.services)
+        services = tuple(replace(service, servers=tuple(few)) for service, few in some if few)
+        caps = self.resources.caps if self.resources else {}
+        return State(plan=replace(self.plan, services=services, retired=()), weights={}, caps=caps, whole=False)
+
     @property
     def ejected(self) -> frozenset[int]:
         """Servers that a balancer has ejected; of a server in several groups one is enough."""
@@ -135,6 +164,11 @@ class World:
         return frozenset(s.id for s in services if s.second_look(self.options(s).mode))
 
     # -- what it knows
+
+    @property
+    def manages(self) -> bool:
+        """Whether a service has its servers' resources managed."""
+        return any(service.resources for service in self.config.services)
 
     def stand_by(self) -> None:
         """Another controller leads the switch; what this one limited in a flash crowd is forgotten."""

@@ -53,6 +53,7 @@ class Segment:
     total_length: int
     """Of the IPv4 packet."""
     hop_limit: int
+    acknowledgement: int = 0
 
 
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
@@ -125,4 +126,5 @@ def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment
         max(0, payload),
         total_length,
         hop_limit,
+        int.from_bytes(frame[tcp + 8 : tcp + 12], "big"),
     )

@@ -13,8 +13,11 @@ from typing import Any, TypeVar
 from sluice import balance, news
 from sluice.loops.balancing import meetings
 from sluice.loops.grid import next_turn
+from sluice.loops.resources import SHARE_S
 from sluice.loops.sweep import SWEEP_S, correct_loads, kept_slots
 from sluice.loops.world import World
+from sluice.resources import sharer
+from sluice.switch import transfers
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Service
 from sluice.switch.registers import Registers
@@ -44,7 +47,14 @@ class Controlled:
     decision: news.Decision
 
 
-Event = Balanced | Controlled
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Servers' buffers were shared out."""
+
+    decision: sharer.Decision
+
+
+Event = Balanced | Controlled | Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +84,12 @@ class _Turn:
 
 
 class Driver:
-    """Steps through what ``loops`` (balancing, news, secondlook) wait for on a clock of their own, without waiting.
+    """Steps through what ``loops`` (balancing, news, resources) wait for on a clock of their own, without waiting.
 
     Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
     after each of its decisions; the ratios are in what ``step`` returns. With ``live`` decisions are made
-    when they were then, however late that was, and from the last of them on by the grid.
+    when they were then, however late that was, and from the last of them on by the grid. Idle connections are closed
+    by nobody: a capture has those that were.
     """
 
     def __init__(
@@ -98,6 +109,7 @@ class Driver:
         self._observation, self._reading = start, start_s
         self._clock = SwitchClock(registers.units)
         self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
+        self._share_due = start_s if world.resources and world.resources.shares else math.inf
         self.due = start_s
         """When the next step is to be."""
         if world.news is not None:
@@ -127,8 +139,11 @@ class Driver:
                 self._meetings[service.id] = [one for one in self._meetings[service.id] if one > now_s]
         if now_s >= self._crowd - _SLACK_S:
             made += self._control(now_s)
+        if now_s >= self._share_due - _SLACK_S:
+            made.append(self._share(now_s))
         decisions = [turn.at for turn in self._balance.values()]
-        self.due = min([*decisions, *map(self._meeting, self._world.plan.services), self._sweep, self._crowd])
+        others = (self._sweep, self._crowd, self._share_due)
+        self.due = min([*decisions, *map(self._meeting, self._world.plan.services), *others])
         return made
 
     async def _correct_loads(self, now_s: float) -> None:
@@ -196,3 +211,14 @@ class Driver:
             return []
         self._apply(view.wanted())
         return [Controlled(decision)]
+
+    def _share(self, now_s: float) -> Event:
+        """A step of ``loops.resources.share``."""
+        view = self._world.resources
+        assert view is not None
+        columns = self._run(transfers.read(self._registers))
+        loads = self._run(read_loads(self._registers, view.receiving)) if view.receiving else {}
+        decision = view.observe(columns, loads)
+        view.wrote(decision)
+        self._share_due = next_turn(self._share_due, SHARE_S, now_s)
+        return Shared(decision)

@@ -22,6 +22,7 @@ from sluice.switch.plan import Server, Service
 from sluice.switch.rates import flow_mask
 
 from .capture import Segment
+from .transfers import MeasuredTransfers
 
 PASSED_S = 0.2
 """A SYN that has not come out of the switch this long after it went in was refused: longer than a switch in user space
@@ -51,6 +52,7 @@ class MeasuredSwitch:
         self._table = ConnectionTable(
             self.memory, {state: ticks(lifetime_s(state, times, times.idle_s)) for state in PinState}
         )
+        self._transfers = MeasuredTransfers(self.memory, self._table, plan)
         self._candidates: dict[Connection, bool] = {}
         """Connections with a SYN at another server than their pin's, and whether that one has answered."""
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
@@ -128,6 +130,8 @@ class MeasuredSwitch:
             self._syn(segment, server, connection)
             return
         pin = self._table.request(now, connection.place, kind)
+        if pin is not None and pin.server == server.id:
+            self._transfers.packet(self._micros(segment), connection, pin, segment, by_server=False)
         if kind not in (Event.ACK, Event.PAYLOAD):
             return
         if pin is not None and pin.server != server.id:
@@ -167,6 +171,8 @@ class MeasuredSwitch:
         connection = Connection(segment.destination, segment.destination_port, *_endpoint(service))
         kind = event(segment.flags, segment.payload)
         pin = self._table.answer(self._ticks(segment), connection.place, kind, server.id)
+        if pin is not None and pin.server == server.id:
+            self._transfers.packet(self._micros(segment), connection, pin, segment, by_server=True)
         if kind is Event.RESET:
             self._count(Register.LEDGER_RESET, server.id)
         elif kind is Event.SYN_ACK:
@@ -196,8 +202,11 @@ class MeasuredSwitch:
         """Seconds since the clock began."""
         return segment.time_s - (self._began_s or 0)
 
+    def _micros(self, segment: Segment) -> int:
+        return int(self._since(segment) * 1e6)
+
     def _ticks(self, segment: Segment) -> int:
-        return TICK_BASE + int(self._since(segment) * 1e6) // TICK_US
+        return TICK_BASE + self._micros(segment) // TICK_US
 
     def _count(self, register: Register, index: int) -> None:
         cells = self.memory.of(register)

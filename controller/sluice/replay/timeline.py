@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.loops.commands import Refused
 from sluice.loops.trace import record
 from sluice.loops.world import World
+from sluice.resources.sharer import Decision
 
-from .driver import Balanced, Controlled
+from .driver import Balanced, Controlled, Shared
 from .replay import Moment
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ def line(world: World, moment: Moment, start_s: float) -> str:
             measured = decision.measurement
             ar = "-" if measured.ar is None else f"{measured.ar / 1000:,.1f} kbit/s"
             return f"{head}news: AR {ar}, {measured.offered:,.1f} requests/s; {decision.sentence}"
+        case Shared(decision):
+            return f"{head}buffers: " + "  ".join(_shares(world, decision))
+
+
+def _shares(world: World, decision: Decision) -> Iterator[str]:
+    for server in world.plan.servers:
+        if (told := decision.send.get(server.id)) is not None:
+            yield (
+                f"{server.name} send {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
+                f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
+            )
+        if (received := decision.receive.get(server.id)) is not None:
+            yield f"{server.name} receive {received.connections} open, {received.default / 1024:,.0f} KiB each"
 
 
 def _r(value: float | None) -> str:
@@ -53,6 +67,17 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
         case Controlled(decision):
             row = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in decision.row().items()}
             return {**time, "news": row}
+        case Shared(decision):
+            sides = (("send", decision.send), ("receive", decision.receive))
+            buffers = {
+                f"{service.name}/{server.name}": {
+                    side: told[server.id]._asdict() for side, told in sides if server.id in told
+                }
+                for service in world.plan.services
+                for server in service.servers
+                if any(server.id in told for _, told in sides)
+            }
+            return {**time, "buffers": buffers}
 
 
 def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) -> None:

@@ -19,14 +19,18 @@ class IdleOptions:
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    limit: Count
-    """Connections that the server can have (Azuma et al.: 1,000)."""
+    limit: Count | None = None
+    """Connections that the server can have (Azuma et al.: 1,000); left out: only what is ``learned``."""
+    learned: bool = False
+    """A server that leaves SYNs unanswered shows its limit. Where connections wait behind busy workers (Apache
+    prefork), that is the workers and the queue together: give ``limit`` there."""
     threshold: Share = 0.8
     """The part of the limit above which idle ones are closed (Azuma et al.: 800)."""
     release: Share = 0.95
     """Closing goes on until the connections are at this part of the threshold, so that it does not flutter."""
-    least_age_s: Positive = 1.0
-    """No connection is closed that has been idle for less. Websockets and slow queries look idle: mind them."""
+    least_age_s: Positive = 0.5
+    """No connection is closed that has been idle for less (ADR 0129). Websockets and slow queries look idle: mind
+    them."""
     rate: Positive = 100.0
     """Closings a second, at most."""
     burst_s: NotNegative = 0.25
@@ -39,7 +43,7 @@ class Idle:
 
     slot: int
     idle_s: float
-    """Since that payload."""
+    """Since that acknowledgement."""
 
 
 class Closer:
@@ -47,6 +51,8 @@ class Closer:
 
     def __init__(self, options: IdleOptions) -> None:
         self.options = options
+        self.limit: float | None = options.limit
+        """Connections that the server can have; None: not known, and nothing is closed."""
         self._is_closing = False
         self._allowance = options.rate * options.burst_s
         self._read_s: float | None = None
@@ -63,7 +69,9 @@ class Closer:
         most = max(1.0, options.rate * options.burst_s)
         self._allowance = min(most, self._allowance + options.rate * past_s)
 
-        threshold = options.threshold * options.limit
+        if self.limit is None:
+            return []
+        threshold = options.threshold * self.limit
         goal = options.release * threshold
         self._is_closing = connections > (goal if self._is_closing else threshold)
         if not self._is_closing:
@@ -74,3 +82,7 @@ class Closer:
         chosen = old[:number]
         self._allowance -= len(chosen)
         return chosen
+
+    def give_back(self, number: int) -> None:
+        """So many of those chosen were not closed after all."""
+        self._allowance += number

@@ -13,26 +13,31 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from .throughput import Column, segments_per_s
+from .losses import Losses
+from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""What an interval's losses and segments count in the next one: ten intervals in all."""
+"""What an interval's flight counts in the next one, and its losses by the papers' needs: ten intervals in all."""
+KEPT = 0.99
+"""What the past's losses count in production after another interval or loss event: a hundred of either in all."""
 LEAST_SEGMENTS = 4
 """No need is below so many segments: with fewer a loss is found by a time-out only (RFC 5681, section 3.2)."""
-HEADROOM = 2.0
-"""The throughput times the round trip is the mean flight of a sawtooth, which swings up to twice that."""
 GROWTH = 2.0
 """A need is at most so many times the observed flight: a transfer without losses is limited by nothing else."""
+BELIEVED = 1.5
+"""A mean flight of so many times the model's is that of a transfer that ignores losses. Reno's is 0.8 to 1.1 times."""
 
 
 class Needs(StrEnum):
     """How needs are told."""
 
     PAPER = "paper"
-    """Equation 1 as it stands: the mean flight."""
+    """Equation 1 as it stands, and what nobody needs is left free."""
     PRODUCTION = "production"
-    """With headroom for the sawtooth; a transfer that keeps more in flight than the model says ignores losses, and
-    needs what it has in flight."""
+    """The same of today's senders: they grow by bytes, not by ACKs, and seldom wait for a time-out. A transfer that
+    keeps far more in flight ignores losses, and needs what it has in flight."""
+    PRESENT = "present"
+    """Twice what is in flight as the interval ends: that of ABT (Semke et al., section 3.1), which swings with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class Reading:
     segments: Column
     losses: Column
     """Loss events, at most one a window; NaN where the switch cannot tell them (a hole in the numbers)."""
+    timeouts: Column
+    """Those of the losses that only a time-out found."""
     rtt_s: Column
     """The mean; NaN without a sample."""
     rto_s: Column
@@ -49,32 +56,55 @@ class Reading:
     """Bytes."""
     flight: Column
     """The largest, in bytes."""
+    under_way: Column
+    """As the interval ends, in bytes."""
     is_new: NDArray[np.bool_]
     """The slot's transfer is another one than before."""
 
 
 class Estimator:
-    """Follows the transfers of so many slots, interval by interval."""
+    """Follows the transfers of so many slots: ``observe`` takes an interval, ``needs`` tells their needs."""
 
     def __init__(self, slots: int) -> None:
-        self._segments = np.zeros(slots)
-        self._losses = np.zeros(slots)
+        self._recent, self._losses = Losses(slots, FADING), Losses(slots, KEPT, KEPT)
         self._rtt_s = np.full(slots, np.nan)
+        self._intervals, self._flight = np.zeros(slots), np.zeros(slots)
 
-    def needs(self, reading: Reading, how: Needs) -> Column:
-        """The needs in bytes; 0 for slots without a transfer, or without a round trip yet."""
-        for kept, nothing in ((self._segments, 0.0), (self._losses, 0.0), (self._rtt_s, np.nan)):
-            kept[reading.is_new] = nothing
-        told = ~np.isnan(reading.losses)
-        self._segments = np.where(told, FADING * self._segments + reading.segments, self._segments)
-        self._losses = np.where(told, FADING * self._losses + reading.losses, self._losses)
+    def observe(self, reading: Reading) -> None:
+        """The end of an interval."""
+        self._reading = reading
+        for losses in (self._recent, self._losses):
+            losses.observe(reading.segments, reading.losses, reading.timeouts, reading.is_new)
+        self._rtt_s[reading.is_new] = np.nan
         self._rtt_s = np.where(np.isnan(reading.rtt_s), self._rtt_s, reading.rtt_s)
+        kept = np.where(reading.is_new, 0.0, FADING)
+        self._intervals = kept * self._intervals + 1.0
+        self._flight = kept * self._flight + reading.under_way
 
+    def needs(self, how: Needs, server: NDArray[np.int64]) -> Column:
+        """The needs in bytes, as in Needs; 0 for slots without a transfer, or without a round trip yet.
+
+        ``server``: of each slot's transfer, whose losses are held against those of the same server.
+        """
+        reading = self._reading
         is_known = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
-        rtt_s, mss = np.where(is_known, self._rtt_s, 1.0), np.where(is_known, reading.mss, 1.0)
-        loss = np.minimum(1.0, self._losses / np.maximum(1.0, self._segments))
-        most = GROWTH * reading.flight
-        # A mean flight of the limit's size needs a limit above it: the model is asked without one.
-        mean = segments_per_s(loss, rtt_s, np.maximum(reading.rto_s, rtt_s), np.full(len(mss), 1e9)) * rtt_s * mss
-        wanted = mean if how is Needs.PAPER else np.maximum(HEADROOM * mean, reading.flight)
-        return np.where(is_known, np.maximum(np.minimum(wanted, most), LEAST_SEGMENTS * mss), 0.0)
+        mss = np.where(is_known, reading.mss, 1.0)
+        if how is Needs.PRESENT:
+            wanted = GROWTH * reading.under_way
+        elif how is Needs.PAPER:
+            wanted = self._modelled(self._recent.own(), mss, is_known, DELAYED, None)
+        else:
+            modelled = self._modelled(self._losses.pooled(server), mss, is_known, COUNTED, self._losses.late())
+            kept = self._flight / np.maximum(1.0, self._intervals)
+            wanted = np.where(kept > BELIEVED * modelled, kept, modelled)
+        wanted = np.minimum(wanted, GROWTH * reading.flight)
+        return np.where(is_known, np.maximum(wanted, LEAST_SEGMENTS * mss), 0.0)
+
+    def _modelled(
+        self, loss: Column, mss: Column, is_known: NDArray[np.bool_], each: float, timeouts: Column | None
+    ) -> Column:
+        """The mean flight in bytes. The model is asked without a limit, for such a flight needs a limit above it."""
+        rtt_s = np.where(is_known, self._rtt_s, 1.0)
+        rto_s = np.maximum(self._reading.rto_s, rtt_s)
+        without = np.full(len(mss), 1e9)
+        return segments_per_s(loss, rtt_s, rto_s, without, each=each, timeouts=timeouts) * rtt_s * mss

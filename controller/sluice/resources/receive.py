@@ -1,28 +1,36 @@
-"""Receive buffers by their use (Azuma et al., section 2.1.2).
+"""Receive buffers: an equal share for each open connection.
 
-The receiver cannot measure the way, but a loss shows what the sender keeps in flight: all of that waits in the buffer
-for what was lost. Near full the buffer is too small, hardly used after a loss it is too large. The papers name no
-numbers; these are ours.
+Azuma et al. (section 2.1.2) let a buffer grow and shrink by its use. The switch measures no uploads, and so nobody
+knows that use (docs/limitations.md).
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from .need import LEAST_SEGMENTS
-from .throughput import Column
-
-FULL, SPARE = 0.9, 0.5
-"""The buffer is near full from this use on, and hardly used below that one."""
-STEP = 2.0
+from .direction import default_cap
 
 
-def receive_needs(sizes: Column, flight: Column, has_lost: NDArray[np.bool_], mss: Column) -> Column:
-    """The needs in bytes after an interval with these sizes, in which at most ``flight`` bytes were in flight.
+@dataclass(frozen=True, slots=True)
+class ReceiveBudget:
+    """What a server has for what its clients send, in bytes."""
 
-    Without a loss a use below ``SPARE`` says nothing: what arrives in order does not wait.
-    """
-    use = flight / np.maximum(1.0, sizes)
-    needs = np.where(use >= FULL, sizes * STEP, np.where(has_lost & (use < SPARE), flight * STEP, sizes))
-    return np.maximum(needs, LEAST_SEGMENTS * mss)
+    size: float
+    fixed: float | None = None
+    """The share of everybody, whatever the budget is."""
+
+
+class Received(NamedTuple):
+    """What a server's open connections can have, in bytes."""
+
+    budget: float
+    default: int
+    """The cap of each."""
+    connections: int
+    """Open."""
+
+
+def received(budget: ReceiveBudget, connections: int, before: int) -> Received:
+    """What each of so many open connections can have; ``before`` is what they had, in bytes."""
+    return Received(budget.size, default_cap(budget.size, budget.fixed, connections, before), connections)

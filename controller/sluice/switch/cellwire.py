@@ -1,4 +1,4 @@
-"""Register cells straight from the bytes of a ReadResponse: no Python object a cell.
+"""Register cells straight from the bytes of a ReadResponse, and into those of a WriteRequest: no Python object a cell.
 
 A table of 64k cells is read several times a second; as protobuf messages it costs a tenth of a second each time. The
 encoding of such an answer repeats the same few fields with every cell (protobuf's encoding guide, "Message
@@ -12,6 +12,8 @@ Structure"), so that numpy finds all of them at once:
     1a <length>                 (RegisterEntry.data)
       0a <length> <value>       (P4Data.bitstring, big-endian)
 ```
+A write repeats `22 <length> 08 02 12 <length>`: WriteRequest.updates, Update.type MODIFY and entity, and the same
+register_entry.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 _Bytes = NDArray[np.uint8]
 _INDEX_BYTES = 5
 """A varint of 32 bits has at most so many."""
+_VALUE_BYTES = 8
 
 
 class OtherShape(Exception):
@@ -36,7 +39,7 @@ def decode(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
     """Register (its place in ``register_ids``), index and value of every cell of a serialised ReadResponse, in order.
 
-    Raises OtherShape, also for cells of any other register. O(bytes) for each of the registers.
+    Raises OtherShape, also for cells of any other register. O(bytes + cells times registers).
     """
     if not answer:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
@@ -44,11 +47,7 @@ def decode(
     raw = np.frombuffer(answer + bytes(16), np.uint8)
     heads = [_head(number) for number in register_ids]
     _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of one length
-    found = [_starts(raw, head) for head in heads]
-    starts = np.concatenate(found)
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    whose = np.repeat(np.arange(len(found)), [places.size for places in found])[order]
+    starts, whose = _starts(raw, heads)
     sizes = raw[starts + 1].astype(np.int64) + 2
     # Each begins where the one before ends, the first at 0 and the last up to the end: nothing was taken for a cell
     # that is none, and nothing was left out.
@@ -66,6 +65,32 @@ def decode(
     return whose, indices, _values(raw, data + 4, length)
 
 
+def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint64]) -> bytes:
+    """The updates of a serialised WriteRequest that set these cells of a register, in order. O(cells) in numpy.
+
+    Each is a row with room for the longest index and value, of which the bytes in use are kept.
+    """
+    octet = np.arange(_INDEX_BYTES)
+    index_size = 1 + (indices[:, None] >> 7 * octet[1:] > 0).sum(1)
+    index = (indices[:, None] >> 7 * octet & 0x7F) | np.where(octet < index_size[:, None] - 1, 0x80, 0)
+    value = values.astype(">u8").view(np.uint8).reshape(-1, _VALUE_BYTES)
+    size = 1 + (np.logical_or.accumulate(value[:, :-1] > 0, axis=1)).sum(1)
+    number = p4r.RegisterEntry(register_id=register_id).SerializeToString()
+    entry = len(number) + 2 + (1 + index_size) + 2 + (2 + size)
+    head = (0x22, 6 + entry, 0x08, int(p4r.Update.MODIFY), 0x12, 2 + entry, 0x5A, entry, *number)
+    head = (*head, 0x12, 1 + index_size, 0x08)
+    data = (0x1A, 2 + size, 0x0A, size)
+    rows = np.empty((len(indices), len(head) + _INDEX_BYTES + len(data) + _VALUE_BYTES), np.uint8)
+    used = np.ones(rows.shape, np.bool_)
+    middle, end = len(head) + _INDEX_BYTES, rows.shape[1] - _VALUE_BYTES
+    for column, octets in [*enumerate(head), *enumerate(data, middle)]:
+        rows[:, column] = octets
+    rows[:, len(head) : middle], rows[:, end:] = index, value
+    used[:, len(head) : middle] = octet < index_size[:, None]
+    used[:, end:] = np.arange(_VALUE_BYTES) >= _VALUE_BYTES - size[:, None]
+    return rows[used].tobytes()
+
+
 def _require(holds: bool) -> None:
     if not holds:
         raise OtherShape
@@ -78,15 +103,18 @@ def _head(register_id: int) -> bytes:
     return example[: -len(bytes.fromhex("02 08 01 1a 03 0a 01 00"))]
 
 
-def _starts(raw: _Bytes, head: bytes) -> NDArray[np.int64]:
-    """Where the fixed bytes of a head are; those behind the lengths first, for they are the rarest."""
-    fixed = [place for place in range(len(head)) if place not in (1, 3)]
-    last = raw.size - len(head)
-    word = np.ndarray((raw.size - 3,), "<u4", raw.data, strides=(1,))
-    found = np.flatnonzero(word[5 : 5 + last] == int.from_bytes(head[5:9], "little"))
-    for place in fixed:
-        found = found[raw[found + place] == head[place]]
-    return found
+def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the fixed bytes of a head are, in order, and whose head each is; lengths are not fixed."""
+    last = raw.size - len(heads[0])
+    tags = [raw[place : place + last] == heads[0][place] for place in (0, 2, 4)]
+    found = np.flatnonzero(tags[0] & tags[1] & tags[2])
+    whose = np.full(found.size, -1)
+    for number, head in enumerate(heads):
+        is_its = np.ones(found.size, np.bool_)
+        for place in range(5, len(head)):
+            is_its &= raw[found + place] == head[place]
+        whose[is_its] = number
+    return found[whose >= 0], whose[whose >= 0]
 
 
 def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:

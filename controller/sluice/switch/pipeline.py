@@ -51,6 +51,11 @@ class Pipeline:
         """Identifies code and P4Info together."""
         return self.schema.p4cookie
 
+    @property
+    def name(self) -> str:
+        """That all versions of the program have."""
+        return self.schema.name
+
     def config(self) -> p4r.ForwardingPipelineConfig:
         """What is pushed to a switch."""
         return self.schema.get_pipeline_config()

@@ -1,8 +1,11 @@
 """A switch programmed from a configuration and driven step by step, without an event loop: for tests and tools.
 
 with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
-    switch.apply(weights={"web": {"s1": 192, "s2": 64}})
-    before = switch.ledger("web", "s1")
+    switch.apply(weights={"web": {"s1": 192, "s2": 64}})  # also ejected=[("web", "s1")], neighbours={...}
+    switch.ledger("web", "s1").syn, switch.drops(DropReason.NO_ROUTE), switch.read_register(Register.PIN_KEY_1)
+    switch.packet_in(timeout_s=2), switch.packet_out(frame, port=2), switch.reconfigure(parse(other_text))
+
+``fresh=False`` keeps what a running switch holds.
 """
 
 from __future__ import annotations

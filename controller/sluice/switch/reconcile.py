@@ -11,6 +11,7 @@ from finsy.proto import p4r
 
 from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.names import Action, Meter, Profile, Table
+from sluice.resources.sharer import Defaults
 
 from . import (
     admission,
@@ -23,6 +24,7 @@ from . import (
     local,
     ports,
     rates,
+    resources,
     rules,
     sampling,
     translate,
@@ -48,6 +50,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.TIMERS, connections.timers),
     (Table.SERVERS, translate.entries),
     (Table.AGENTS, agents.entries),
+    (Table.RESOURCES, resources.entries),
     (Table.ORIGINS, classify.origins),
     (Table.CHOOSE_STABLE, balance.choose_stable),
     (Table.CHOOSE_OTHER, balance.choose_other),
@@ -93,6 +96,8 @@ class Found:
     destinations: dict[Address, int] = field(default_factory=dict[Address, int])
     limits: dict[Address, float] = field(default_factory=dict[Address, float])
     """Connections per second, where an earlier flash-crowd control had set a limit."""
+    caps: dict[int, Defaults] = field(default_factory=dict[int, Defaults])
+    """Of connections without a cap of their own, by the number of the server."""
 
 
 def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
@@ -141,6 +146,37 @@ async def reconcile(
     changes, and a target whose groups do not share room. ``found`` is brought up to date, so that the next call writes
     only what has changed since; after an error it is not, and the switch is to be read again.
     """
+    changes = changes_of(session, found, state, tables, meters)
+    updates = changes.updates
+    for step in [updates] if found.groups is None else found.groups.steps(updates):
+        await session.write(step)
+    for key in changes.have:
+        del found.entries[key]
+    found.entries |= changes.wanted
+    found.meters = {**found.meters, **changes.buckets}
+    found.rounded = found.rounded and tables is not None
+    return len(updates)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs between a switch and a state."""
+
+    updates: list[p4r.Update]
+    have: dict[Key, p4r.TableEntry]
+    """Entries of the switch that were compared."""
+    wanted: dict[Key, p4r.TableEntry]
+    buckets: dict[Meter, Mapping[int, Bucket]]
+
+
+def changes_of(
+    session: Session,
+    found: Found,
+    state: State,
+    tables: Collection[Table] | None = None,
+    meters: Collection[Meter] = (),
+) -> Changes:
+    """See reconcile, which writes it. Raises SwitchError."""
     schema, target = session.pipeline.schema, session.target
     assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
@@ -149,7 +185,7 @@ async def reconcile(
     wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
-    buckets = {
+    buckets: dict[Meter, Mapping[int, Bucket]] = {
         meter: {index: target.bucket(bucket) for index, bucket in wanted(state).items()}
         for meter, wanted in _METERS.items()
         if tables is None or meter in meters
@@ -159,14 +195,7 @@ async def reconcile(
         for meter, want in buckets.items()
         for change in admission.changes(meter, found.meters[meter], want, rounded=found.rounded)
     ]
-    for step in [updates] if found.groups is None else found.groups.steps(updates):
-        await session.write(step)
-    for key in have:
-        del found.entries[key]
-    found.entries |= wanted
-    found.meters = {**found.meters, **buckets}
-    found.rounded = found.rounded and tables is not None
-    return len(updates)
+    return Changes(updates, have, wanted, buckets)
 
 
 def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[Table]) -> dict[Key, p4r.TableEntry]:
@@ -178,7 +207,7 @@ def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[T
     keys = [
         exactly(numbers[table], number)
         for service in state.plan.services
-        for table, matched in balance.decided(service).items()
+        for table, matched in {**balance.decided(service), **resources.decided(service)}.items()
         if table in numbers
         for number in matched
     ]
@@ -280,6 +309,8 @@ def _interpret(session: Session, found: Found) -> None:
                 limit = destinations.limit_noted(entry.metadata)
                 if limit is not None:
                     found.limits[address] = limit
+            case Table.RESOURCES:
+                found.caps[match[1]] = Defaults(*params[-2:])
             case Table.CHOOSE:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:

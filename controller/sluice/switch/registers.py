@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from sluice.names import Register
 
 from . import cellwire
 from .errors import SwitchError
-from .session import Session
+from .session import BATCH, Session
 from .targets import BMV2, RegisterAccess
 from .targets.units import Units
 from .thriftregisters import ThriftRegisters
@@ -54,6 +54,10 @@ class Registers(Protocol):
 
     async def write(self, register: str, index: int, value: int) -> None:
         """Set one cell. Raises SwitchError."""
+        ...
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        """Set many cells of a register, values by their indices. Raises SwitchError."""
         ...
 
     async def close(self) -> None:
@@ -166,13 +170,25 @@ class P4RuntimeRegisters:
 
     async def write(self, register: str, index: int, value: int) -> None:
         """See Registers."""
-        data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
-        entry = p4r.RegisterEntry(register_id=self._number(register), index=p4r.Index(index=index), data=data)
-        update = p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
-        await self._session.write([update])
+        await self.write_cells(register, {index: value})
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        """See Registers."""
+        number = self._number(register)
+        indices = np.fromiter(cells.keys(), np.int64, len(cells))
+        values = np.fromiter(cells.values(), np.uint64, len(cells))
+        for start in range(0, len(cells), BATCH):
+            some = slice(start, start + BATCH)
+            await self._session.write_bytes(cellwire.encode(number, indices[some], values[some]))
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def cell_update(number: int, index: int, value: int) -> p4r.Update:
+    data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
+    entry = p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data)
+    return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
 
 
 async def open_registers(session: Session, thrift: str | None) -> Registers:

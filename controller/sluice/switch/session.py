@@ -26,12 +26,13 @@ _ANSWER_S = 10.0
 """A switch that accepts the stream and does not answer the arbitration within this is broken."""
 
 _READ = "/p4.v1.P4Runtime/Read"
+_WRITE = "/p4.v1.P4Runtime/Write"
 _PUSH = "/p4.v1.P4Runtime/SetForwardingPipelineConfig"
 _PUSH_S = 90.0
 """A Tofino takes its time to start a program."""
 
-_READ_S = 10.0
-"""A read that takes longer has failed; finsy's own time for other calls."""
+_CALL_S = 10.0
+"""A read or write that takes longer has failed; finsy's own time for other calls."""
 
 _LISTEN_S = 10.0
 """A controller that stands by asks so often whether the switch is still there."""
@@ -50,6 +51,10 @@ class Role(Enum):
     PRIMARY = auto()
     BACKUP = auto()
 
+
+_NO_PROGRAM = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
+"""simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION). The last: a program
+without our cookie, larger than gRPC hands over (4 MB), is another one, or loaded by others."""
 
 _T = TypeVar("_T")
 
@@ -272,22 +277,34 @@ class Session:
                 request.response_type = p4r.GetForwardingPipelineConfigRequest.ALL
                 reply = await self._client.request(request)
         except P4ClientError as error:
-            # simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION).
-            # A program without our cookie, larger than gRPC hands over (4 MB): another one, or loaded by others.
-            nothing = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
-            if error.code in nothing:
+            if error.code in _NO_PROGRAM:
                 return False
             raise translated(error, self.address, "read the pipeline") from error
         return self.pipeline.is_same(reply.config)
 
-    async def push_pipeline(self) -> None:
+    async def runs_another_version(self) -> bool:
+        """True when the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE
+        )
+        try:
+            reply = await self._client.request(request)
+        except P4ClientError as error:
+            if error.code in _NO_PROGRAM:
+                return False
+            raise translated(error, self.address, "read the pipeline") from error
+        return bool(reply.config.p4info.pkg_info.name) and reply.config.p4info.pkg_info.name == self.pipeline.name
+
+    async def push_pipeline(self, *, keep: bool = False) -> None:
         """Load the program; connections and everything else the switch held are lost. Raises SwitchError.
 
-        VERIFY_AND_COMMIT: on BMv2 RECONCILE_AND_COMMIT fails for a program with an indirect meter or counter.
+        With ``keep`` the switch keeps all of it, or refuses and changes nothing. BMv2 refuses every program with an
+        indirect meter or counter.
         """
+        actions = p4r.SetForwardingPipelineConfigRequest
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
-            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            action=actions.RECONCILE_AND_COMMIT if keep else actions.VERIFY_AND_COMMIT,
             config=self.pipeline.config(),
         )
         self._complete(request)
@@ -318,7 +335,7 @@ class Session:
             return []
         call = channel.unary_stream(_READ, request_serializer=p4r.ReadRequest.SerializeToString)
         try:
-            return [answer async for answer in call(request, timeout=_READ_S)]
+            return [answer async for answer in call(request, timeout=_CALL_S)]
         except grpc.RpcError as error:
             failed = P4ClientError(error, "ReadRequest")
             if failed.code is GRPCStatusCode.UNIMPLEMENTED:
@@ -333,3 +350,17 @@ class Session:
                 await self._client.request(request)
             except P4ClientError as error:
                 raise translated(error, self.address, "write") from error
+
+    async def write_bytes(self, updates: bytes) -> None:
+        """Write updates as a serialised WriteRequest has them, in one request. Raises SwitchError as ``write`` does."""
+        request = p4r.WriteRequest(device_id=self.device_id)
+        self._complete(request)
+        channel = self._client.channel
+        if channel is None:
+            raise SwitchLost(f"switch {self.address}: the session is closed")
+        content = request.SerializeToString() + updates  # fields of messages one behind the other are one message's
+        try:
+            await channel.unary_unary(_WRITE)(content, timeout=_CALL_S)
+        except grpc.RpcError as error:
+            failed = P4ClientError(error, "WriteRequest", msg=p4r.WriteRequest.FromString(content))
+            raise translated(failed, self.address, "write") from error

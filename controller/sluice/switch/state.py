@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sluice.addresses import Address
+from sluice.resources.sharer import Defaults
 
 from .bucket import Bucket
 from .plan import Plan
@@ -58,6 +59,8 @@ class State:
     """How long an idle connection keeps its slot, in seconds; None: as configured."""
     neighbours: Mapping[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
+    caps: Mapping[int, Defaults] = field(default_factory=dict[int, Defaults])
+    """Of connections without a cap of their own, by server number."""
     whole: bool = True
     """Else the plan has some of the services only, and of them this is what a decision changes."""
     units: Units = MICROSECONDS

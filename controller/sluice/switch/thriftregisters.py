@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -62,7 +62,15 @@ class ThriftRegisters:
 
     async def write(self, register: str, index: int, value: int) -> None:
         """See registers.Registers."""
-        await self._call("bm_register_write", str(register), index, value)
+        await self.write_cells(register, {index: value})
+
+    async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
+        """See registers.Registers. One call a cell: Thrift has no other."""
+        await asyncio.to_thread(self._write, str(register), list(cells.items()))
+
+    def _write(self, register: str, cells: Sequence[tuple[int, int]]) -> None:
+        for index, value in cells:
+            self._blocking("bm_register_write", (register, index, value))
 
     async def close(self) -> None:
         """Close the connection."""

@@ -54,7 +54,10 @@ async def test_last_server_is_not_drained(switch: FakeSwitch, write_config: Writ
         ({"command": "drain", "server": "s9"}, "no server 's9'; there is: web/s1, web/s2"),
         ({"command": "mode", "service": "x", "mode": "paper"}, "no service 'x'; there is: web"),
         ({"command": "mode", "service": "web", "mode": "x"}, "no mode 'x'; there is: fixed, paper, production"),
-        ({"command": "dance"}, "no command 'dance'; there is: status, reload, drain, undrain, mode"),
+        (
+            {"command": "dance"},
+            "no command 'dance'; there is: status, reload, drain, undrain, mode, explain, left, events",
+        ),
     ],
 )
 async def test_mistakes_are_named(

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from live import WriteConfig, feed, running, settled, until
+from live import Running, WriteConfig, feed, running, settled, until
+from sluice.configload import load
+from sluice.loops.controller import Controller
+from sluice.loops.trace import Trace
 from sluice.switch.errors import SwitchError
 
 
@@ -96,9 +99,66 @@ async def test_other_program_is_replaced(switch: FakeSwitch, write_config: Write
         pass
     assert switch.config is not None
     switch.config.cookie.cookie += 1
+    switch.config.p4info.pkg_info.name = "basic"
     async with running(config) as again:
         assert "adopted=no" in again.said[0]
     assert switch.pushes == 2
+
+
+async def left_by_another_version(switch: FakeSwitch, config: Path) -> None:
+    """A server drains, and then the switch has to be taken for one that another version has left."""
+    async with running(config) as it:
+        await it.controller.drain("s1", drain=True)
+    assert switch.config is not None
+    switch.config.cookie.cookie += 1
+
+
+async def test_another_version_is_replaced_and_its_state_kept(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    await left_by_another_version(switch, config)
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        assert "its program was replaced, and its state kept" in again.controller.world.events.past[0]["text"]
+        assert switch.weights(1) == {2: 256}
+    assert switch.pushes == 2
+    async with running(config) as again:
+        assert "it ran this program already" in again.controller.world.events.past[0]["text"]
+    assert switch.pushes == 2
+
+
+async def test_a_version_whose_state_cannot_be_kept_stays(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    await left_by_another_version(switch, config)
+    switch.keeps_nothing = "cell 7 is in use"
+    it = Running(config)
+    with pytest.raises(SwitchError, match=r"cell 7 is in use\. Nothing was changed.*sluice run --replace-program"):
+        await it.controller.run()
+    assert (it.said, switch.pushes, switch.weights(1)) == ([], 1, {2: 256})
+
+
+async def test_a_kind_of_switch_that_keeps_nothing_is_not_asked(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    await left_by_another_version(switch, config)
+    controller = Controller(load(config), str(config), Trace(None), print, target="bmv2")
+    with pytest.raises(SwitchError, match="of the kind bmv2 forgets everything with its program"):
+        await controller.run()
+    assert switch.pushes == 1
+
+
+async def test_connections_end_when_that_was_ordered(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config()
+    await left_by_another_version(switch, config)
+    switch.keeps_nothing = "cell 7 is in use"
+    said: list[str] = []
+    controller = Controller(load(config), str(config), Trace(None), said.append, may_lose=True)
+    task = asyncio.create_task(controller.run())
+    try:
+        await until(lambda: said, "the ready line")
+        assert "adopted=no" in said[0]
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert (switch.pushes, len(switch.weights(1))) == (2, 2)
 
 
 async def test_surplus_entries_of_an_adopted_switch_go(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -45,8 +45,8 @@ def test_before_the_first_decision_nothing_is_known(monkeypatch: pytest.MonkeyPa
     found = scraped(Run(OPTIONS, crowd), monkeypatch)
     assert {name: str(value) for name, value in found.items()} == {
         "sluice_news_alarm": "0.0",
-        "sluice_news_ar": "nan",
-        "sluice_news_ar_average": "nan",
+        "sluice_news_ar_bytes_per_second": "nan",
+        "sluice_news_ar_average_bytes_per_second": "nan",
         "sluice_news_flows": "0.0",
         'sluice_news_cause{cause="unknown"}': "1.0",
     }
@@ -56,7 +56,7 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(OPTIONS, crowd).until(ONSET - 1)
     found = scraped(run, monkeypatch)
     assert found['sluice_news_cause{cause="normal"}'] == 1
-    assert not [name for name in found if name.startswith("sluice_news_limit")]
+    assert not [name for name in found if name.startswith("sluice_news_limit_per_second")]
 
     run = Run(OPTIONS, crowd)
     run.until(ONSET + 5)
@@ -66,12 +66,12 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 
     run = Run(OPTIONS, crowd).until(ONSET + 30)
     last, found = run.decisions[-1], scraped(run, monkeypatch)
-    assert last.limit is not None
+    assert last.limit is not None and last.measurement.ar is not None and last.detection.ar_average is not None
     web = run.view.name(from_text(WEB).packed)
     assert found['sluice_news_cause{cause="crowd"}'] == 1
-    assert found[f'sluice_news_limit{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
-    assert found["sluice_news_ar"] == pytest.approx(last.measurement.ar)
-    assert found["sluice_news_ar_average"] == pytest.approx(last.detection.ar_average)
+    assert found[f'sluice_news_limit_per_second{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
+    assert found["sluice_news_ar_bytes_per_second"] == pytest.approx(last.measurement.ar / 8)
+    assert found["sluice_news_ar_average_bytes_per_second"] == pytest.approx(last.detection.ar_average / 8)
     assert found["sluice_news_flows"] == last.measurement.flows
     requests = run.view.requests[from_text(WEB).packed]
     for key in ("offered", "admitted", "refused", "returning"):

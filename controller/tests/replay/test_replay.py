@@ -157,9 +157,9 @@ async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> 
     assert [cell for cell in switch.memory.of(Register.RATE_BYTES) if cell] == [1040]
 
 
-def taken(packets: Sequence[Packet], tmp_path: Path) -> tuple[World, Memory]:
+def taken(packets: Sequence[Packet], tmp_path: Path, mode: str = "production") -> tuple[World, Memory]:
     """What the controller reads once they have passed."""
-    world = World.of(parse(web(mode="production", more="connections: {idle_s: 300}")))
+    world = World.of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
     switch = MeasuredSwitch(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
@@ -191,16 +191,18 @@ async def swept(world: World, memory: Memory) -> None:
     await correct_loads(world, memory, slots, kept)
 
 
+@pytest.mark.parametrize("mode", ["production", "paper"])
 @pytest.mark.parametrize(
     ("seen", "lives_s"), [(2, 10.0), (4, 60.0), (6, 300.0), (8, 300.0)], ids=["SYN", "SYN-ACK", "ACK", "payload"]
 )
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
-    tmp_path: Path, seen: int, lives_s: float
+    tmp_path: Path, seen: int, lives_s: float, mode: str
 ) -> None:
+    """With and without a second look: status and metrics show it of every server."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # says what time it is
-        world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path)
+        world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path, mode)
         await swept(world, memory)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
 

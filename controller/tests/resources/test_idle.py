@@ -21,8 +21,8 @@ def test_above_the_threshold_the_longest_idle_go_first() -> None:
 
 
 def test_who_was_active_just_now_stays() -> None:
-    young = [Idle(slot, idle_s=0.9) for slot in range(900)]
-    assert Closer(OPTIONS).choose(0.0, 900, [*young, Idle(7, 1.0)]) == [Idle(7, 1.0)]
+    young = [Idle(slot, idle_s=0.45) for slot in range(900)]
+    assert Closer(OPTIONS).choose(0.0, 900, [*young, Idle(7, 0.5)]) == [Idle(7, 0.5)]
 
 
 def test_closing_goes_on_until_below_the_threshold() -> None:

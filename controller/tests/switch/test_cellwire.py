@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from finsy.proto import p4d, p4r
-from sluice.switch.cellwire import OtherShape, decode
+from sluice.switch.cellwire import OtherShape, decode, encode
 
 REGISTER = 0x15A1_B2C3
 
@@ -100,3 +101,33 @@ def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing(
                 one.register_entry.index.index: int.from_bytes(one.register_entry.data.bitstring, "big")
                 for one in message.entities
             }
+
+
+def test_what_is_encoded_is_what_protobuf_says() -> None:
+    """Byte for byte, for indices and values of every length."""
+    source = random.Random(4)
+    indices = [1, 127, 128, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 28) + 5, (1 << 31) + 1]
+    cells = {index: source.getrandbits(8 * source.randrange(1, 9)) or 1 for index in [*indices, *range(1000, 3000)]}
+    cells[2], cells[3] = 0, (1 << 64) - 1
+    entries = [
+        p4r.RegisterEntry(
+            register_id=REGISTER,
+            index=p4r.Index(index=index),
+            data=p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")),
+        )
+        for index, value in cells.items()
+    ]
+    updates = [p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=one)) for one in entries]
+    content = encode(REGISTER, np.array(list(cells), np.int64), np.array(list(cells.values()), np.uint64))
+    assert content == p4r.WriteRequest(updates=updates).SerializeToString()
+
+
+def test_index_zero_is_the_first_cell() -> None:
+    content = encode(REGISTER, np.array([0]), np.array([5], np.uint64))
+    (update,) = p4r.WriteRequest.FromString(content).updates
+    entry = update.entity.register_entry
+    assert (entry.HasField("index"), entry.index.index, entry.data.bitstring) == (True, 0, b"\5")
+
+
+def test_nothing_is_encoded_as_nothing() -> None:
+    assert encode(REGISTER, np.zeros(0, np.int64), np.zeros(0, np.uint64)) == b""

@@ -18,7 +18,7 @@ from sluice.switch.bmv2thrift import IDL
 from sluice.switch.connections import Pins, pins_of, read_slots
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.registers import P4RuntimeRegisters, Registers, open_registers
-from sluice.switch.session import Session
+from sluice.switch.session import BATCH, Session
 from sluice.switch.thriftregisters import ThriftRegisters
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.server import TThreadedServer
@@ -95,6 +95,15 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
     assert len(everything) == REGISTER_SIZES[Register.LEDGER_SYN]
     assert everything[7] == 0xFFFF_FFFF
     assert await registers.read(Register.LEDGER_SYN, range(100)) == everything[:100]
+
+
+async def test_many_cells_are_written_at_once(registers: Registers) -> None:
+    """More than one request takes."""
+    cells = {index: index * 3 for index in range(5, 5 + 2 * BATCH)}
+    await registers.write_cells(Register.RATE_BYTES, cells)
+    await registers.write_cells(Register.RATE_BYTES, {})
+    found = await registers.read(Register.RATE_BYTES)
+    assert {index: value for index, value in enumerate(found) if value} == cells
 
 
 async def test_an_array_is_what_is_read(registers: Registers) -> None:

@@ -127,8 +127,8 @@ void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, 
 }
 
 // A packet of the server that the slot names (`own`), or of another one, which changes nothing. What the server sends keeps the slot, and
-// takes back what others have claimed in the client's name.
-void step_answer(in bit<1> own, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
+// takes back what others have claimed in the client's name. In a pass `close` the switch has ended the connection at both ends.
+void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
     found.before = cell[KEY_STATE];
@@ -141,7 +141,7 @@ void step_answer(in bit<1> own, in Event event, in fingerprint_t fingerprint, in
                     found.after = ANSWERED;
                 }
             } else if (event == Event.fin) {
-                if (found.before <= REOPENING || found.before == SERVER_CLOSING) {
+                if (pass != Pass.close && (found.before <= REOPENING || found.before == SERVER_CLOSING)) {
                     found.after = SERVER_CLOSING;
                 } else {
                     found.after = CLOSED;

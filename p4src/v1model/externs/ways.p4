@@ -56,7 +56,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                 }
                 pin_key_1.read(before, (bit<32>)place.slot_1);
                 key = before;
-                step_answer(own, meta.event, place.fingerprint, meta.now, key, found);
+                step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
                 if (key != before) {
                     pin_key_1.write((bit<32>)place.slot_1, key);
                 }
@@ -69,7 +69,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                     }
                     pin_key_2.read(before, (bit<32>)place.slot_2);
                     key = before;
-                    step_answer(own, meta.event, place.fingerprint, meta.now, key, found);
+                    step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
                     if (key != before) {
                         pin_key_2.write((bit<32>)place.slot_2, key);
                     }

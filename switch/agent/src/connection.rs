@@ -39,6 +39,8 @@ pub struct Context<'e> {
     pub pools: &'e mut Pools,
     /// Something new was learned about them.
     pub has_learned: bool,
+    /// The agent takes no new work.
+    pub is_draining: bool,
 }
 
 /// What becomes of a connection.

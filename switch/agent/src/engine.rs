@@ -122,9 +122,15 @@ impl Engine {
         }
     }
 
-    /// Takes no new work from now on.
-    pub fn drain(&mut self) {
-        self.is_draining = true;
+    /// Takes no new work from now on: a request is served to its end, and a connection that waits for its next one ends.
+    pub fn drain(&mut self, now: u64, out: &mut Frames) {
+        if std::mem::replace(&mut self.is_draining, true) {
+            return;
+        }
+        let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.with(id, now, out, Connection::part);
+        }
     }
 
     /// How many connections the agent has.
@@ -376,8 +382,9 @@ impl Engine {
         work: impl FnOnce(&mut Connection, &mut Context<'_>) -> Fate,
     ) {
         let Some(link) = self.link() else { return };
+        let is_draining = self.is_draining;
         let kept = &mut self.connections[id];
-        let mut ctx = Context { now, link, out, pools: &mut self.pools, has_learned: false };
+        let mut ctx = Context { now, link, out, pools: &mut self.pools, has_learned: false, is_draining };
         let fate = work(&mut kept.connection, &mut ctx);
         let has_learned = ctx.has_learned;
         match fate {

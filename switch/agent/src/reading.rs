@@ -41,6 +41,11 @@ impl Reading {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// Whether no byte has come.
+    pub fn is_idle(&self) -> bool {
+        self.since.is_none()
+    }
+
     /// Memory taken.
     pub fn memory(&self) -> usize {
         self.reader.memory()
@@ -137,17 +142,30 @@ impl Connection {
             // What the client answers is for the agent.
             self.take(ctx);
         }
-        self.reset_server(ctx);
-        (self.reading, self.repeating) = (None, None);
-        self.heard = ctx.now;
         if is_silent {
+            self.reset_server(ctx);
+            (self.reading, self.repeating) = (None, None);
+            self.heard = ctx.now;
             self.phase = Phase::Reading;
             self.owned = self.request.end();
             self.reset_client(ctx);
             return Ends;
         }
+        self.say_last(ctx, refusal.say)
+    }
+
+    /// Ends the connection towards both sides.
+    pub fn end(&mut self, ctx: &mut Context<'_>) -> Fate {
+        self.say_last(ctx, Vec::new())
+    }
+
+    /// Says the last words, and hears the client out.
+    fn say_last(&mut self, ctx: &mut Context<'_>, words: Vec<u8>) -> Fate {
+        self.reset_server(ctx);
+        (self.reading, self.repeating) = (None, None);
+        self.heard = ctx.now;
         self.phase = Phase::Refusing(ctx.now + FAREWELL);
-        self.say(ctx, refusal.say, true);
+        self.say(ctx, words, true);
         Stays
     }
 

@@ -123,7 +123,7 @@ impl Runner {
             self.engine.configure(configuration);
         }
         if self.is_draining.load(Relaxed) {
-            self.engine.drain();
+            self.engine.drain(self.now(), &mut self.out);
         }
     }
 

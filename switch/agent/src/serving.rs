@@ -610,11 +610,33 @@ impl Connection {
         let is_done = exchange.is_asked && exchange.answered == Some(true) && serving.handover.una == exchange.limit;
         let has_all = !self.client_ack.is_before(serving.next + serving.delta);
         if !is_done || !has_all || serving.fin_seen || self.reading.is_some() {
-            return Stays;
+            return if ctx.is_draining { self.part(ctx) } else { Stays };
         }
         let reader = self.service.rules.begin(self.client, self.service.address);
         self.reading = Some(Reading::idle(reader, ctx.now));
-        if self.request.ready().is_empty() { Stays } else { self.read(ctx) }
+        if !self.request.ready().is_empty() {
+            return self.read(ctx);
+        }
+        if ctx.is_draining { self.part(ctx) } else { Stays }
+    }
+
+    /// The agent takes no new work: the connection ends if no request is under way.
+    pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
+        if self.is_left() {
+            self.reset_both(ctx);
+            return Ends;
+        }
+        let is_idle = self.reading.as_ref().is_some_and(Reading::is_idle) && self.request.islands().next().is_none();
+        let is_open = matches!(&self.phase, Phase::Serving(serving) if !serving.fin_seen);
+        if is_idle && is_open { self.end(ctx) } else { Stays }
+    }
+
+    /// Whether the client has the answer, and the server's end, and has not ended its own side.
+    fn is_left(&self) -> bool {
+        let Phase::Serving(serving) = &self.phase else { return false };
+        let Turn::Each(exchange) = &serving.turn else { return false };
+        let is_answered = exchange.answered.is_some() && exchange.limit == self.request.end();
+        serving.fin_seen && is_answered && self.fin.is_none() && self.client_ack == self.toward_client
     }
 
     /// Does what is due.

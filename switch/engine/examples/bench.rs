@@ -1,10 +1,11 @@
 //! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
 //!
-//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced]`
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced | --managed]`
 //!
 //! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
 //! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
 //! `--spliced` makes it a content service, whose connections an agent behind the servers' port has spliced.
+//! `--managed` caps the windows of its connections. New connections have the options of Linux.
 //! `--packets` fixes the number of packets of each, rounded up, for profilers that count instructions.
 
 use std::sync::Arc;
@@ -89,7 +90,16 @@ fn client_address(i: u32) -> [u8; 4] {
     [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
 }
 
-fn set_up(json: &[u8], servers: u32, interpret: bool, spliced: bool) -> Setup {
+/// What kind of connections there are.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    Spliced,
+    Managed,
+}
+
+fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
+    let spliced = kind == Kind::Spliced;
     let program = Arc::new(Program::load(json).unwrap_or_else(|e| panic!("{e}")));
     let mut s = Setup { engine: Engine::new(program.clone(), Options { interpret, ..Options::default() }), program };
     let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
@@ -135,6 +145,10 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, spliced: bool) -> Setup {
             &[&id, &[1], &SERVICE, &80u16.to_be_bytes()],
         );
         s.add("servers", vec![exact(&id)], "to_server", &[&address, &port, &[0]]);
+        if kind == Kind::Managed {
+            let cap = 16_384u32.to_be_bytes();
+            s.add("resources", vec![exact(&id)], "manage", &[&[0], &[0], &[0], &cap, &cap]);
+        }
     }
     let prefix = |v: [u8; 4], prefix_len| KeyField::Lpm { value: v.to_vec(), prefix_len };
     s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[10, 1, 0, 1]]);
@@ -145,9 +159,18 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, spliced: bool) -> Setup {
     s
 }
 
-/// An Ethernet, IPv4 and TCP frame with right checksums.
+/// Of a SYN or SYN-ACK: MSS, SACK, timestamps, a window scale of 7.
+const OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+
+/// An Ethernet, IPv4 and TCP frame with right checksums, both its numbers 1.
 fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> Vec<u8> {
-    let payload = length.saturating_sub(54);
+    segment(src, dst, flags, (1, 1), &vec![0x61; length.saturating_sub(54)])
+}
+
+/// The same with other numbers; what is behind the header of a SYN are options.
+fn segment(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, numbers: (u32, u32), rest: &[u8]) -> Vec<u8> {
+    let payload = rest.len();
+    let offset = if flags & 2 != 0 { 5 + payload / 4 } else { 5 };
     let mut f = [&ROUTER_MAC[..], &CLIENT_MAC, &[8, 0]].concat();
     let mut ip =
         [&[0x45, 0][..], &((40 + payload) as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 6, 0, 0], &src.0, &dst.0]
@@ -157,10 +180,12 @@ fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> 
     let mut tcp = [
         &src.1.to_be_bytes()[..],
         &dst.1.to_be_bytes(),
-        &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0],
+        &numbers.0.to_be_bytes(),
+        &numbers.1.to_be_bytes(),
+        &[(offset << 4) as u8, flags, 0xff, 0xff, 0, 0, 0, 0],
+        rest,
     ]
     .concat();
-    tcp.resize(20 + payload, 0x61);
     let pseudo = [&src.0[..], &dst.0, &[0, 6], &(tcp.len() as u16).to_be_bytes(), &tcp].concat();
     let sum = checksum(&pseudo);
     tcp[16..18].copy_from_slice(&sum.to_be_bytes());
@@ -210,21 +235,42 @@ fn client(i: u32) -> ([u8; 4], u16) {
     (client_address(i / 4), 1024 + (i % 4) as u16)
 }
 
+/// Of both sides, whose next numbers are 1 once they have sent `EARLY` bytes.
+const FIRST: u32 = (EARLY as u32).wrapping_neg();
+const EARLY: usize = 1000;
+
+/// The rest of a handshake, and data of both sides.
+fn shake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), server: [u8; 4]) {
+    let mut out = Count::new(false);
+    let (service, server) = ((SERVICE, 80), (server, 8080));
+    let next = FIRST.wrapping_add(1);
+    engine.receive(now, SERVER_PORT, &segment(server, client, 0x12, (FIRST, next), &OPTIONS), &mut out);
+    engine.receive(now, CLIENT_PORT, &segment(client, service, 0x10, (next, next), &[]), &mut out);
+    engine.receive(now, CLIENT_PORT, &segment(client, service, 0x18, (next, next), &[0; EARLY]), &mut out);
+    engine.receive(now, SERVER_PORT, &segment(server, client, 0x18, (next, 1), &[0; EARLY]), &mut out);
+    assert_eq!(out.ports[CLIENT_PORT as usize] + out.ports[SERVER_PORT as usize], 4, "{:?}", engine.drops());
+}
+
 type Frames = Vec<(u32, Vec<u8>)>;
 
 /// Opens connections; the clients' data on them, and the servers' answers.
-fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, spliced: bool) -> (Frames, Frames) {
+fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, kind: Kind) -> (Frames, Frames) {
+    let spliced = kind == Kind::Spliced;
     let (mut data, mut answers) = (Vec::new(), Vec::new());
     for i in 0..connections {
         let mut out = Count::new(true);
         let (port, address) = if spliced { (SERVER_PORT, GROUP) } else { (CLIENT_PORT, SERVICE) };
-        engine.receive(now, port, &frame(client(i), (address, 80), 0x02, 60), &mut out);
+        let syn = segment(client(i), (address, 80), 0x02, (FIRST, 0), &OPTIONS);
+        engine.receive(now, port, &syn, &mut out);
         let reached = out.ports[SERVER_PORT as usize] == 1;
         assert!(reached, "the SYN of connection {i} did not reach a server: {:?}", engine.drops());
         let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
         if spliced {
             engine.receive(now, SERVER_PORT, &order(client(i)), &mut out);
             assert_eq!(out.last[15], 1, "the order for connection {i} was not applied");
+        }
+        if kind == Kind::Managed {
+            shake(engine, now, client(i), server);
         }
         data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
         answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
@@ -236,12 +282,17 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let json = args
         .next()
-        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced]");
+        .expect("usage: bench SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced | --managed]");
     let (mut servers, mut connections, mut length, mut seconds, mut packets) = (3, 1000, 64, 2.0, 0);
-    let (mut interpret, mut spliced) = (false, false);
+    let (mut interpret, mut kind) = (false, Kind::Plain);
     while let Some(flag) = args.next() {
-        if flag == "--interpret" || flag == "--spliced" {
-            *(if flag == "--spliced" { &mut spliced } else { &mut interpret }) = true;
+        match flag.as_str() {
+            "--interpret" => interpret = true,
+            "--spliced" => kind = Kind::Spliced,
+            "--managed" => kind = Kind::Managed,
+            _ => {}
+        }
+        if ["--interpret", "--spliced", "--managed"].contains(&flag.as_str()) {
             continue;
         }
         let value = args.next().expect("a value is expected");
@@ -257,7 +308,7 @@ fn main() {
     }
     let json = std::fs::read(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
     let start = Instant::now();
-    let mut s = set_up(&json, servers, interpret, spliced);
+    let mut s = set_up(&json, servers, interpret, kind);
     println!(
         "loaded in {:.1} ms; {servers} servers, {connections} connections, {length}-byte frames",
         start.elapsed().as_secs_f64() * 1e3
@@ -268,9 +319,9 @@ fn main() {
     }
 
     let mut now = 1_000_000_000;
-    let (data, answers) = open(&mut s.engine, now, connections, length, spliced);
+    let (data, answers) = open(&mut s.engine, now, connections, length, kind);
     let syns: Vec<_> = (0..if packets > 0 { packets as u32 } else { 1 << 16 })
-        .map(|i| (CLIENT_PORT, frame(client(1 << 20 | i), (SERVICE, 80), 0x02, 60)))
+        .map(|i| (CLIENT_PORT, segment(client(1 << 20 | i), (SERVICE, 80), 0x02, (FIRST, 0), &OPTIONS)))
         .collect();
     let both: Vec<_> = data.iter().zip(&answers).flat_map(|(d, a)| [d.clone(), a.clone()]).collect();
     time("data", &mut s.engine, &mut now, &data, seconds, packets);

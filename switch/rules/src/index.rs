@@ -8,7 +8,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
 use aho_corasick::AhoCorasick;
+use regex::bytes::Regex;
 
+use crate::expressions::Expressions;
 use crate::number::{Compare, number};
 use crate::test::{Matcher, Net, address_of};
 
@@ -43,6 +45,7 @@ pub(crate) struct Builder {
     literals: HashMap<Box<[u8]>, Vec<Alt>>,
     numbers: [Vec<(f64, Alt)>; 4],
     equal: HashMap<u64, Vec<Alt>>,
+    expressions: Vec<(Alt, Regex)>,
     others: Vec<Alt>,
 }
 
@@ -58,7 +61,8 @@ impl Builder {
             Some(Matcher::Contains(text)) => self.literals.entry(text.clone()).or_default().push(alt),
             Some(Matcher::Net(net)) => self.nets.entry(*net).or_default().push(alt),
             Some(Matcher::Number(compare, bound)) => self.enter_number(alt, *compare, *bound),
-            Some(Matcher::Regex(_)) | None => self.others.push(alt),
+            Some(Matcher::Regex(regex)) => self.expressions.push((alt, regex.clone())),
+            None => self.others.push(alt),
         }
     }
 
@@ -92,6 +96,7 @@ impl Builder {
             numbers: self.numbers.map(Thresholds::new),
             equal: self.equal,
             numeric,
+            expressions: Expressions::new(self.expressions),
             others: self.others,
         }
     }
@@ -108,6 +113,7 @@ pub(crate) struct Index {
     numbers: [Thresholds; 4],
     equal: HashMap<u64, Vec<Alt>>,
     numeric: bool,
+    expressions: Expressions,
     others: Vec<Alt>,
 }
 
@@ -132,6 +138,7 @@ impl Index {
         if let Some(literals) = &self.literals {
             literals.search(value, visit);
         }
+        self.expressions.search(value, visit);
         visit_all(&self.others, visit);
     }
 

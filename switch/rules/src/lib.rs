@@ -42,7 +42,7 @@
 //! # How rules are asked
 //! The first alternative that holds decides. Its number is found by indexes over values, not by a scan: hashes for whole
 //! texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the
-//! literals that expressions need. A request's body is read only while a rule that can still win asks about it.
+//! literals that expressions need. Expressions without a literal are tried together, by an automaton of bounded memory. A request's body is read only while a rule that can still win asks about it.
 //!
 //! # What is matched
 //! Matching looks at a normal form, and the bytes go on as they came. What two readers might read differently is refused
@@ -71,6 +71,7 @@ mod compile;
 mod config;
 mod decide;
 mod decision;
+mod expressions;
 mod field;
 mod forms;
 mod framing;

@@ -1,7 +1,7 @@
 //! Texts of which one occurs wherever an expression matches.
 //!
 //! An expression is tried once one of its texts occurs. (One automaton of all expressions is slow, and takes tens of megabytes.)
-//! Of its texts those are taken that fewest rules share. An expression without a text is tried for every value.
+//! Of its texts those are taken that fewest rules share. Expressions without a text are tried together for every value.
 
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};

@@ -11,4 +11,4 @@ from dataclasses import replace
 from .embedded import EMBEDDED
 from .profile import RegisterAccess
 
-BMV2 = replace(EMBEDDED, name="bmv2", registers=RegisterAccess.THRIFT)
+BMV2 = replace(EMBEDDED, name="bmv2", registers=RegisterAccess.THRIFT, reconciles=False)

@@ -14,6 +14,7 @@ EMBEDDED = Profile(
     registers=RegisterAccess.P4RUNTIME,
     weights=True,
     metadata=True,
+    reconciles=True,
     digest_timeout_ns=0,
     code=v1model.code,
     entry=v1model.entry,

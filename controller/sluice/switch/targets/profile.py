@@ -44,6 +44,8 @@ class Profile:
     """Members have weights, and a group comes with its entry in one request (one-shot). Without: see groups.py."""
     metadata: bool
     """What is noted with an entry is kept."""
+    reconciles: bool
+    """It can replace its program and keep its state, connections with it."""
     digest_timeout_ns: int
     """How long a digest may wait for more to come: 0, where that means not at all."""
     code: Callable[[Path], bytes]
@@ -58,12 +60,17 @@ class Profile:
     """Why a configuration and a program cannot be had on it, and what to do; None when they can."""
 
 
-def lacks_content(config: Config, schema: P4Schema) -> str | None:
-    """Why a configuration with content services cannot be had with a program; None when it can."""
+def lacks(config: Config, schema: P4Schema) -> str | None:
+    """Why what a configuration asks for cannot be had with a program; None when it can."""
     switching = [service.name for service in config.services if service.content]
-    if not switching or schema.tables.get(Table.AGENTS) is not None:
-        return None
-    return (
-        f"its program has no content switching, and {', '.join(switching)} asks for it; take `content` out, or use "
-        "the program for v1model that comes with sluice"
-    )
+    managed = [service.name for service in config.services if service.resources]
+    for names, table, what, key in (
+        (switching, Table.AGENTS, "content switching", "content"),
+        (managed, Table.RESOURCES, "management of servers' resources", "resources"),
+    ):
+        if names and schema.tables.get(table) is None:
+            return (
+                f"its program has no {what}, and {', '.join(names)} asks for it; take `{key}` out, or use the program "
+                "for v1model that comes with sluice"
+            )
+    return None

@@ -29,7 +29,7 @@ from sluice.names import Meter, Register
 from sluice.switch.errors import SwitchError
 
 from . import bfpipeline, tofinometer
-from .profile import Profile, RegisterAccess, lacks_content
+from .profile import Profile, RegisterAccess, lacks
 from .units import NANOSECONDS
 
 PIPE_SHIFT = 7
@@ -99,7 +99,7 @@ def objection(config: Config, schema: P4Schema) -> str | None:
     numbers = [meter.preamble.name for meter in schema.p4info.meters if meter.spec.unit != p4i.MeterSpec.PACKETS]
     if set(numbers) & set(Meter):
         return f"meters count packets, and {', '.join(numbers)} does not; see docs/reference/targets.md"
-    return lacks_content(config, schema)
+    return lacks(config, schema)
 
 
 def _readable(info: p4i.P4Info, name: Register) -> bool:
@@ -118,6 +118,7 @@ STRATUM = Profile(
     registers=RegisterAccess.WHOLE,
     weights=False,
     metadata=False,
+    reconciles=False,
     digest_timeout_ns=1_000_000,
     code=bfpipeline.code,
     entry=entry,

@@ -11,7 +11,7 @@ from finsy.proto import p4r
 from sluice.config import Config
 from sluice.switch.bucket import Bucket
 
-from .profile import lacks_content
+from .profile import lacks
 
 CODE = "sluice.json"
 
@@ -38,4 +38,4 @@ def bucket(wanted: Bucket) -> Bucket:
 
 def objection(config: Config, schema: P4Schema) -> str | None:
     """See Profile."""
-    return lacks_content(config, schema)
+    return lacks(config, schema)

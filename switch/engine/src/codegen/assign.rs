@@ -1,5 +1,6 @@
 //! Assignments.
 
+use super::shift::moved_left;
 use super::{Gen, Result};
 use crate::code::{Element, Ext, Op};
 use crate::expr::{Expr, Place};
@@ -67,7 +68,10 @@ impl Gen<'_, '_> {
                 let fetched = self.without_headers(expr)?;
                 return self.assign_wide(f, &fetched);
             }
-            _ => return self.wide(expr, f),
+            _ => match moved_left(expr, f.width) {
+                Some((a, k)) => self.shift_words(f, a, k),
+                None => return self.wide(expr, f),
+            },
         }
         Ok(())
     }

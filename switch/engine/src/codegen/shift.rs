@@ -2,11 +2,54 @@
 
 use super::arith::{bounded, small_constant};
 use super::{Bounds, Gen, Result, Val};
+use num_bigint::BigInt;
+
 use crate::code::Op;
-use crate::expr::Expr;
-use crate::layout::Slot;
+use crate::expr::{BinOp, Expr};
+use crate::layout::{FieldRef, Slot};
+
+/// An unsigned field and how many bits it moves to the left, if that is all that `e` is in so many bits. p4c masks what it
+/// shifts, and puts zeros behind it with an OR.
+pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
+    let ones = |n: &BigInt, width: u32| n.clone() & ((BigInt::from(1) << width) - 1) == (BigInt::from(1) << width) - 1;
+    match e {
+        Expr::Field(f) if !f.signed && !f.varbit => Some((*f, 0)),
+        Expr::Bin(BinOp::Shl, a, k) => {
+            let (f, inner) = moved_left(a, width)?;
+            Some((f, inner.saturating_add(small_constant(k)?)))
+        }
+        Expr::Bin(BinOp::And, a, mask) => match &**mask {
+            Expr::Const(n) if ones(n, width) => moved_left(a, width),
+            _ => None,
+        },
+        Expr::Bin(BinOp::Or, a, zeros) => match &**zeros {
+            Expr::Const(n) if *n == BigInt::ZERO => moved_left(a, width),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 impl Gen<'_, '_> {
+    /// `d = a << k` of a field of several words, cut to its width. From the last word down, for `a` may be `d`.
+    pub fn shift_words(&mut self, d: FieldRef, a: FieldRef, k: u32) {
+        let (whole, k) = ((k / 64) as usize, (k % 64) as u8);
+        let word = |i: Option<usize>| i.filter(|&i| i < a.limbs()).map(|i| a.slot + i as Slot);
+        for i in (0..d.limbs()).rev() {
+            let to = d.slot + i as Slot;
+            let m = if i + 1 == d.limbs() { (64 * d.limbs() as u32 - d.width) as u8 } else { 0 };
+            let high = word(i.checked_sub(whole));
+            let low = word(i.checked_sub(whole + 1)).filter(|_| k != 0);
+            self.emit(match (high, low) {
+                (Some(_), Some(low)) => Op::Funnel { m, k: 64 - k, d: to, a: low },
+                (Some(high), None) if k == 0 => Op::Mov { m, d: to, a: high },
+                (Some(high), None) => Op::ShlI { m, k, d: to, a: high },
+                (None, Some(low)) => Op::ShrI { m, k: 64 - k, d: to, a: low },
+                (None, None) => Op::Zero { d: to, n: 1 },
+            });
+        }
+    }
+
     pub fn shift_left(&mut self, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
         let m = width.map_or(0, |w| (64 - w) as u8);
         let x = self.value(a, None)?;

@@ -137,6 +137,34 @@ proptest! {
         prop_assert_eq!(&s[..12], &expected[..12]);
     }
 
+    /// As p4c writes `left = left << k` and `left = word ++ zeros`.
+    #[test]
+    fn wide_fields_move_word_by_word(
+        raw in proptest::collection::vec(any::<u64>(), 6),
+        (from, to, k) in (1u32..=384, 65u32..=384, 0u32..400),
+        itself in any::<bool>(),
+    ) {
+        let to = if itself { from.max(65) } else { to };
+        let from = if itself { to } else { from };
+        let a = FieldRef { slot: 0, width: from, signed: false, varbit: false };
+        let d = FieldRef { slot: if itself { 0 } else { 20 }, width: to, signed: false, varbit: false };
+        let mut values = raw;
+        values.truncate(a.limbs());
+        *values.last_mut().unwrap() &= mask64(from - 64 * (a.limbs() as u32 - 1));
+        let ones = || Box::new(Expr::Const((BigInt::from(1) << to) - 1));
+        let moved = Expr::Bin(BinOp::Shl, Box::new(Expr::Bin(BinOp::And, Box::new(Expr::Field(a)), ones())), Box::new(Expr::Const(k.into())));
+        let e = Expr::Bin(BinOp::Or, Box::new(Expr::Bin(BinOp::And, Box::new(moved), ones())), Box::new(Expr::Const(0.into())));
+        let s = run(&values, |g| {
+            g.assign(&Place::Field(d), &e).unwrap();
+            assert!(g.code.ext.is_empty(), "left to arithmetic in several words");
+        });
+        let mut expected = slots();
+        expected[..values.len()].copy_from_slice(&values);
+        let v = eval(&e, &expected);
+        write(&mut expected, d, &v);
+        prop_assert_eq!(&s[..30], &expected[..30]);
+    }
+
     #[test]
     fn branches_go_where_the_condition_says(e in expr(), raw in proptest::collection::vec(0u64..5, 12)) {
         let values = fit(&raw);

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Va
 
 use super::abi::{ASSERTION, DONE, Frame, PARSER_ERROR};
 use super::emit::{Fun, there};
-use super::reach::{For, Place, is_plain, next, target, targets};
+use super::reach::{For, Place, is_bytes, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::{Slot, mask64};
 use crate::load::table::Direct;
@@ -317,6 +317,9 @@ impl Fun<'_, '_> {
                 let (condition, error) = (self.get(*condition), self.get(*error));
                 let failed = self.is_zero(condition);
                 self.fail_if(failed, error);
+            }
+            Ext::Lookahead { offset, width, d } if is_bytes(*offset, *width) => {
+                self.lookahead(*offset as usize / 8, *width as usize / 8, *d);
             }
             Ext::LastIndex { d, next } => {
                 let v = self.get(*next);

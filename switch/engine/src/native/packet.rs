@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlags, Type, Value};
 use super::abi::Frame;
 use super::emit::Fun;
 use crate::calc::{Group, Steps, Term};
-use crate::layout::Slot;
+use crate::layout::{FieldRef, Slot};
 use crate::machine::Machine;
 use crate::phv::Word;
 
@@ -42,6 +42,32 @@ impl Fun<'_, '_> {
         self.b.ins().bor(high, low_part)
     }
 
+    /// The address of so many bytes from the parser's position `at` on, which must be there.
+    fn ahead(&mut self, at: Value, bytes: usize) -> Value {
+        let length = self.frame_word(std::mem::offset_of!(Frame, length));
+        let rest = self.b.ins().isub(length, at);
+        let short = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, rest, bytes as i64);
+        let error = self.number(self.p.errors.packet_too_short);
+        self.fail_if(short, error);
+        let data = self.frame_word(std::mem::offset_of!(Frame, data));
+        self.b.ins().iadd(data, at)
+    }
+
+    /// `bytes` bytes of the packet from the parser's position and `offset` on, which stay there.
+    pub fn lookahead(&mut self, offset: usize, bytes: usize, d: FieldRef) {
+        let at = match self.position {
+            Some(position) => self.b.use_var(position),
+            None => self.machine_word(std::mem::offset_of!(Machine, position)),
+        };
+        let end = offset + bytes;
+        let base = self.ahead(at, end);
+        for i in 0..d.limbs() {
+            let take = (bytes - 8 * i).min(8);
+            let v = self.load(base, end - 8 * i - take, take, end);
+            self.set(d.slot + i as Slot, v);
+        }
+    }
+
     /// Takes a header of fixed length out of the packet.
     pub fn extract(&mut self, header: u16) {
         let h = &self.p.phv.headers[usize::from(header)];
@@ -50,13 +76,7 @@ impl Fun<'_, '_> {
             return self.outside("extract", header.into());
         };
         let at = self.b.use_var(position);
-        let length = self.frame_word(std::mem::offset_of!(Frame, length));
-        let rest = self.b.ins().isub(length, at);
-        let short = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, rest, plan.fixed_bytes as i64);
-        let error = self.number(self.p.errors.packet_too_short);
-        self.fail_if(short, error);
-        let data = self.frame_word(std::mem::offset_of!(Frame, data));
-        let base = self.b.ins().iadd(data, at);
+        let base = self.ahead(at, plan.fixed_bytes);
         let mut offset = 0;
         let raw = self.plan.raw.words(header);
         for (i, word) in words.iter().enumerate() {

@@ -78,6 +78,11 @@ pub fn is_plain(select: &Select) -> bool {
     select.parts.iter().all(plain) && select.cases.iter().all(|c| matches!(c, Case::Value { .. }))
 }
 
+/// Is read by machine code: whole bytes ahead of the parser.
+pub fn is_bytes(offset: u32, width: u32) -> bool {
+    offset.is_multiple_of(8) && width.is_multiple_of(8)
+}
+
 /// The node after a table's action.
 pub fn next(p: &Program, table: u16, action: Option<u32>, hit: bool) -> Place {
     let node = p.tables[usize::from(table)].next.after(action.map(ActionId), hit);
@@ -233,6 +238,9 @@ impl Reach {
                 Ext::LastIndex { d, next } => {
                     self.read(uses, &[*next]);
                     self.write(uses, &[*d]);
+                }
+                Ext::Lookahead { offset, width, d } if is_bytes(*offset, *width) => {
+                    self.write(uses, &slots(d).collect::<Vec<_>>());
                 }
                 Ext::Assert { a } => self.read(uses, &[*a]),
                 Ext::Log { .. } => {}

@@ -98,6 +98,8 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
                 let inputs = &world.calculations[usize::from(*calculation)];
                 some(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
             }
+            // as Extract
+            Ext::Lookahead { d, .. } => Effects { reads_all: true, ..some(Vec::new(), row(d.slot, d.slots() as u16)) },
             Ext::RowEq { d, a, b, n } => Effects { pure: true, ..some([row(*a, *n), row(*b, *n)].concat(), vec![*d]) },
             Ext::CloneIngress { session: a, .. }
             | Ext::CloneEgress { session: a, .. }

@@ -35,6 +35,8 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             2       : skip;
             3       : peek;
             4       : two;
+            5       : bytes;
+            6       : odd_bytes;
             default : accept;
         }
     }
@@ -65,6 +67,18 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
     state peek {
         meta.way = 3;
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
+        transition accept;
+    }
+    /// Whole bytes: more than a word of them, and as many as no integer has.
+    state bytes {
+        packet.extract(hdr.kind);
+        meta.way = 7;
+        meta.ahead = packet.lookahead<bit<72>>();
+        transition accept;
+    }
+    state odd_bytes {
+        meta.way = 8;
+        meta.ahead = (bit<72>)packet.lookahead<bit<56>>();
         transition accept;
     }
     state two {

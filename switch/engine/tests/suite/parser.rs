@@ -60,6 +60,19 @@ fn lookahead_of_more_than_a_word() {
 }
 
 #[test]
+fn lookahead_of_whole_bytes() {
+    for mut s in Switch::both("parser") {
+        let frame = [0x50, 0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x21, 0xff];
+        assert_eq!(parse(&mut s, &frame), (7, 0, 0x12_3456_789a_bcde_f021, 0, frame.to_vec()));
+        assert_eq!(parse(&mut s, &frame[..11]), (7, 0, 0x12_3456_789a_bcde_f021, 0, frame[..11].to_vec()));
+        assert_eq!(parse(&mut s, &frame[..10]), (7, TOO_SHORT, 0, 0, frame[..10].to_vec()));
+        let frame = [0x6a, 0xbc, 0xde, 0xf0, 0x12, 0x34, 0x56];
+        assert_eq!(parse(&mut s, &frame), (8, 0, 0x6a_bcde_f012_3456, 0, frame.to_vec()));
+        assert_eq!(parse(&mut s, &frame[..6]), (8, TOO_SHORT, 0, 0, frame[..6].to_vec()));
+    }
+}
+
+#[test]
 fn the_first_case_under_its_mask_is_taken() {
     for mut s in Switch::both("parser") {
         for (kind, length, way) in [

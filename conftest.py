@@ -1,0 +1,9 @@
+"""For all tests: Ctrl-C ends what they start, also where a shell has started them with SIGINT ignored, as `&` does."""
+
+import signal
+
+
+def pytest_configure() -> None:
+    """Processes inherit that it is ignored, and bash never heeds it again then."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

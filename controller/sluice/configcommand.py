@@ -1,0 +1,28 @@
+"""``sluice config init``: a commented configuration to begin with."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .loops.commands import Refused
+
+NAME = "sluice.yaml"
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write it, over nothing. Raises Refused, OSError."""
+    text = template().read_text(encoding="utf-8")
+    try:
+        with Path(options.config).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise Refused(f"{options.config} is there already; give another name with --config") from error
+    print(f"{options.config}: an example; change it, then `sluice check --config {options.config}`")
+    return 0
+
+
+def template() -> Path:
+    """The example: beside this module in an installed package, in ``examples`` of a checkout."""
+    installed = Path(__file__).with_name(NAME)
+    return installed if installed.is_file() else Path(__file__).parents[2] / "examples" / NAME

@@ -1,0 +1,76 @@
+"""``sluice explain`` as text for a terminal, from the data that `explain` gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+_STATES = {
+    "pending": "its SYN is not answered yet",
+    "answered": "the server's SYN-ACK was seen",
+    "established": "open",
+    "reopening": "open, and the client has sent another SYN",
+    "client_closing": "the client has sent its FIN",
+    "server_closing": "the server has sent its FIN",
+    "client_reset": "the client has reset it",
+    "closed": "closed by both sides",
+    "reset": "the server has reset it",
+}
+_LIMITS = {
+    "admission": "admission of the service",
+    "destination": "its destination, for anybody",
+    "returning": "its destination, for remembered clients that this refused",
+}
+
+
+def render(shown: Mapping[str, Any]) -> str:
+    """The answer as text for a terminal."""
+    who = shown["client"] + (f":{shown['port']}" if shown["port"] is not None else "")
+    lines = [f"{who} to {shown['service']} {shown['address']}", ""]
+    for one in shown["connections"]:
+        lines += _connection(shown["client"], one)
+    if not shown["connections"]:
+        lines.append("no pin: its packets, if any, go by capacity")
+    return "\n".join([*lines, "", *_new(shown["new"]), *_limits(shown["limits"])])
+
+
+def _connection(client: str, one: Mapping[str, Any]) -> list[str]:
+    state = _STATES.get(one["state"], one["state"])
+    since = f"{_clock(one['seen_unix_s'])}, {one['seen_before_s']:g} s ago at least"
+    lines = [
+        f"{client}:{one['port']} is pinned to {one['server']}: {one['state']} ({state})",
+        f"  a packet last kept the pin at {since}; it is kept {one['kept_s']:g} s from then",
+    ]
+    if one["over"]:
+        lines.append("  that time is over: any new connection may take its slot")
+    if one["unwilling"]:
+        lines.append(f"  {one['server']} {one['unwilling']}: it gets no new connections")
+    if one["weights"]:
+        when = f"then ({_clock(one['weights_unix_s'])})" if one["weights_of"] == "trace" else "now (no trace of then)"
+        lines.append(f"  weights {when}: {_listed(one['weights'])}")
+    return lines
+
+
+def _new(new: Mapping[str, Any]) -> list[str]:
+    goes = "goes nowhere" if new["by"] == "drop" else f"would go to {new['server']}, by {new['by']}"
+    lines = [f"a new SYN {goes}: {new['why']}" if new["by"] else f"a new SYN: {new['why']}"]
+    shares = ", ".join(f"{name} {weight} ({new['shares'][name]:.1%})" for name, weight in new["weights"].items())
+    return [*lines, f"weights now: {shares or 'none'}"]
+
+
+def _limits(limits: list[Mapping[str, Any]]) -> list[str]:
+    if not limits:
+        return ["limits on new connections: none"]
+    return [
+        f"limit, {_LIMITS[one['limit']]}: {one['rate_per_s']:g} new connections/s, {one['burst']:g} at once"
+        for one in limits
+    ]
+
+
+def _listed(weights: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {weight}" for name, weight in weights.items())
+
+
+def _clock(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,51 @@
+"""The stages of a switch that manage servers' resources, as the tasks use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sluice.names import Register
+from sluice.resources.columns import Columns
+from sluice.resources.sharer import Caps
+from sluice.switch import caps, closing, transfers
+from sluice.switch.closing import Candidate, Closings, Noted
+
+from .link import Link
+from .world import World
+
+
+class SwitchStages:
+    """See resourcesview.Stages. One for as long as a switch is led: notes of idle connections are kept here."""
+
+    def __init__(self, world: World, link: Link) -> None:
+        self._world, self._link = world, link
+        self._closing = closing.Closing(link.session, link.registers)
+
+    async def transfers(self) -> Columns:
+        """See Stages."""
+        return await transfers.read(self._link.registers)
+
+    async def cap(self, own: Caps) -> None:
+        """See Stages."""
+        await caps.write(self._link.registers, Register.SEND_CAP, own)
+
+    async def prepare(self) -> None:
+        """See Stages."""
+        await self._closing.prepare()
+
+    async def idle(self, now_s: float) -> Noted:
+        """See Stages."""
+        return await self._closing.read_idle(now_s)
+
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
+        """See Stages."""
+        return await self._closing.facts(flows, now_s)
+
+    async def probe(self, one: Candidate, least_age_s: float) -> None:
+        """See Stages."""
+        service = closing.services_of(self._world.plan)[one.server]
+        await self._closing.tickle(one.flow, service, least_age_s)
+
+    async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
+        """See Stages."""
+        return await self._closing.counts(servers)

@@ -1,0 +1,170 @@
+"""What becomes of a client's next SYN: the model of the data plane, on a copy of the few cells that it looks at."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.dataplane import DataPlane, Packet
+from sluice.dataplane.dataplane import Service as ModelService
+from sluice.dataplane.draws import Draws, Group
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import Event
+from sluice.dataplane.table import FINGERPRINT_SHIFT, WRAP
+from sluice.loops.link import Link
+from sluice.loops.world import World
+from sluice.names import CANDIDATES, TICK_BASE, Counter, DropReason, PinState, Register
+from sluice.switch import balance
+from sluice.switch.connections import lifetime_s
+from sluice.switch.plan import Service
+from sluice.switch.translate import entries as translated
+
+_LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.STALE_FIRST, Register.STALE_OTHER)
+
+
+class NewSyn:
+    """Answers for a service, as its weights are now."""
+
+    def __init__(self, world: World, link: Link, service: Service) -> None:
+        self._world, self._link, self._service = world, link, service
+        self._names = dict(world.names(service))
+        state = world.state()
+        self._taken = {
+            int(entry.match["server"]): bool(entry.action.args["draining"])  # type: ignore[union-attr, index]
+            for entry in translated(state)
+        }
+        self._model = ModelService(service.id, capacities=_group(balance.capacities(service)))
+        if service.is_content:
+            self._model.capacities = _group(balance.available(state, service))
+            return
+        weights = dict(sorted(world.views[service.id].balancer.weights().items()))
+        if weights:
+            others = {
+                server: dict(sorted(group.items()))
+                for group, servers in balance.others(state, service).values()
+                for server in servers
+            }
+            self._model.draws = Draws(weights, others, balance.shares(state, service))
+
+    async def of(self, connection: Connection | None) -> dict[str, Any]:
+        """For a connection; without its port only how likely each server is. Raises SwitchError."""
+        weights = self._model.draws.first.weights if self._model.draws else self._shares()
+        whole = sum(weights.values()) or 1
+        shown: dict[str, Any] = {
+            "weights": {self._name(number): weight for number, weight in weights.items()},
+            "shares": {self._name(number): round(weight / whole, 4) for number, weight in weights.items()},
+        }
+        if connection is None:
+            return shown | {"server": None, "by": None, "why": "which one depends on the client's port"}
+        if self._service.is_content:
+            return shown | self._content(connection)
+        return shown | await self._drawn(connection)
+
+    def _shares(self) -> dict[int, int]:
+        return self._model.capacities.weights if self._model.capacities else {}
+
+    def _content(self, connection: Connection) -> dict[str, Any]:
+        if self._model.capacities is None:
+            return {"server": None, "by": "capacity", "why": "no agent is there: the switch drops the SYN (no_server)"}
+        server = self._model.capacities.at(connection.stable_draw)
+        return {"server": self._name(server), "by": "capacity", "why": "the agents that are there, by capacity"}
+
+    async def _drawn(self, connection: Connection) -> dict[str, Any]:
+        memory, now = await self._copy(connection)
+        times = self._world.config.connections
+        lifetimes = {state: memory.units.ticks(lifetime_s(state, times, self._world.idle_s)) for state in PinState}
+        first, other = self._points(memory, connection)
+        loads = {one: _open(memory, one) for one in (first, other) if one}
+        pin = _pinned(memory, connection)
+        plane = DataPlane(memory, lifetimes, self._taken)
+        outcome = plane.request(now, self._model, Packet(connection, Event.SYN))
+        if outcome.drop is not DropReason.NONE:
+            why = f"the switch drops it ({outcome.drop.name.lower()})"
+            return {"server": None, "by": "drop", "why": why}
+        said = {"server": self._name(outcome.server)}
+        if plane.counters[Counter.CLAIMED, self._service.id]:
+            return said | {"by": "choice", "why": self._choice(outcome.server, first, other, loads)}
+        if plane.counters[Counter.UNPINNED_NEW, self._service.id]:
+            return said | {
+                "by": "capacity",
+                "why": "both slots of the connection table that it could have are other connections'",
+            }
+        if outcome.server == pin:
+            return said | {"by": "pin", "why": "the connection's pin is live"}
+        return said | {
+            "by": "candidate",
+            "why": f"the pin's server {self._name(pin)} takes no new connections; this one is drawn in its place",
+        }
+
+    def _points(self, memory: Memory, connection: Connection) -> tuple[int, int | None]:
+        draws = self._model.draws
+        if draws is None:
+            return 0, None
+        if not draws.shares:
+            return draws.by_hash(connection)
+        return draws.evenly(memory.of(Register.DRAW_POINT)[self._service.id])
+
+    def _choice(self, server: int, first: int, other: int | None, loads: dict[int, int]) -> str:
+        assert self._model.draws is not None
+        weights = self._model.draws.first.weights
+        evenly = "; the next SYN of anybody moves the draw on" if self._model.draws.shares else ""
+        if other is None or other == first:
+            return f"drawn by the weights, {weights[first]} of {self._model.draws.first.size}{evenly}"
+        words = [f"{self._name(one)} has {loads[one]} open at weight {weights[one]}" for one in (first, other)]
+        verdict = "has less to do for its weight" if server == other else "was drawn first and keeps it"
+        return f"of two drawn by the weights ({'; '.join(words)}) {self._name(server)} {verdict}{evenly}"
+
+    async def _copy(self, connection: Connection) -> tuple[Memory, int]:
+        """What a SYN looks at, where the model looks for it; and the time, in the table's ticks."""
+        link, registers, memory = self._link, self._link.registers, Memory()
+        theirs, ours = connection.place_in(link.size(Register.PIN_KEY_1)), connection.place
+        cell = theirs.slot_1 % link.size(Register.CANDIDATE_KEY)
+        for names, index, at in (
+            ((Register.PIN_KEY_1, Register.PIN_SERVER_1), theirs.slot_1, ours.slot_1),
+            ((Register.PIN_KEY_2, Register.PIN_SERVER_2), theirs.slot_2, ours.slot_2),
+            ((Register.CANDIDATE_KEY, Register.CANDIDATE_PIN), cell, ours.slot_1 % CANDIDATES),
+            ((Register.DRAW_POINT,), self._service.id, self._service.id),
+        ):
+            for name, (value,) in zip(names, await registers.columns(names, [index]), strict=True):
+                memory.of(name)[at] = value
+        servers = [server.id for server in self._service.servers]
+        for name, column in zip(_LOADS, await registers.columns(_LOADS, servers), strict=True):
+            for server, value in zip(servers, column, strict=True):
+                memory.of(name)[server] = value
+        stamps = [memory.of(Register.PIN_KEY_1)[ours.slot_1], memory.of(Register.PIN_KEY_2)[ours.slot_2]]
+        return memory, self._now([key % WRAP for key in stamps if key])
+
+    def _now(self, stamps: list[int]) -> int:
+        """A bound from below; while no cell was ever taken any time at which all are vacant."""
+        now_s = asyncio.get_running_loop().time()
+        return max((self._link.clock.at(now_s, stamp) for stamp in stamps), default=TICK_BASE)
+
+    def _name(self, number: int | None) -> str:
+        if number not in self._names:
+            retired = {one.id: str(one.endpoint[0]) for one in self._world.plan.retired}
+            return retired.get(number or 0, f"server {number}")
+        return self._names[number]
+
+
+def _group(weights: dict[int, int]) -> Group | None:
+    return Group(dict(sorted(weights.items()))) if weights else None
+
+
+def _open(memory: Memory, server: int) -> int:
+    """Its open connections as the second look sees them."""
+    difference = (memory.of(Register.LOAD_FIRST)[server] - memory.of(Register.STALE_FIRST)[server]) % WRAP
+    return difference if difference < WRAP // 2 else 0
+
+
+def _pinned(memory: Memory, connection: Connection) -> int | None:
+    """The server that the connection's cell names, whether its time is over or not."""
+    place = connection.place
+    for keys, servers, slot in (
+        (Register.PIN_KEY_1, Register.PIN_SERVER_1, place.slot_1),
+        (Register.PIN_KEY_2, Register.PIN_SERVER_2, place.slot_2),
+    ):
+        key = memory.of(keys)[slot]
+        if key and key >> FINGERPRINT_SHIFT == place.fingerprint:
+            return memory.of(servers)[slot]
+    return None

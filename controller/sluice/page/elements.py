@@ -1,0 +1,243 @@
+"""What a viewer sees, of NiceGUI's elements: tables, charts, the list of events. Everything they show `view` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nicegui import Client, ui
+
+from sluice.balance import Mode
+from sluice.loops.commands import Refused
+from sluice.loops.events import Kind
+
+from . import charts, view
+from .hub import Hub
+from .token import Lock
+
+_QUANTITIES = {
+    "ratio": "ratio",
+    "r": "R",
+    "open": "open connections",
+    "syn": "SYN/s",
+    "failures": "failures/s (SYNs without a SYN-ACK)",
+}
+_STYLE = """
+.nicegui-content { padding: 8px; gap: 8px }
+.nicegui-content .q-card { gap: 4px; padding: 8px; min-width: 0 }
+.nicegui-echart { height: 220px; min-width: 0 }
+.sluice-grid { display: grid; width: 100%; gap: 8px }
+.sluice-grid { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
+"""
+_PAGE = 20
+"""Rows of a long table before one turns over."""
+
+
+class Page:
+    """One viewer's."""
+
+    def __init__(self, hub: Hub, lock: Lock | None, client: Client, chosen: str | None) -> None:
+        self._hub, self._client, self._chosen = hub, client, chosen
+        self._charts: dict[str, ui.echart] = {}
+        self._which: ui.select | None = None
+        """The server to drain, where that may be done here."""
+        ui.add_css(_STYLE)
+        self._head()
+        self._services()
+        self._service()
+        if lock is not None:
+            self._control(lock)
+        self._crowds()
+        self._packets()
+        self._events()
+        client.on_connect(lambda: hub.join(client.id, self.refresh))
+        client.on_disconnect(self._left)
+        client.on_delete(lambda: hub.leave(client.id))
+
+    def _left(self) -> None:
+        if not self._client.has_socket_connection:  # one that reconnected is here already
+            self._hub.leave(self._client.id)
+
+    # -- its parts, from top to bottom
+
+    def _head(self) -> None:
+        with ui.row().classes("items-center full-width"):
+            ui.label("sluice").classes("text-h6")
+            self._switch = ui.label("connecting").classes("sluice-head")
+        self._error = ui.label().classes("text-negative text-weight-bold sluice-error")
+        self._error.visible = False
+        self._out = ui.label().classes("text-warning text-weight-bold sluice-out")
+
+    def _services(self) -> None:
+        with _card("services"):
+            search = ui.input("find").props("dense clearable")
+            self._table = _table(view.SERVICES, "services").bind_filter_from(search, "value")
+            self._table.on("rowClick", lambda event: self._choose(event.args[1]["name"]), [[], ["name"], None])
+
+    def _service(self) -> None:
+        with _card("service"):
+            self._title = ui.label().classes("text-h6 sluice-service")
+            self._sentence = ui.label().classes("sluice-sentence")
+            self._servers = _table(view.SERVERS, "servers")
+            with ui.element().classes("sluice-grid"):
+                for key in _QUANTITIES:
+                    self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
+
+    def _control(self, lock: Lock) -> None:
+        async def have(request: Mapping[str, Any]) -> None:
+            try:
+                await lock.check(token.value or "")
+                ui.notify(await self._hub.ask(request), type="positive")
+            except Refused as error:
+                ui.notify(str(error), type="negative", multi_line=True, timeout=8000)
+
+        async def have_server(command: str) -> None:
+            if which.value is None:
+                ui.notify("choose a server first", type="negative")
+            else:
+                await have({"command": command, "server": f"{self._chosen}/{which.value}"})
+
+        def about_server(command: str) -> Callable[[], Any]:
+            return lambda: have_server(command)
+
+        with _card("control"), ui.row().classes("items-center"):
+            token = ui.input("token", password=True).props("dense autocomplete=off").classes("sluice-token")
+            self._which = which = ui.select([], label="server").classes("sluice-which")
+            which.props("dense").style("min-width: 8em")
+            ui.button("drain", on_click=about_server("drain")).props("dense").classes("sluice-drain")
+            ui.button("undrain", on_click=about_server("undrain")).props("dense").classes("sluice-undrain")
+            mode = ui.select([str(one) for one in Mode], label="mode", value=str(Mode.PRODUCTION)).props("dense")
+            ui.button(
+                "set mode",
+                on_click=lambda: have({"command": "mode", "service": self._chosen, "mode": mode.value}),
+            ).props("dense").classes("sluice-set-mode")
+
+    def _crowds(self) -> None:
+        with _card("flash crowds") as card:
+            self._crowd_card = card
+            self._crowd_sentence = ui.label().classes("sluice-crowd")
+            self._crowd = ui.label()
+            self._destinations = _table(view.DESTINATIONS, "destinations")
+            with ui.element().classes("sluice-grid"):
+                for key in ("crowd", "ar"):
+                    self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
+
+    def _packets(self) -> None:
+        with ui.element().classes("sluice-grid"):
+            with _card("drops by reason"):
+                self._drops = _table(view.DROPS, "drops", key="reason")
+            with _card("the switch"):
+                self._health = _table(view.HEALTH, "health", key="what")
+
+    def _events(self) -> None:
+        with _card("what happened, and why"):
+            with ui.row():
+                self._words = (
+                    ui.input("words", on_change=self._list)
+                    .props("dense clearable debounce=300")
+                    .classes("sluice-words")
+                )
+                kinds = [str(kind) for kind in Kind]
+                self._kinds = ui.select(kinds, label="kinds", multiple=True, on_change=self._list)
+                self._kinds.props("dense use-chips").style("min-width: 9em")
+            self._list_of = _table(view.EVENTS, "events", key="id")
+
+    # -- what moves
+
+    def refresh(self) -> None:
+        """Show what the hub has."""
+        with self._client:
+            hub = self._hub
+            self._error.text, self._error.visible = hub.error, bool(hub.error)
+            if hub.sample is None or hub.rates is None:
+                return
+            sample, rates = hub.sample, hub.rates
+            self._switch.text = view.head(sample.status)
+            self._out.text = "; ".join(view.out(sample.status))
+            self._list()
+            _rows(self._health, view.health(sample.status))
+            if hub.error:
+                return
+            _rows(self._table, view.services(sample, rates))
+            _rows(self._drops, view.drops(sample, rates))
+            self._show_service()
+            self._show_crowds()
+
+    def _choose(self, name: str) -> None:
+        self._chosen = name
+        if self._which is not None:
+            self._which.set_options([], value=None)
+        self._show_service()
+
+    def _show_service(self) -> None:
+        sample, rates = self._hub.sample, self._hub.rates
+        if sample is None or rates is None or (one := view.service(sample, self._chosen)) is None:
+            return
+        name = str(one["name"])
+        if self._chosen is not None and self._chosen != name:
+            # What the buttons are for does not change under the pointer.
+            self._title.text = f"{self._chosen} is not there; choose another service"
+            return
+        self._chosen = name
+        self._title.text = f"{name} {one['address']}, mode {one['mode']}, {one['weight_changes']} weight changes"
+        self._sentence.text = str(one["sentence"])
+        _rows(self._servers, view.servers(one, rates))
+        names = tuple(str(server["name"]) for server in one["servers"])
+        if self._which is not None and tuple(self._which.options) != names:
+            first = None if self._which.options else names[0]
+            kept = self._which.value if self._which.value in names else first
+            self._which.set_options(list(names), value=kept)
+        for key, title in _QUANTITIES.items():
+            _draw(self._charts[key], charts.lines(title, names, self._hub.history.service(name, names, key)))
+
+    def _show_crowds(self) -> None:
+        sample, rates = self._hub.sample, self._hub.rates
+        news = sample.status.get("news") if sample is not None else None
+        self._crowd_card.visible = news is not None
+        if news is None or rates is None:
+            return
+        self._crowd_sentence.text, self._crowd.text = news["sentence"], view.crowd(news)
+        _rows(self._destinations, view.destinations(news, rates))
+        told = ("offered", "admitted", "refused", "limit")
+        _draw(self._charts["crowd"], charts.lines("new connections/s", told, self._hub.history.crowd(*told)))
+        _draw(self._charts["ar"], charts.lines("AR, kbit/s", ["AR"], self._hub.history.crowd("ar")))
+
+    def _list(self) -> None:
+        _rows(self._list_of, view.events(self._hub.events, self._words.value or "", self._kinds.value or ()))
+
+
+def _card(title: str) -> ui.card:
+    card = ui.card().classes("full-width").props("flat bordered")
+    with card:
+        ui.label(title).classes("text-subtitle2 text-grey")
+    return card
+
+
+def _table(columns: view.Columns, mark: str, key: str = "name") -> ui.table:
+    made = [
+        {
+            "name": field,
+            "label": title,
+            "field": field,
+            "align": "left" if field in columns.text else "right",
+            "sortable": True,
+        }
+        for field, title in columns.titles.items()
+    ]
+    table = ui.table(columns=made, rows=[], row_key=key, pagination=_PAGE)
+    table.props(f'flat dense hide-no-data :rows-per-page-options="[{_PAGE},100,0]"')
+    table.classes("full-width").classes(f"sluice-{mark}")
+    if mark in ("drops", "health", "servers", "destinations"):
+        table.props("hide-pagination :pagination='{rowsPerPage: 0}'")
+    return table
+
+
+def _rows(table: ui.table, rows: list[view.Row]) -> None:
+    if table.rows != rows:
+        table.rows = rows
+
+
+def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
+    chart.options.clear()
+    chart.options.update(options)
+    chart.update()

@@ -1,0 +1,93 @@
+"""The page's process: an HTTP server on the page's address, until it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import Client, ui
+
+from sluice.config import PageConfig
+
+from .elements import Page
+from .guard import Guard
+from .hub import Hub
+from .token import Lock
+
+_FAREWELL_S = 1
+"""How long open pages are waited for at the end."""
+_LOOK_S = 0.5
+_POLITE = 5
+"""Behind the controller and the switch, when processors are short."""
+
+
+class _Server(uvicorn.Server):
+    """Looks whether it is to end, and for nothing else, less often than ten times a second."""
+
+    async def main_loop(self) -> None:
+        """See uvicorn.Server."""
+        while not self.should_exit:  # noqa: ASYNC110 - a signal's handler sets it
+            await asyncio.sleep(_LOOK_S)
+
+
+def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, attached: bool, history: bool) -> None:
+    """Serve the page of the controller that listens on ``control``, until a signal ends it.
+
+    ``attached``: also until standard input ends, as it does when the controller that started this is gone.
+    ``history``: reads while nobody looks, too. Raises OSError for an address or a file that cannot be had, and Refused
+    for a token that is none.
+    """
+    lock = Lock(config.token_file or f"{control}.token") if config.control else None
+    host, _, port = config.address.rpartition(":")
+    host = host.strip("[]")
+    hub = Hub(control)
+
+    @ui.page("/", title="sluice")
+    def page(client: Client, service: str | None = None) -> None:  # pyright: ignore[reportUnusedFunction]
+        Page(hub, lock, client, service)
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)
+    server = _Server(
+        uvicorn.Config(
+            Guard(app, host),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_FAREWELL_S,
+        )
+    )
+    with _listening(host, int(port), config.address) as listener:
+        announce(f"sluice: page http://{config.address}/")
+        os.nice(_POLITE)
+        asyncio.run(_run(server, listener, hub if history else None, attached=attached))
+
+
+def _listening(host: str, port: int, address: str) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except socket.gaierror as error:
+        raise OSError(error.errno, error.strerror, f"page {address}") from error
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), f"page {address}") from error
+
+
+async def _run(server: uvicorn.Server, listener: socket.socket, kept: Hub | None, *, attached: bool) -> None:
+    loop = asyncio.get_running_loop()
+    if kept is not None:
+        kept.join("history", lambda: None)
+    if attached:
+        loop.add_reader(sys.stdin.fileno(), lambda: _read_out(server, loop))
+    await server.serve(sockets=[listener])
+
+
+def _read_out(server: uvicorn.Server, loop: asyncio.AbstractEventLoop) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        server.should_exit = True

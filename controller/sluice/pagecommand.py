@@ -1,0 +1,111 @@
+"""``sluice page``: the live page of a controller that runs, and the same as a child of ``sluice run``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from .config import PageConfig
+from .configload import load
+from .configtypes import HostPort
+from .log import logger
+from .loops.commands import Refused
+
+_log = logger("page")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_FAREWELL_S = 5.0
+
+
+def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the command to the parser."""
+    page = commands.add_parser("page", help="serve the live page of a running controller")
+    config_option(page)
+    page.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
+    page.add_argument("--address", metavar="HOST:PORT", type=_address, help="default: the one the configuration names")
+    page.add_argument(
+        "--history", action="store_true", help="read while nobody looks, too, so that charts begin with this command"
+    )
+    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends with standard input
+    page.set_defaults(run=_page)
+
+
+def _address(text: str) -> str:
+    try:
+        return TypeAdapter(HostPort).validate_python(text)
+    except ValidationError as error:
+        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+
+
+def _page(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    page = config.page or PageConfig()
+    if options.address is not None:
+        page = page.model_copy(update={"address": options.address})
+    if find_spec("nicegui") is None:
+        raise Refused("the page needs NiceGUI: pip install 'sluice[page]'")
+    from .page.serve import serve  # noqa: PLC0415 - takes a second, and is there with the extra only
+
+    serve(page, options.socket or config.control, _announce, attached=options.attached, history=options.history)
+    return 0
+
+
+def _announce(line: str) -> None:
+    print(line, flush=True)
+
+
+@asynccontextmanager
+async def child(config_path: str) -> AsyncGenerator[None]:
+    """The page in a process of its own, for the length of a block. One that ends is started again, ever more rarely."""
+    task = asyncio.create_task(_keep(config_path), name="page")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _keep(config_path: str) -> None:
+    loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE_S
+    while True:
+        began = loop.time()
+        try:
+            said = await _once(config_path)
+        except (OSError, ValueError) as error:  # no process to be had; a line without an end
+            said = str(error)
+        pause = _FIRST_PAUSE_S if loop.time() - began > _LONGEST_PAUSE_S else min(2 * pause, _LONGEST_PAUSE_S)
+        _log.error("the page has ended; it is started again", extra={"error": said, "in_s": pause})
+        await asyncio.sleep(pause)
+
+
+async def _once(config_path: str) -> str:
+    """Run it until it ends; the last that it said on standard error."""
+    command = [sys.executable, "-m", "sluice", "page", "--attached", "--config", config_path]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    assert process.stderr is not None
+    said = ""
+    try:
+        while line := await process.stderr.readline():
+            said = line.decode(errors="replace").strip() or said
+            _log.debug("page", extra={"said": said})
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _FAREWELL_S)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return said or f"exit status {process.returncode}"

@@ -1,0 +1,84 @@
+"""What ``resources:`` must agree on with the rest of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .config import Config, ServerConfig
+from .configresources import ReceiveConfig, ResourcesConfig, SendConfig
+from .configtypes import Size, in_bytes
+from .yamlplace import Finding, Path
+
+LEAST_BUDGET = 16 << 10
+"""Less than Linux gives one connection to begin with: below it nothing is left to share."""
+
+
+def findings(config: Config) -> Iterator[Finding]:
+    """Every problem of the servers' resources."""
+    groups = config.contents
+    for index, service in enumerate(config.services):
+        path: Path = ("services", index, "resources")
+        if service.resources is not None:
+            if service.content is not None or service.name in groups:
+                whose = (
+                    "a content service" if service.content is not None else f"a group of {groups[service.name].name}"
+                )
+                yield Finding(
+                    path,
+                    f"{service.name} is {whose}, whose connections are its agents' to move",
+                    "leave `resources` out, or give these servers a service without `content`",
+                )
+                continue
+            yield from _asked(service.resources, path)
+        for number, server in enumerate(service.servers):
+            yield from _server(server, service.resources, ("services", index, "servers", number, "resources"))
+
+
+def _asked(resources: ResourcesConfig, path: Path) -> Iterator[Finding]:
+    if (resources.send, resources.receive, resources.idle) == (None, None, None):
+        yield Finding(path, "asks for nothing", "give one of send, receive and idle")
+    for name, share in (("send", resources.send), ("receive", resources.receive)):
+        if share is not None:
+            yield from _share(share, (*path, name))
+    if resources.idle is not None and resources.idle.limit is None and not resources.idle.learned:
+        yield Finding(
+            (*path, "idle"), "nobody says how many connections a server can have", "give limit, or write learned: true"
+        )
+    if resources.sampling and resources.send is None:
+        yield Finding((*path, "sampling"), "nothing is measured", "leave it out, or give send")
+
+
+def _share(share: ReceiveConfig, path: Path) -> Iterator[Finding]:
+    if isinstance(share, SendConfig):
+        if share.sharing == "fixed" and share.size is None:
+            yield Finding((*path, "sharing"), "fixed shares have no size", "add size, such as 64KiB")
+        if share.sharing != "fixed" and share.size is not None:
+            remedy = "leave it out, or write sharing: fixed"
+            yield Finding((*path, "size"), f"{share.sharing} finds its own sizes", remedy)
+    for name, size in (("budget", share.budget), ("size", share.size)):
+        yield from _enough(size, (*path, name))
+
+
+def _enough(size: Size | None, path: Path) -> Iterator[Finding]:
+    if size is not None and in_bytes(size) < LEAST_BUDGET:
+        yield Finding(
+            path, f"{in_bytes(size)} bytes are less than one connection begins with", f"give at least {LEAST_BUDGET}"
+        )
+
+
+def _server(server: ServerConfig, resources: ResourcesConfig | None, path: Path) -> Iterator[Finding]:
+    own = server.resources
+    if own is None:
+        return
+    for name, value, asked in (
+        ("send", own.send, resources and resources.send),
+        ("receive", own.receive, resources and resources.receive),
+        ("limit", own.limit, resources and resources.idle),
+    ):
+        if value is not None and not asked:
+            block = "idle" if name == "limit" else name
+            yield Finding(
+                (*path, name), f"the service has no resources.{block}", f"give it {block}, or leave {name} out here"
+            )
+    yield from _enough(own.send, (*path, "send"))
+    yield from _enough(own.receive, (*path, "receive"))

@@ -1,0 +1,172 @@
+"""Stage transfers: what the sampled transfers show of their paths, cumulative; and of an interval.
+
+The cells are read while packets change them: counts are cumulative and their differences wrap, and a slot whose owner
+changes meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.dataplane.connection import FINGERPRINT_BITS
+from sluice.dataplane.transfers import (
+    EDGE_BITS,
+    FLIGHT_BITS,
+    FLIGHT_UNIT,
+    INTERVAL_BITS,
+    LEAST_BITS,
+    LOSSES,
+    SAMPLES_BITS,
+    SEGMENTS_BITS,
+    SERVER_BITS,
+    STAMP_BITS,
+)
+from sluice.names import Register
+from sluice.resources.need import Reading
+
+from .registers import Registers
+
+LEAST_RTO_S = 0.2
+"""What Linux adds to the smoothed round trip at least (RFC 6298 says 1 s in all)."""
+
+_FLIGHT_CELLS = (Register.TRANSFER_EDGE, Register.TRANSFER_ACKED)
+"""Read in one exchange: in two, a round trip may pass between them, and what is under way seems to be nothing."""
+_CELLS = (
+    Register.TRANSFER_ACTIVITY,
+    Register.TRANSFER_LEAST,
+    Register.TRANSFER_RTT,
+    Register.TRANSFER_LOSSES,
+    Register.TRANSFER_SENT,
+    Register.TRANSFER_FLIGHT,
+)
+
+Counts = NDArray[np.int64]
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Columns over all slots. Counts are cumulative from a transfer's beginning, and wrap."""
+
+    flow: Counts
+    """Number of the connection's slot in the connection table, both ways in one; -1: nobody's."""
+    fingerprint: Counts
+    server: Counts
+    segments: Counts
+    """With payload, retransmissions among them; 28 bits."""
+    sent: Counts
+    """Bytes, each once; 35 bits."""
+    again: Counts
+    """Retransmitted segments; 16 bits."""
+    losses: Counts
+    """Loss events, at most one a window; 16 bits."""
+    timeouts: Counts
+    """Of the retransmissions, those behind a silence; 11 bits."""
+    probes: Counts
+    """Of the retransmissions, tail-loss probes, which are no loss events; 10 bits."""
+    holes: Counts
+    """Segments that came ahead of others: these were lost, or are late, in front of the switch; 10 bits."""
+    rtt_sum_us: Counts
+    """40 bits."""
+    rtt_count: Counts
+    """23 bits."""
+    least_rtt_s: Times
+    """Of the last minutes; NaN: none yet."""
+    flight: Counts
+    """Bytes, the largest of the last one to two seconds, up to 63 too many; 0 if nothing was sent."""
+    under_way: Counts
+    """Bytes that are not acknowledged; may be torn by a packet or two."""
+    mss: Counts
+    """The largest segment's payload, in bytes."""
+    silent_s: Times
+    """Since the slot's last packet, as seen from the latest of all slots."""
+
+    @property
+    def rtt_s(self) -> Times:
+        """The mean round trip of the whole transfer, in seconds; NaN without one."""
+        return _mean(self.rtt_sum_us, self.rtt_count)
+
+    def since(self, before: Transfers | None) -> Reading:
+        """What has changed; without ``before``, or for a slot that another transfer has, all there was."""
+        same = np.zeros(self.flow.size, np.bool_)
+        if before is not None:
+            same = (self.flow == before.flow) & (self.fingerprint == before.fingerprint) & (self.sent >= before.sent)
+
+        def change(name: str, bits: int) -> Counts:
+            now: Counts = getattr(self, name)
+            then: Counts = np.where(same, getattr(before, name), 0) if before is not None else np.zeros_like(now)
+            return (now - then) & ((1 << bits) - 1)
+
+        widths = {name: width for name, (_, width) in LOSSES.items()}
+        rtt_s = _mean(change("rtt_sum_us", 40), change("rtt_count", SAMPLES_BITS))
+        losses = np.where(change("holes", widths["holes"]) > 0, np.nan, change("losses", widths["losses"]))
+        return Reading(
+            segments=change("segments", SEGMENTS_BITS).astype(np.float64),
+            losses=losses,
+            timeouts=change("timeouts", widths["timeouts"]).astype(np.float64),
+            rtt_s=rtt_s,
+            rto_s=np.where(np.isnan(rtt_s), self.rtt_s, rtt_s) + LEAST_RTO_S,
+            mss=self.mss.astype(np.float64),
+            flight=self.flight.astype(np.float64),
+            under_way=np.minimum(self.under_way, self.flight).astype(np.float64),
+            is_new=~same,
+        )
+
+
+def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
+    """Columns from whole registers, as the switch or the model keeps them."""
+    column = {register: values.astype(np.int64) for register, values in cells.items()}
+    owner, edge = column[Register.TRANSFER_OWNER], column[Register.TRANSFER_EDGE]
+    sent, rtt = column[Register.TRANSFER_SENT], column[Register.TRANSFER_RTT]
+    server = _field(owner, STAMP_BITS, SERVER_BITS)
+    held = server != 0
+    place = owner >> (STAMP_BITS + SERVER_BITS + FINGERPRINT_BITS)
+    least, activity = _field(column[Register.TRANSFER_LEAST], 0, LEAST_BITS), column[Register.TRANSFER_ACTIVITY]
+    latest = int(activity.max(initial=0))
+    counts = {name: _field(column[Register.TRANSFER_LOSSES], *field) for name, field in LOSSES.items()}
+    right = _field(edge, 0, EDGE_BITS)
+    return Transfers(
+        flow=np.where(held, place * owner.size + np.arange(owner.size), -1),
+        fingerprint=_field(owner, STAMP_BITS + SERVER_BITS, FINGERPRINT_BITS),
+        server=server,
+        segments=_field(sent, 0, SEGMENTS_BITS),
+        sent=_field(sent, SEGMENTS_BITS, 35),
+        **counts,
+        rtt_sum_us=_field(rtt, SAMPLES_BITS, 40),
+        rtt_count=_field(rtt, 0, SAMPLES_BITS),
+        least_rtt_s=np.where(least > 0, least / 1e6, np.nan),
+        flight=_flight(column[Register.TRANSFER_FLIGHT], latest),
+        under_way=(right - column[Register.TRANSFER_ACKED]) % (1 << EDGE_BITS),
+        mss=_field(edge, EDGE_BITS, 16),
+        silent_s=np.where(held, (latest - activity) / 1e6, np.nan),
+    )
+
+
+async def read(registers: Registers) -> Transfers:
+    """All slots. Raises SwitchError."""
+    (owner,) = await registers.arrays([Register.TRANSFER_OWNER])
+    columns = [*await registers.arrays(_FLIGHT_CELLS), *await registers.arrays(_CELLS)]
+    (again,) = await registers.arrays([Register.TRANSFER_OWNER])
+    is_same = owner >> np.uint64(STAMP_BITS) == again >> np.uint64(STAMP_BITS)
+    owner = np.where(is_same, again, np.uint64(0))
+    return decode({Register.TRANSFER_OWNER: owner, **dict(zip((*_FLIGHT_CELLS, *_CELLS), columns, strict=True))})
+
+
+def _field(cells: Counts, low: int, width: int) -> Counts:
+    return cells >> low & (1 << width) - 1
+
+
+def _mean(total_us: Counts, count: Counts) -> Times:
+    return np.where(count > 0, total_us / np.maximum(count, 1) / 1e6, np.nan)
+
+
+def _flight(cells: Counts, latest_us: int) -> Counts:
+    """The larger of two intervals, unless both are long over."""
+    age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS)) % (1 << 15)
+    now, before = _field(cells, 0, FLIGHT_BITS), _field(cells, FLIGHT_BITS, FLIGHT_BITS)
+    units = np.where(age == 0, np.maximum(now, before), np.where(age == 1, now, 0))
+    return units * FLIGHT_UNIT

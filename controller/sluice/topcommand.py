@@ -1,0 +1,140 @@
+"""``sluice top``: the servers of a running controller in a terminal, with keys."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import select
+import sys
+import termios
+import time
+import tty
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from . import topview
+from .configload import load
+from .loops import control
+from .loops.commands import Refused
+from .page import view
+from .page.rates import Rates, Sample
+from .topview import Choice
+
+_PERIOD_S = 2.0
+_KEY = re.compile(r"\x1b\[.|.", re.DOTALL)
+"""An arrow, or one character: a key that is held down sends several at once."""
+_AROUND = 6
+"""Lines that are not of the table."""
+
+
+def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the command to the parser."""
+    top = commands.add_parser("top", help="the servers, live, in a terminal; keys sort, drain and show details")
+    config_option(top)
+    top.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
+    top.set_defaults(run=_top)
+
+
+def _top(options: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("top needs a terminal; elsewhere there is `sluice status --watch`")
+    path = options.socket or load(options.config).control
+    console = Console(highlight=False)
+    screen = _Screen(path, console)
+    with _keys() as key, Live(screen.show(), console=console, screen=True, auto_refresh=False) as live:
+        due = time.monotonic() + _PERIOD_S
+        while (pressed := key(due - time.monotonic())) != "q":
+            if pressed:
+                screen.press(pressed)
+            else:
+                screen.read()
+                due = time.monotonic() + _PERIOD_S
+            live.update(screen.show(), refresh=True)
+    return 0
+
+
+class _Screen:
+    """What is shown, and what it is made from."""
+
+    def __init__(self, path: str, console: Console) -> None:
+        self._path, self._console = path, console
+        self._choice = Choice()
+        self._sample = Sample(time.time(), control.ask(path, {"command": "status"}))
+        self._rates, self._rated = Rates(self._sample, None), self._sample
+        self._error = ""
+
+    def read(self) -> None:
+        """Ask the controller again, at the end of a period: rates are of periods."""
+        if self._ask():
+            self._rates, self._rated = Rates(self._sample, self._rated), self._sample
+
+    def _ask(self) -> bool:
+        """One that has gone is waited for."""
+        try:
+            self._sample = Sample(time.time(), control.ask(self._path, {"command": "status"}))
+        except Refused as error:
+            self._error = str(error)
+            return False
+        self._error = ""
+        return True
+
+    def press(self, key: str) -> None:
+        """Do what a key wants."""
+        self._choice, request = topview.pressed(self._choice, key)
+        if request is not None:
+            try:
+                said = str(control.ask(self._path, request))
+            except Refused as error:
+                said = str(error)
+            self._choice = replace(self._choice, said=said)
+            self._ask()
+
+    def show(self) -> RenderableType:
+        """All of it."""
+        self._choice, rows = topview.ordered(self._choice, self._sample, self._rates)
+        height = max(1, self._console.height - _AROUND - (4 if self._choice.details else 0))
+        below = topview.details(rows[self._choice.at]) if self._choice.details and rows else Text()
+        return Group(
+            view.head(self._sample.status),
+            Text(
+                self._error or "; ".join(view.out(self._sample.status)),
+                "red" if self._error else "yellow",
+                no_wrap=True,
+            ),
+            topview.table(self._choice, rows, self._rates, height),
+            below,
+            Text(self._choice.said),
+            Text(topview.KEYS, "dim"),
+        )
+
+
+@contextmanager
+def _keys() -> Generator[Callable[[float], str]]:
+    """Reads a key from the terminal: what it sends, or nothing when none came in so many seconds."""
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+
+    waiting: deque[str] = deque()
+
+    def key(patience_s: float) -> str:
+        if waiting:
+            return waiting.popleft()
+        if not select.select([terminal], [], [], max(0.0, patience_s))[0]:
+            return ""
+        sent = os.read(terminal, 256).decode(errors="replace")
+        waiting.extend(_KEY.findall(sent) or ["q"])  # its end: the terminal has gone
+        return waiting.popleft()
+
+    try:
+        tty.setcbreak(terminal)
+        yield key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

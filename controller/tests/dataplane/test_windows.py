@@ -1,0 +1,133 @@
+"""Windows under a cap: what holds whatever the segments are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sluice.dataplane.windows import NO_CAP, Hello, Segment, Side, agreed, later
+
+WRAP = 1 << 32
+scales = st.none() | st.integers(0, 15)
+caps = st.sampled_from((0, 1, 10_000, 65_536, 1_000_000, NO_CAP, WRAP - 1)) | st.integers(0, 1 << 20)
+
+
+@st.composite
+def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    """Bytes that the server sends, and of the client's segment: how far it acknowledges (in parts of 256 of what is in
+    flight; beyond are numbers never sent), how far back, and its window."""
+    return (
+        draw(st.integers(0, 100_000)),
+        draw(st.sampled_from((0, 64, 255, 256, 256, 256, 300))),
+        draw(st.sampled_from((0, 0, 0, 1, 5000))),
+        draw(st.sampled_from((0, 1, 500, 0xFFFF)) | st.integers(0, 0xFFFF)),
+    )
+
+
+def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF) -> tuple[Side, Side]:
+    """Both sides behind a handshake with these initial numbers."""
+    syn, syn_ack = Hello(client, window, 1460, scale), Hello(server, 0xFFFF, 1460, 7)
+    return agreed(syn, syn_ack, (client + 1) % WRAP)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, WRAP - 1), scales, st.lists(st.tuples(moves(), caps), max_size=40))
+def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
+    start: int, scale: int | None, steps: list[tuple[tuple[int, int, int, int], int]]
+) -> None:
+    """And no more is offered than the cap that was asked for last lets, or was offered before."""
+    client, server = handshake(7, start, scale)
+    offered, unit = client.edge, (1 << client.scale) - 1
+    for (sent, part, back, window), cap in steps:
+        room = max(0, (client.edge - server.next + WRAP // 2) % WRAP - WRAP // 2)
+        length = min(sent, room, 0xFFFF - 40)
+        server.sends(client, Segment(server.next, 8, 1, length), 0)
+        flight = (server.next - client.acked) % WRAP
+        acknowledgement = (client.acked + flight * part // 256 - back + (part == 300)) % WRAP
+        before = replace(client)
+        own = (acknowledgement + (window << client.scale)) % WRAP
+        got = client.sends(server, Segment(8, acknowledgement, window), cap)
+        assert got <= window
+        if later(acknowledgement, server.next):
+            assert (got, client) == (window, before)
+            continue
+        assert (got == 0) == (window == 0)
+        edge = (acknowledgement + (got << client.scale)) % WRAP
+        assert own == edge or not later(offered, (edge + unit) % WRAP)
+        if not later(before.acked, acknowledgement) and got < window:
+            assert not later((acknowledgement + (client.cap >> client.scale << client.scale)) % WRAP, edge)
+        if later(edge, (offered + unit) % WRAP):
+            assert not later(edge, (acknowledgement + client.cap) % WRAP)
+        if later(edge, offered):
+            offered = edge
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, WRAP - 1), st.integers(0, WRAP - 1), st.lists(st.integers(1, 60_000), min_size=1, max_size=30), caps
+)
+def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, sizes: list[int], cap: int) -> None:
+    """And numbers that wrap change nothing."""
+    windows: list[list[int]] = []
+    for first in (start, (start + shift) % WRAP):
+        client, server = handshake(7, first, 3)
+        client.sends(server, Segment(8, client.acked + 1, 0xFFFF), 0)
+        seen: list[int] = []
+        for size in sizes:
+            server.sends(client, Segment(server.next, 8, 1, size), 0)
+            ack = Segment(8, server.next, 0xFFFF)
+            one, *others = (client.sends(server, ack, each) for each in (cap, 1, 0, NO_CAP))
+            assert others == [one] * 3
+            seen.append(one)
+        windows.append(seen)
+    assert windows[0] == windows[1]
+
+
+def test_a_cap_waits_until_what_was_promised_is_used() -> None:
+    """By hand: 65,535 bytes were promised, 20,000 are the cap; the window falls with each byte until that is left."""
+    client, server = handshake(7, 1000, 0)
+    client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
+    client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
+    seen: list[int] = []
+    for _ in range(4):
+        server.sends(client, Segment(server.next, 8, 1, 15_000), 0)
+        seen.append(client.sends(server, Segment(8, server.next, 0xFFFF), 20_000))
+    assert seen == [50_535, 35_535, 20_535, 20_000]
+
+
+def test_a_cap_is_at_least_four_segments_and_a_unit_of_the_window() -> None:
+    assert handshake(7, 1000, 0)[0].least == 4 * 1460
+    assert handshake(7, 1000, 7)[0].least == 46 << 7
+    assert handshake(7, 1000, 15)[0].least == 1 << 14
+    assert agreed(Hello(0, 1), Hello(0, 1), 1)[0].least == 4 * 536
+
+
+def test_a_scale_that_one_side_does_not_give_is_none() -> None:
+    for one, other in ((7, None), (None, 7)):
+        client, server = agreed(Hello(0, 1, 1460, one), Hello(0, 1, 1460, other), 1)
+        assert (client.scale, server.scale) == (0, 0)
+
+
+def test_a_window_that_opens_again_is_capped_at_once_and_does_not_wait() -> None:
+    """Behind a zero window nothing is left to acknowledge."""
+    client, server = handshake(7, 1000, 0, window=1)
+    server.sends(client, Segment(1001, 8, 1, 1), 0)
+    assert client.sends(server, Segment(8, 1002, 0), 20_000) == 0
+    assert client.sends(server, Segment(8, 1002, 0xFFFF), 20_000) == 20_000
+
+
+def test_an_acknowledgement_of_what_was_never_sent_moves_nothing() -> None:
+    client, server = handshake(7, 1000, 7)
+    before = replace(client)
+    for far in (1, 1 << 20, 1 << 30, (1 << 31) - 1, 1 << 31):
+        assert client.sends(server, Segment(8, (server.next + far) % WRAP, 9), 1) == 9
+        assert client == before
+
+
+def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
+    """Else an acknowledgement far ahead would follow it."""
+    client, server = handshake(7, 1000, 7)
+    for far in (1 << 20, 1 << 30, (1 << 31) - 1):
+        client.sends(server, Segment((8 + far) % WRAP, 1001, 9, 100), 0)
+        assert client.next == 8

@@ -1,0 +1,116 @@
+"""The loop of idle connections against the switch's own cells: what it reads, and the tickles that it sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fakeswitch import FakeSwitch
+from finsy import P4CloneSessionEntry
+from live import PATIENCE_S, Running, WriteConfig, running, until
+from sluice import status
+from sluice.addresses import from_text
+from sluice.frames import tickle
+from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
+from sluice.switch.closing import services_of
+from sluice.switch.targets.units import MICROSECONDS
+
+S1 = 1
+CLIENT = "192.0.2.77"
+LEAST_AGE_S = 2
+IDLE = f"{{idle: {{limit: 4, threshold: 0.5, least_age_s: {LEAST_AGE_S}}}}}"
+SECOND = int(1e6 / MICROSECONDS.tick_us)
+OLDEST, OLD, YOUNG = 7, 70_005, 9
+
+
+def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
+    """A connection of s1's, as the stage leaves its cells; noted as idle, whether it still is or not."""
+    switch.hold(Register.CLOSING_HINT, flow % 4096, flow << 41 | S1 << 31 | at)
+    switch.hold(Register.CLOSING_STATE, flow, status << 60 | (3 if spoke else 0) << 58 | at << 26)
+    switch.hold(Register.CLOSING_PEER, flow, int(from_text(CLIENT)) << 31 | (40_000 + flow % 1000) << 15 | S1)
+
+
+def cells(switch: FakeSwitch) -> None:
+    """Four open connections: two that could be closed, of which one is too young, and one that the client woke."""
+    idle(switch, OLDEST, 1 * SECOND, spoke=False)
+    idle(switch, OLD, 2 * SECOND)
+    idle(switch, YOUNG, 100 * SECOND)
+    switch.count(Register.LOAD_FIRST, S1, 4)
+
+
+def closes(write_config: WriteConfig) -> Path:
+    path = write_config()
+    path.write_text(path.read_text().replace("  servers:", f"  resources: {IDLE}\n  servers:"))
+    return path
+
+
+async def shown(it: Running) -> Mapping[str, Any]:
+    """What the status says of s1's connections."""
+    return (await status.gather(it.controller))["services"][0]["servers"][0]["resources"]["idle"]
+
+
+async def tickled(switch: FakeSwitch) -> tuple[int, bytes]:
+    """Where the next packet of the controller's goes that is no ARP, and what it is."""
+    while True:
+        packet = await asyncio.wait_for(switch.packets_out.get(), PATIENCE_S)
+        fields = switch.schema.controller_packet_metadata["packet_out"].decode(packet.metadata)
+        if fields["egress_port"] == INTO_PIPELINE:
+            return fields["egress_port"], packet.payload
+
+
+async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
+    write_config: WriteConfig, switch: FakeSwitch
+) -> None:
+    async with running(closes(write_config)) as it:
+        cells(switch)
+        port, payload = await tickled(switch)
+        service = services_of(it.controller.world.plan)[S1]
+        assert port == INTO_PIPELINE
+        assert int.from_bytes(payload[:4], "big") == LEAST_AGE_S * SECOND
+        assert payload[4:] == tickle(from_text(CLIENT), 40_000 + OLD % 1000, *service)
+        wanted = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)]).encode(switch.schema)
+        assert [*switch.clone_sessions.values()] == [wanted.packet_replication_engine_entry.clone_session_entry]
+        idle(switch, OLD, 2 * SECOND, status=ClosingStatus.CLOSED)
+        switch.count(Register.LOAD_FIRST, S1, -2)
+        switch.count(Register.CLOSING_TAKEN, S1, 5)
+        switch.count(Register.CLOSING_TAKEN_BACK, S1, 3)
+        switch.count(Register.CLOSING_RACED, S1, 2)
+        view = it.controller.world.resources
+        assert view is not None
+        idling = view.idling[S1]
+        await until(lambda: idling.closings.closed == 5 and idling.connections == 2, "what became of it")
+        told = await shown(it)
+        assert (told["closed"], told["taken_back"], told["raced"], told["asked"]) == (5, 3, 2, 1)
+        assert tickles_left(switch) == 0
+
+
+def tickles_left(switch: FakeSwitch) -> int:
+    """Tickles that nobody has looked at."""
+    header = switch.schema.controller_packet_metadata["packet_out"]
+    left = [switch.packets_out.get_nowait() for _ in range(switch.packets_out.qsize())]
+    return sum(header.decode(one.metadata)["egress_port"] == INTO_PIPELINE for one in left)
+
+
+async def test_a_switch_that_begins_anew_gets_its_clone_session_again(
+    write_config: WriteConfig, switch: FakeSwitch
+) -> None:
+    async with running(closes(write_config)) as it:
+        await until(lambda: switch.clone_sessions, "the clone session")
+        await switch.restart()
+        await until(lambda: it.ready(2) and switch.clone_sessions, "the clone session of the new one")
+        cells(switch)
+        await tickled(switch)
+
+
+async def test_a_controller_that_comes_back_finds_the_clone_session(
+    write_config: WriteConfig, switch: FakeSwitch
+) -> None:
+    path = closes(write_config)
+    async with running(path):
+        await until(lambda: switch.clone_sessions, "the clone session")
+    async with running(path):
+        cells(switch)
+        await tickled(switch)
+        assert len(switch.clone_sessions) == 1

@@ -1,0 +1,152 @@
+"""``sluice explain``: where a client's connections go, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakeswitch import FakeSwitch
+from live import WriteConfig, running
+from sluice.addresses import from_text
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.draws import GOLDEN, Draws
+from sluice.explaintext import render
+from sluice.loops import control
+from sluice.loops.commands import Refused
+from sluice.loops.controller import Controller
+from sluice.loops.history import weights_at
+from sluice.names import TICK_BASE, PinState
+
+CLIENT, SERVICE = from_text("10.0.1.77"), from_text("10.0.0.100")
+NOW = TICK_BASE + 1_000_000
+
+
+def connection(port: int) -> Connection:
+    return Connection(CLIENT.packed, port, SERVICE.packed, 80)
+
+
+def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int = 1, ago: int = 0) -> None:
+    """As a packet would leave it; ``ago`` in ticks."""
+    place = connection(port).place
+    slot = place.slot_1 if way == 1 else place.slot_2
+    key = place.fingerprint << 36 | state << 32 | (NOW - ago)
+    for register, value in ((f"pin_key_{way}", key), (f"pin_server_{way}", server)):
+        switch.registers[switch.schema.registers[register].id, slot] = value
+
+
+def foreign(switch: FakeSwitch, port: int) -> None:
+    """Live connections of others take both slots that it could have."""
+    place = connection(port).place
+    for way, slot in ((1, place.slot_1), (2, place.slot_2)):
+        key = (place.fingerprint ^ 1) << 36 | PinState.ESTABLISHED << 32 | NOW
+        switch.registers[switch.schema.registers[f"pin_key_{way}"].id, slot] = key
+        switch.registers[switch.schema.registers[f"pin_server_{way}"].id, slot] = 2
+
+
+async def explain(controller: Controller, client: str, service: str = "web") -> Any:
+    path = controller.world.config.control
+    async with control.serve(controller, path):
+        request = {"command": "explain", "client": client, "service": service}
+        return await asyncio.to_thread(control.ask, path, request)
+
+
+async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config(mode="fixed")) as it:
+        pin(switch, 40000, 2, PinState.ESTABLISHED, way=2)
+        before, writes = dict(switch.registers), len(switch.writes)
+        shown = await explain(it.controller, "10.0.1.77:40000")
+        (one,) = shown["connections"]
+        assert (one["server"], one["state"], one["way"], one["over"]) == ("s2", "established", 2, False)
+        assert (one["weights_of"], one["weights"]) == ("trace", {"s1": 128, "s2": 128})
+        assert (shown["new"]["server"], shown["new"]["by"]) == ("s2", "pin")
+        assert shown["limits"] == []
+        text = render(shown)
+        assert "10.0.1.77:40000 is pinned to s2: established (open)" in text
+        assert "a new SYN would go to s2, by pin: the connection's pin is live" in text
+        assert "limits on new connections: none" in text
+        assert (switch.registers, len(switch.writes)) == (before, writes), "nothing is disturbed"
+
+
+def test_the_weights_of_a_time_are_the_traces(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    with trace.open("w") as file:
+        for moment in range(1000):
+            for service, weight in (("web", moment), ("mail", 0)):
+                record = {"time": 1000.0 + moment, "service": service, "servers": {"s1": {"weight": weight}}}
+                file.write(json.dumps(record) + "\n")
+        file.write('{"time": 2000.0, "serv')
+    for unix_s in (1000.0, 1000.5, 1001.0, 1499.9, 1998.7, 1999.0, 5000.0):
+        at = min(int(unix_s), 1999)
+        assert weights_at(trace, "web", unix_s) == (at, {"s1": at - 1000})
+    assert weights_at(trace, "web", 999.9) is None
+    assert weights_at(trace, "dns", 1500.0) is None
+    trace.write_text("")
+    assert weights_at(trace, "web", 1500.0) is None
+
+
+async def test_a_new_connection_is_drawn_as_the_switch_draws(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(write_config(mode="fixed")) as it:
+        for port in range(1000, 1016):
+            new = (await explain(it.controller, f"10.0.1.77:{port}"))["new"]
+            first, _ = Draws({1: 128, 2: 128}).by_hash(connection(port))
+            assert (new["server"], new["by"]) == (f"s{first}", "choice")
+        foreign(switch, 1000)
+        new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
+        assert new["by"] == "capacity"
+        assert "both slots" in new["why"]
+
+
+async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(mode="fixed")
+    config.write_text(config.read_text().replace("  servers:", "  second_look: true\n  servers:"))
+    async with running(config) as it:
+        for register, loads in (("load_first", (50, 2)), ("load_other", (50, 2))):
+            for server, load in enumerate(loads, 1):
+                switch.registers[switch.schema.registers[register].id, server] = load
+        number = switch.schema.registers["draw_point"].id
+        for step in range(4):
+            switch.registers[number, 1] = step * 2 * GOLDEN % (1 << 32)
+            new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
+            assert (new["server"], new["by"]) == ("s2", "choice"), "it has less to do"
+            assert "s1 has 50 open at weight 128" in new["why"]
+            assert switch.registers[number, 1] == step * 2 * GOLDEN % (1 << 32)
+
+
+async def test_drained_and_expired_pins_and_limits_are_said(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(mode="fixed")
+    config.write_text(config.read_text().replace("  servers:", "  admission: {rate_per_s: 250, burst: 25}\n  servers:"))
+    async with running(config) as it:
+        await it.controller.drain("s1", drain=True)
+        pin(switch, 40000, 1, PinState.ESTABLISHED)
+        shown = await explain(it.controller, "10.0.1.77:40000")
+        assert (shown["new"]["server"], shown["new"]["by"]) == ("s2", "candidate")
+        assert shown["limits"] == [{"limit": "admission", "rate_per_s": 250, "burst": 25}]
+        text = render(shown)
+        assert "s1 drains: it gets no new connections" in text
+        assert "limit, admission of the service: 250 new connections/s, 25 at once" in text
+        pin(switch, 40001, 1, PinState.PENDING, ago=100_000)
+        (one,) = (await explain(it.controller, "10.0.1.77:40001"))["connections"]
+        assert one["over"], "a pending pin is kept for seconds"
+        assert one["weights_of"] == "now", "the trace begins later"
+
+
+@pytest.mark.parametrize(
+    ("client", "service", "text"),
+    [
+        ("nobody", "web", "'nobody' is no client; write ADDRESS or ADDRESS:PORT"),
+        ("10.0.1.77:http", "web", "a port is a number from 1 to 65535"),
+        ("10.0.1.77:0", "web", "a port is a number from 1 to 65535"),
+        ("10.0.1.77:", "web", "a port is a number from 1 to 65535"),
+        ("2001:db8::1", "web", "the switch carries IPv4 only"),
+        ("10.0.1.77", "mail", "no service 'mail'; there is: web"),
+    ],
+)
+async def test_mistakes_are_named(
+    switch: FakeSwitch, write_config: WriteConfig, client: str, service: str, text: str
+) -> None:
+    async with running(write_config()) as it:
+        with pytest.raises(Refused, match=text):
+            await explain(it.controller, client, service)

@@ -1,0 +1,368 @@
+"""Servers' buffers and idle connections in virtual time: the real tasks and world, stages that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from configs import web
+from fakeswitch import FakeSwitch, Memory
+from measured import Seen
+from sluice.configload import parse
+from sluice.loops import resources
+from sluice.loops.commands import reconfigure
+from sluice.loops.link import Link
+from sluice.loops.resourcesview import PROBE_S, ResourcesView
+from sluice.loops.world import World
+from sluice.names import Meter, Register, Table
+from sluice.resources.columns import NONE, Columns
+from sluice.resources.sharer import Caps, Defaults
+from sluice.switch import pipeline
+from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.errors import SwitchLost
+from sluice.switch.reconcile import Found, read_back, reconcile
+from sluice.switch.registers import Registers
+from sluice.switch.session import Session
+from virtual import Updates, in_virtual_time
+
+S1, S2 = 1, 2
+SEND = "{budget: 1MB, needs: paper}"
+
+
+def world(resources: str, server: str = "") -> World:
+    """Two servers; ``server`` is what the second has of its own."""
+    text = web().replace("  servers:", f"  resources: {resources}\n  servers:")
+    return World.of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
+
+
+@dataclass
+class Connection:
+    """A transfer with this much in flight if nobody bounds it, or an idle connection."""
+
+    server: int
+    wants: float = 0.0
+    sent: int = 1_000_000
+    idle_s: float = 0.0
+    send: int = 0
+    """Its cap, towards the client; 0: none."""
+
+
+@dataclass
+class Lab:
+    """Connections by number, and what was asked of the switch. It is the stages and the link's session."""
+
+    connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
+    registers: Memory = field(default_factory=Memory)
+    updates: Updates = field(default_factory=Updates)
+    capped: list[float] = field(default_factory=list[float])
+    """When caps were written."""
+    probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    prepared: int = 0
+    answers: bool = True
+    """Servers answer probes."""
+    fails: bool = False
+    """The switch does not take caps."""
+    lies: set[int] = field(default_factory=set[int])
+    """Connections that are active again by the time they are looked at."""
+    slow_s: float = 0.0
+    """What it takes to read the notes."""
+    noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    """As the switch's notes are: of what has ended, too, until somebody looks."""
+
+    def link(self) -> Link:
+        found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        return Link(cast(Session, self.updates), cast(Registers, self.registers), found)
+
+    def open(self, server: int, many: int, **what: Any) -> None:
+        for _ in range(many):
+            self.connections[100 + len(self.connections)] = Connection(server, **what)
+        self.registers.count(Register.LOAD_FIRST, server, many)
+
+    async def transfers(self) -> Columns:
+        """A slot each, and one that is empty."""
+        every = list(self.connections.items())
+        flight = [min(one.wants, one.send or 1e9) for _, one in every]
+        return Seen(
+            flow=np.array([*self.connections, NONE]),
+            server=np.array([*(one.server for _, one in every), 0]),
+            fingerprint=np.array([*(flow * 7 for flow, _ in every), 0]),
+            sent=np.array([*(one.sent for _, one in every), 0]),
+            flight=np.array([*flight, 0.0]),
+        )
+
+    async def cap(self, own: Caps) -> None:
+        if self.fails:
+            raise SwitchLost("gone")
+        if len(own.flow):
+            self.capped.append(asyncio.get_running_loop().time())
+        for flow, fingerprint, size in zip(*(column.tolist() for column in own), strict=True):
+            assert fingerprint == flow * 7
+            self.connections[flow].send = size
+
+    async def prepare(self) -> None:
+        self.prepared += 1
+
+    def _idle(self) -> Sequence[Candidate]:
+        return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
+
+    async def idle(self, now_s: float) -> Noted:
+        await asyncio.sleep(self.slow_s)
+        self.noted |= {one.flow: one for one in self._idle()}
+        found = [self.noted[flow] for flow in sorted(self.noted)]
+        return Noted(
+            np.array([one.flow for one in found], np.int64),
+            np.array([one.server for one in found], np.int64),
+            np.array([one.idle_s for one in found], np.float64),
+        )
+
+    async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
+        found = [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
+        for flow in set(flows) - {one.flow for one in found} - self.lies:
+            self.noted.pop(flow, None)
+        return found
+
+    async def probe(self, one: Candidate, least_age_s: float) -> None:
+        assert self.prepared and one.idle_s >= least_age_s
+        self.probes.append((asyncio.get_running_loop().time(), one.flow))
+        if self.answers:
+            del self.connections[one.flow]
+            self.registers.count(Register.LOAD_FIRST, one.server, -1)
+
+    async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
+        closed = len(self.probes) if self.answers else 0
+        return {server: Closings(closed=closed) for server in servers}
+
+
+def view_of(it: World) -> ResourcesView:
+    assert it.resources is not None
+    return it.resources
+
+
+def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
+    """Run the task of buffers."""
+
+    async def run() -> None:
+        link = lab.link()
+        await link.apply(it.state())
+        lab.updates.written.clear()
+        task = asyncio.create_task(resources.share(it, link, view_of(it), lab))
+        await until(task, until_s, meanwhile)
+
+    in_virtual_time(run())
+
+
+def closing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
+    """Run the task of idle connections; time makes them older."""
+
+    def older(now_s: float) -> None:
+        meanwhile(now_s)
+        for one in lab.connections.values():
+            one.idle_s += 0.05 if one.idle_s else 0.0
+
+    async def run() -> None:
+        task = asyncio.create_task(resources.close(lab.link(), view_of(it), lab))
+        await until(task, until_s, older)
+
+    in_virtual_time(run())
+
+
+async def until(task: asyncio.Task[None], until_s: float, meanwhile: Callable[[float], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for tick in range(1, round(until_s / 0.05)):
+        await asyncio.sleep(0.05 * tick - loop.time())
+        meanwhile(loop.time())
+        if task.done():
+            break
+    if task.done():
+        task.result()
+    task.cancel()
+
+
+# -- buffers
+
+
+def test_caps_follow_the_needs_every_second_and_settle() -> None:
+    it, lab = world(f"{{send: {SEND}}}"), Lab()
+    lab.open(S1, 2, wants=100e3)
+    lab.open(S1, 1, wants=900e3)
+    lab.open(S2, 1, wants=80e3)
+    sharing(it, lab, 6)
+    caps = [one.send for one in lab.connections.values()]
+    assert caps == [200_000, 200_000, 600_000, 160_000], "the last has a server of its own"
+    assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s in lab.capped)
+    assert len(lab.capped) <= 4, "nothing new is nothing to write"
+    told = view_of(it).decision
+    assert told is not None and told.send[S1].capped == 1 and told.send[S2].capped == 0
+
+
+def test_the_defaults_go_to_the_table_and_nothing_else_does() -> None:
+    it, lab = world(f"{{send: {SEND}, sampling: 1}}", ", resources: {send: 500kB}"), Lab()
+    assert it.state().caps == {S1: Defaults(1_000_000, 0), S2: Defaults(500_000, 0)}
+    lab.open(S1, 2, wants=100e3)
+    sharing(it, lab, 2.5)
+    assert it.state().caps == {S1: Defaults(200_000, 0), S2: Defaults(500_000, 0)}
+    schema = lab.updates.pipeline.schema
+    assert {update.entity.table_entry.table_id for _, update in lab.updates.written} == {
+        schema.tables[Table.RESOURCES].id
+    }
+    assert len(lab.updates.written) == 1
+
+
+def test_receive_buffers_go_by_open_connections() -> None:
+    it, lab = world("{receive: {budget: 1MB}}"), Lab()
+    lab.open(S1, 10)
+    sharing(it, lab, 1.5)
+    assert it.state().caps == {S1: Defaults(0, 100_000), S2: Defaults(0, 1_000_000)}
+
+
+def test_what_the_switch_did_not_take_is_written_once_it_is_back() -> None:
+    it, lab = world(f"{{send: {SEND}}}"), Lab()
+    lab.open(S1, 1, wants=100e3)
+    lab.fails = True
+    with pytest.raises(SwitchLost):
+        sharing(it, lab, 3)
+    lab.fails = False
+    view_of(it).rebase({S1: Defaults(70_000, 0)})
+    assert it.state().caps[S1] == Defaults(70_000, 0)
+    sharing(it, lab, 0.5)
+    assert lab.connections[100].send == 200_000
+    assert it.state().caps[S1] == Defaults(500_000, 0)
+
+
+def test_a_reload_keeps_what_is_known_of_transfers() -> None:
+    it, lab = world(f"{{send: {SEND}}}"), Lab()
+    lab.open(S1, 2, wants=400e3)
+    sharing(it, lab, 2)
+    writes = len(lab.capped)
+    reconfigure(it, it.config, 2.0)
+    sharing(it, lab, 2)
+    assert len(lab.capped) == writes, "they are what they were"
+    reconfigure(it, world("{send: {budget: 500kB, needs: paper}}").config, 4.0)
+    sharing(it, lab, 2)
+    assert [one.send for one in lab.connections.values()] == [250_000] * 2
+    reconfigure(it, parse(web()), 6.0)
+    assert it.resources is None and it.state().caps == {}
+
+
+# -- idle connections
+
+IDLE = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000}"
+
+
+def test_below_the_threshold_nothing_is_closed() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.open(S1, 80, idle_s=10.0)
+    closing(it, lab, 3)
+    assert lab.probes == []
+    assert (view_of(it).idling[S1].connections, view_of(it).idling[S1].idle) == (80, 80)
+
+
+def test_above_it_the_longest_idle_are_closed_down_to_the_release() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.open(S1, 40)
+    lab.open(S1, 30, idle_s=2.0)
+    lab.open(S1, 20, idle_s=9.0)
+    lab.open(S2, 50, idle_s=50.0)
+    closing(it, lab, 3)
+    closed = [flow for _, flow in lab.probes]
+    assert sorted(closed) == list(range(170, 184)), "14 of the 20 oldest, none of the other server's"
+    assert view_of(it).idling[S1].asked == 14
+    assert view_of(it).idling[S1].connections == 76
+
+
+def test_a_crowd_of_thirty_a_second_finds_room() -> None:
+    """Twenty workers to spare: idle connections go as others come (Azuma et al., section 2.2)."""
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.open(S1, 78, idle_s=5.0)
+    most = 0
+
+    def come(now_s: float) -> None:
+        nonlocal most
+        lab.open(S1, round(30 * now_s) - round(30 * (now_s - 0.05)))
+        most = max(most, len(lab.connections))
+
+    closing(it, lab, 2, come)
+    assert most <= 100 - 8, "a quarter of a second brings eight"
+    assert len(lab.probes) >= 50
+
+
+def test_what_is_active_again_when_it_is_looked_at_is_left_alone() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.open(S1, 90, idle_s=5.0)
+    lab.lies = set(range(100, 150))
+    closing(it, lab, 3)
+    assert {flow for _, flow in lab.probes} == set(range(150, 164)), "nor does it keep others from being looked at"
+
+
+def test_a_server_that_does_not_answer_is_asked_twice() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.answers = False
+    lab.open(S1, 81, idle_s=5.0)
+    closing(it, lab, 8)
+    asked: dict[int, list[float]] = {}
+    for time_s, flow in lab.probes:
+        asked.setdefault(flow, []).append(time_s)
+    assert len(asked) == 20, "five a second, for as many are above the release"
+    assert all(len(times) == 2 and times[1] - times[0] >= PROBE_S for times in asked.values())
+    idling = view_of(it).idling[S1]
+    assert idling.asked == 40 and 35 <= idling.lapsed <= 40
+
+
+def test_a_controller_that_looks_late_does_not_take_closed_connections_for_lapsed() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.slow_s = 1.5 * PROBE_S
+    lab.open(S1, 100, idle_s=5.0)
+    closing(it, lab, 8)
+    idling = view_of(it).idling[S1]
+    assert (idling.asked, idling.lapsed, idling.connections) == (24, 0, 76)
+
+
+def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
+    it, lab = world("{idle: {learned: true, rate: 1000}}"), Lab()
+    lab.open(S1, 200, idle_s=5.0)
+    lab.registers.count(Register.LEDGER_SYN, S1, 200)
+    lab.registers.count(Register.LEDGER_SYNACK, S1, 200)
+    closing(it, lab, 2.5)
+    assert lab.probes == [] and view_of(it).idling[S1].closer.limit is None
+
+    def refuse(now_s: float) -> None:
+        if now_s == pytest.approx(1.5):
+            lab.registers.count(Register.LEDGER_SYN, S1, 10)
+
+    closing(it, lab, 4, refuse)
+    assert view_of(it).idling[S1].closer.limit == pytest.approx(190, rel=0.01)
+    assert len(lab.connections) == pytest.approx(0.8 * 0.95 * 190, abs=1)
+
+
+def test_a_server_can_have_a_limit_of_its_own() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}", ", resources: {limit: 10}"), Lab()
+    lab.open(S1, 50, idle_s=5.0)
+    lab.open(S2, 50, idle_s=5.0)
+    closing(it, lab, 2)
+    assert [sum(one.server == server for one in lab.connections.values()) for server in (S1, S2)] == [50, 7]
+
+
+# -- the table
+
+
+async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it() -> None:
+    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
+        it = world(f"{{send: {SEND}, sampling: 2, idle: {IDLE}}}")
+        await session.push_pipeline()
+        found = await read_back(session)
+        await reconcile(session, found, it.state())
+        rows = {
+            int.from_bytes(entry.match[0].exact.value, "big"): [
+                int.from_bytes(param.value, "big") for param in entry.action.action.params
+            ]
+            for entry in switch.entries("resources")
+        }
+        assert rows == {S1: [1, 2, 1, 1_000_000, 0], S2: [1, 2, 1, 1_000_000, 0]}
+        assert (await read_back(session)).caps == {S1: Defaults(1_000_000, 0), S2: Defaults(1_000_000, 0)}
+        reconfigure(it, parse(web()), 0.0)
+        await reconcile(session, found, it.state())
+        assert switch.entries("resources") == []

@@ -1,0 +1,108 @@
+"""Servers' resources in `sluice status` and in the metrics, from a controller that leads a switch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakeswitch import FakeSwitch
+from live import WriteConfig, running, until
+from sluice import status
+from sluice.loops import controller
+from sluice.loops.link import Link
+from sluice.loops.metrics import families
+from sluice.loops.world import World
+from sluice.names import Register
+from sluice.resources.sharer import Decision
+from sluice.statustext import render
+from test_resources import Lab
+
+RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {limit: 100, rate: 1000}}"
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """The stages of whatever switch a controller leads."""
+    it = Lab()
+
+    def stages(_world: World, _link: Link) -> Lab:
+        return it
+
+    monkeypatch.setattr(controller, "SwitchStages", stages)
+    return it
+
+
+def decision_of(world: World) -> Decision:
+    assert world.resources is not None and world.resources.decision is not None
+    return world.resources.decision
+
+
+def samples(shown: dict[str, Any]) -> dict[str, float]:
+    return {
+        f"{one.name}{sorted(one.labels.items())}": one.value
+        for family in families(shown)
+        for one in family.samples
+        if one.name.startswith(("sluice_buffers", "sluice_connections"))
+    }
+
+
+async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: WriteConfig, switch: FakeSwitch) -> None:
+    path = write_config()
+    path.write_text(path.read_text().replace("  servers:", f"  resources: {RESOURCES}\n  servers:"))
+    lab.open(1, 2, wants=600e3)
+    async with running(path) as it:
+        switch.count(Register.LOAD_FIRST, 1, 70)
+        await until(lambda: len(lab.capped) > 0, "caps")
+        await until(lambda: (view := it.controller.world.resources) and view.idling[1].connections == 70, "loads")
+        await until(lambda: decision_of(it.controller.world).receive[1].connections == 70, "loads, at the next second")
+        shown = await status.gather(it.controller)
+    one, two = (server["resources"] for server in shown["services"][0]["servers"])
+    assert one["send"] | {"flight": 0, "need": 0} == {
+        "budget": 1_000_000,
+        "flight": 0,
+        "need": 0,
+        "share": 1_000_000,
+        "transfers": 2,
+        "capped": 2,
+        "default_cap": 333_333,
+    }
+    assert two["send"]["transfers"] == 0
+    assert one["idle"] == {
+        "limit": 100,
+        "learned": False,
+        "open": 70,
+        "idle": 0,
+        "asked": 0,
+        "lapsed": 0,
+        "closed": 0,
+        "taken_back": 0,
+        "raced": 0,
+    }
+    text = render(shown)
+    assert "s1 send buffers: 977 KiB; in flight" in text and "2 transfers, 2 of them below their need" in text
+    assert one["receive"] == {"budget": 7_000_000, "connections": 70, "default_cap": 100_000}
+    assert "s1 receive buffers: 6,836 KiB; 70 open connections, 98 KiB each" in text
+    assert "s1 connections: 70 of 100, 0 idle; closed 0 of 0 asked" in text
+    found = samples(shown)
+    assert found["sluice_buffers_share_bytes[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
+    assert (
+        found["sluice_buffers_default_cap_bytes[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"]
+        == 100_000
+    )
+    assert found["sluice_connections_open[('server', 's1'), ('service', 'web')]"] == 70
+    assert found["sluice_connections_closed_total[('server', 's1'), ('service', 'web')]"] == 0
+
+
+async def test_a_controller_that_comes_back_writes_all_caps_again(
+    lab: Lab, write_config: WriteConfig, switch: FakeSwitch
+) -> None:
+    path = write_config()
+    path.write_text(path.read_text().replace("  servers:", f"  resources: {RESOURCES}\n  servers:"))
+    lab.open(1, 1, wants=600e3)
+    async with running(path) as it:
+        await until(lambda: lab.connections[100].send > 0, "caps")
+        first, lab.connections[100].send = lab.connections[100].send, 0
+        await switch.restart()
+        await until(lambda: it.ready(2), "the switch's return")
+        await until(lambda: lab.connections[100].send == first, "caps")
+        assert len(switch.entries("resources")) == 2

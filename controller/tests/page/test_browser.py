@@ -1,0 +1,342 @@
+"""The page in a real browser, against a real switch and a real controller."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from configs import web
+from fakecontrol import FakeControl, controlled
+from live import PATIENCE_S, Running, running
+from pagestatus import server, service, status
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+from sluice.loops import control
+from sluice.names import Register
+from sluice.page.token import token_of
+from test_cli import ENV, SLUICE
+from test_embedded_switch import BINARY
+from test_embedded_switch import start as start_switch
+
+from testbed import browser as testbed_browser
+
+pytestmark = [
+    pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it"),
+    pytest.mark.skipif(not testbed_browser.installed(), reason="no Chromium: `make setup` installs it"),
+]
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Generator[Chrome]:
+    """One browser for all tests: to start it takes longest."""
+    with testbed_browser.browser() as it:
+        yield it
+
+
+async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) -> Any:
+    """Wait until a page shows something, while controller and page run."""
+
+    def wait() -> Any:
+        return WebDriverWait(chrome, PATIENCE_S, 0.1).until(condition, f"the page does not show: {what}")
+
+    return await asyncio.to_thread(wait)
+
+
+def text(chrome: Chrome, name: str) -> str:
+    """The text of one of the page's elements."""
+    return str(chrome.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", f".sluice-{name}"))
+
+
+def table(chrome: Chrome, name: str) -> list[dict[str, str]]:
+    """A table as rows by column title."""
+    script = """
+        const table = document.querySelector(arguments[0]);
+        const words = (cell) => [...cell.childNodes].filter((one) => one.tagName !== "I").map((one) => one.textContent);
+        const cells = (row, kind) => [...row.querySelectorAll(kind)].map((cell) => words(cell).join("").trim());
+        const [head, ...rows] = table ? [...table.querySelectorAll("tr")] : [];
+        return [head ? cells(head, "th") : [], rows.map((row) => cells(row, "td"))];
+    """
+    head, rows = cast(tuple[list[str], list[list[str]]], chrome.execute_script(script, f".sluice-{name}"))
+    return [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]
+
+
+def click(chrome: Chrome, name: str) -> None:
+    """Press a button."""
+    chrome.execute_script("document.querySelector(arguments[0]).click()", f".sluice-{name}")
+
+
+class Served:
+    """A page's process."""
+
+    def __init__(self, url: str, process: asyncio.subprocess.Process) -> None:
+        self.url, self.process = url, process
+
+
+@asynccontextmanager
+async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
+    """`sluice page` for the length of a block."""
+    process = await asyncio.create_subprocess_exec(
+        *SLUICE, "page", "-c", str(config), "--address", f"127.0.0.1:{port}", *more,
+        stdout=asyncio.subprocess.PIPE, env=ENV,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            line = (await process.stdout.readline()).decode()
+        assert line == f"sluice: page http://127.0.0.1:{port}/\n"
+        yield Served(f"http://127.0.0.1:{port}/", process)
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        async with asyncio.timeout(PATIENCE_S):
+            await process.wait()
+
+
+@asynccontextmanager
+async def led(config: Path) -> AsyncGenerator[Running]:
+    """A controller in this process, with its control socket."""
+    async with running(config) as it, control.serve(it.controller, it.controller.world.config.control):
+        yield it
+
+
+@asynccontextmanager
+async def lab(tmp_path: Path, more: str = "") -> AsyncGenerator[Path]:
+    """A switch, and the configuration of a controller for it."""
+    switch = await start_switch()
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), mode="fixed", more=more))
+    try:
+        yield path
+    finally:
+        await switch.stop()
+
+
+async def ask(config: Path, *arguments: str) -> Any:
+    """What a command of `sluice` says, as JSON."""
+    process = await asyncio.create_subprocess_exec(
+        *SLUICE, *arguments, "-c", str(config), "--json", stdout=asyncio.subprocess.PIPE, env=ENV
+    )
+    said, _ = await process.communicate()
+    return json.loads(said)
+
+
+def hosts(chrome: Chrome) -> set[str]:
+    """Whom the browser has asked since the last look."""
+    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
+    urls = [
+        message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
+    ]
+    return {url.split("/")[2] for url in urls if url.startswith(("http", "ws"))}
+
+
+async def test_values_drain_and_a_controller_that_restarts(
+    tmp_path: Path, chrome: Chrome, unused_tcp_port: int
+) -> None:
+    token = tmp_path / "token"
+    async with (
+        lab(tmp_path, f'page: {{control: true, token_file: "{token}"}}') as config,
+        paged(config, unused_tcp_port) as page,
+    ):
+        await asyncio.to_thread(chrome.get, page.url)
+        await seen(chrome, "that there is no controller", lambda it: "no controller listens on" in text(it, "error"))
+        async with led(config) as it:
+            await seen(
+                chrome, "both servers", lambda it: [row["server"] for row in table(it, "servers")] == ["s1", "s2"]
+            )
+            link = it.controller.link
+            assert link is not None
+            for register, count in ((Register.LEDGER_SYN, 1000), (Register.LEDGER_SYNACK, 600)):
+                await link.registers.write(register, 1, count)
+            await link.registers.write(Register.LOAD_FIRST, 2, 7)
+            await seen(chrome, "1000 SYNs", lambda it: table(it, "servers")[0]["SYN"] == "1000")
+            (told,) = (await ask(config, "status"))["services"]
+            for row, one in zip(table(chrome, "servers"), told["servers"], strict=True):
+                assert (row["server"], row["state"], row["address"]) == (one["name"], one["state"], one["address"])
+                assert (row["ratio"], row["weight"]) == (f"{one['ratio']:.4f}", str(one["weight"]))
+                assert [row[key] for key in ("SYN", "SYN-ACK", "open")] == [
+                    str(one[key]) for key in ("syn", "synack", "open")
+                ]
+            assert told["servers"][1]["open"] == 7
+            assert chrome.execute_script("return document.querySelectorAll('.nicegui-echart canvas').length") >= 5
+            await control_by_the_page(chrome, config, token)
+            assert hosts(chrome) == {f"127.0.0.1:{unused_tcp_port}"}, "nothing comes from elsewhere"
+        await seen(chrome, "that the controller has gone", lambda it: "no controller listens" in text(it, "error"))
+        async with led(config):
+            await seen(chrome, "the next controller", lambda it: not text(it, "error"))
+            await seen(chrome, "its drained server", lambda it: table(it, "servers")[0]["state"] == "draining")
+
+
+async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None:
+    """Drain a server: with a wrong token, which is refused, and then with the right one."""
+
+    async def drain(given: str) -> None:
+        field = chrome.find_element(By.CSS_SELECTOR, "input.sluice-token, .sluice-token input")
+        field.send_keys(Keys.CONTROL, "a", Keys.NULL, given)  # in place of what is there
+        click(chrome, "drain")
+
+    def notified(words: str) -> Callable[[Chrome], bool]:
+        return lambda it: words in it.find_element(By.TAG_NAME, "body").text
+
+    await drain("wrong")
+    await seen(chrome, "the refusal", notified(f"wrong token; the right one stands in {token}"))
+    assert (await ask(config, "status"))["services"][0]["servers"][0]["state"] == "in"
+    await drain(token_of(str(token)))
+    await seen(chrome, "the answer", notified("web/s1 drains: no new connections"))
+    await seen(chrome, "the drained server", lambda it: table(it, "servers")[0]["state"] == "draining")
+    await seen(chrome, "it among those that are out", lambda it: "web/s1 is draining" in text(it, "out"))
+    await seen(chrome, "the event", lambda it: table(it, "events")[0]["kind"] == "drain")
+    chrome.find_element(By.CSS_SELECTOR, "input.sluice-words, .sluice-words input").send_keys("leads the switch")
+    await seen(
+        chrome, "the events with these words", lambda it: {row["kind"] for row in table(it, "events")} == {"link"}
+    )
+
+
+def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+    """The status, the body and the headers of an answer."""
+    request = urllib.request.Request(
+        url,
+        method=method,
+        data=b"{}" if method == "POST" else None,
+        headers={k.replace("_", "-"): v for k, v in headers.items()},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return answer.status, answer.read().decode(), dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), dict(error.headers)
+
+
+async def test_100_services_of_10_servers_and_what_other_sites_send(
+    tmp_path: Path, chrome: Chrome, unused_tcp_port: int
+) -> None:
+    """Read-only, as it is without a configuration of the page; on a phone, in the dark."""
+    config = tmp_path / "sluice.yaml"
+    config.write_text(web(control=str(tmp_path / "s.sock")))
+    services = [
+        service(f"web{one}", *(server(f"s{number}", ratio=0.1, syn=one) for number in range(10)), offered=one)
+        for one in range(100)
+    ]
+    async with (
+        controlled(tmp_path / "s.sock", FakeControl(status(*services))),
+        paged(config, unused_tcp_port) as page,
+    ):
+        await asyncio.to_thread(chrome.get, f"{page.url}?service=web99")
+        await seen(chrome, "the first of the services", lambda it: len(table(it, "services")) == 20)
+        assert "1-20 of 100" in text(chrome, "services")
+        await seen(
+            chrome, "the servers of web99", lambda it: [row["SYN"] for row in table(it, "servers")] == ["99"] * 10
+        )
+        assert not chrome.find_elements(By.CSS_SELECTOR, ".sluice-token"), "nothing can be changed"
+        await fits_a_phone_in_the_dark(chrome)
+        await asyncio.to_thread(refuses_others, page.url)
+        assert page.process.returncode is None
+
+
+async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
+    """Nothing is wider than the screen; the theme is the system's, also when that changes."""
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        await seen(chrome, "a page of the screen's width", lambda it: it.execute_script("return innerWidth") == 390)
+        assert chrome.execute_script("return document.documentElement.scrollWidth") <= 390
+        for theme in ("dark", "light"):
+            testbed_browser.prefer(chrome, theme)
+            await seen(
+                chrome,
+                theme,
+                lambda it, theme=theme: f"body--{theme}" in it.execute_script("return document.body.className"),
+            )
+    finally:
+        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def refuses_others(url: str) -> None:
+    """Requests that another site has a browser send, its socket too."""
+    endpoint = f"{url}_nicegui_ws/socket.io/?EIO=4&transport="
+    for method, target in (("POST", url), ("POST", f"{endpoint}polling"), ("GET", f"{endpoint}polling")):
+        code, said, _ = get(target, method, Origin="http://evil.example")
+        assert code == 403
+        assert said == (
+            "sluice: the request comes from another site (http://evil.example); this page takes only those of its own\n"
+        )
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    code, said, _ = get(
+        f"{endpoint}websocket", Origin="null", **upgrade, **{"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    )
+    assert (code, "comes from another site (null)" in said) == (403, True)
+    assert get(url, Host="evil.example")[0] == 403
+    code, _, headers = get(url)
+    assert code == 200
+    assert "frame-ancestors 'none'" in {key.lower(): value for key, value in headers.items()}["content-security-policy"]
+    assert get(url, "POST")[0] == 405
+
+
+async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
+    """`sluice run` starts and ends the page; one that is open finds the next one."""
+    async with lab(tmp_path, f'page: {{address: "127.0.0.1:{unused_tcp_port}"}}') as config:
+        for end in (signal.SIGTERM, signal.SIGKILL):
+            process = await asyncio.create_subprocess_exec(
+                *SLUICE, "run", "-c", str(config), stdout=asyncio.subprocess.PIPE, env=ENV
+            )
+            try:
+                assert process.stdout is not None
+                url, said = f"http://127.0.0.1:{unused_tcp_port}/", b""
+                async with asyncio.timeout(PATIENCE_S):
+                    while f"sluice: page {url}".encode() not in said or b"sluice: ready" not in said:
+                        said += await process.stdout.readline()
+                if end is signal.SIGTERM:
+                    await asyncio.to_thread(chrome.get, url)
+                    await seen(chrome, "the servers", lambda it: len(table(it, "servers")) == 2)
+                    chrome.execute_script("document.querySelector('.sluice-head').innerText = 'old'")
+                else:
+                    await seen(chrome, "the next controller's page", lambda it: text(it, "head").endswith("primary"))
+                process.send_signal(end)
+                async with asyncio.timeout(PATIENCE_S):
+                    await process.wait()
+                    await process.stdout.read()  # its end: the page has ended too, also when nobody told it to
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+def test_what_the_page_needs_is_said(tmp_path: Path, unused_tcp_port: int) -> None:
+    config = tmp_path / "sluice.yaml"
+
+    def said(*arguments: str, without: bool = False) -> tuple[int, str]:
+        hide = "import sys; sys.modules['nicegui'] = None; " if without else "import sys; "
+        program = f"{hide}from sluice.cli import main; sys.exit(main(sys.argv[1:]))"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "page", "-c", str(config), *arguments],
+            capture_output=True, text=True, timeout=60, check=False, env=ENV,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    config.write_text(web())
+    with socket.create_server(("127.0.0.1", unused_tcp_port)):
+        address = f"127.0.0.1:{unused_tcp_port}"
+        assert said("--address", address) == (1, f"sluice: page {address}: Address already in use\n")
+    code, error = said("--address", "localhost")
+    assert (code, "--address: has no port; write HOST:PORT" in error) == (2, True)
+    assert said(without=True) == (1, "sluice: the page needs NiceGUI: pip install 'sluice[page]'\n")
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef0")
+    config.write_text(web(more=f'page: {{control: true, token_file: "{token}"}}'))
+    token.chmod(0o644)
+    code, error = said()
+    assert (code, error) == (
+        1, f"sluice: page.token_file: {token} can be read by others (mode 644); run: chmod 600 {token}\n"
+    )  # fmt: skip

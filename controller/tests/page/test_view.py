@@ -1,0 +1,161 @@
+"""What the page shows of a status: rates, rows, history and charts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pagestatus import server, service, status
+from sluice.page import charts, view
+from sluice.page.history import KEPT, History
+from sluice.page.rates import Rates, Sample
+
+
+def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
+    """The second of two statuses, and the rates between them."""
+    now = Sample(1000.0 + seconds, after)
+    return now, Rates(now, Sample(1000.0, before))
+
+
+def test_rates_are_per_second() -> None:
+    before = status(service("web", server("s1", syn=100, synack=90), offered=100))
+    now, rates = samples(before, status(service("web", server("s1", syn=140, synack=110), offered=150)))
+    (row,) = view.services(now, rates)
+    assert (row["syn_s"], row["failures_s"], row["in"]) == ("25", "10", "1 of 1")
+    (row,) = view.servers(now.status["services"][0], rates)
+    assert (row["syn_s"], row["failures_s"], row["syn"]) == ("20", "10", 140)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        status(service("web", server("s1", syn=500))),
+        status(service("web", server("s2", syn=1))),
+        status(service("mail", server("s1", syn=1))),
+        {"role": "connecting", "switch": "a:1", "device_id": 1, "reprogrammed": 0},
+    ],
+    ids=["began again", "new server", "new service", "did not lead"],
+)
+def test_a_rate_that_nobody_knows_is_none(before: dict[str, Any]) -> None:
+    now, rates = samples(before, status(service("web", server("s1", syn=140))))
+    (row,) = view.servers(now.status["services"][0], rates)
+    assert row["syn_s"] == view.NONE
+    assert view.services(now, rates)[0]["failures_s"] == view.NONE
+
+
+def test_answers_to_earlier_requests_are_no_negative_failures() -> None:
+    before = status(service("web", server("s1", syn=100, synack=80)))
+    now, rates = samples(before, status(service("web", server("s1", syn=104, synack=90))))
+    assert view.servers(now.status["services"][0], rates)[0]["failures_s"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), ("inf", "inf"), (0, "0"), (0.25, "0.2"), (3.0, "3"), (1234.5, "1,234"), (12.34, "12.3")],
+)
+def test_quantities(value: float | str | None, shown: str) -> None:
+    assert view.quantity(value) == shown
+
+
+def test_who_is_out() -> None:
+    told = status(
+        service("web", server("s1", state="draining"), server("s2"), server("s3", state="ejected")),
+        neighbours_missing=["10.0.0.9"],
+        retired=["10.0.0.7"],
+    )
+    assert view.out(told) == [
+        "web/s1 is draining",
+        "web/s3 is ejected",
+        "10.0.0.9 does not answer ARP",
+        "10.0.0.7 is retired and still has connections",
+    ]
+    many = status(service("web", *(server(f"s{number}", state="ejected") for number in range(100))))
+    assert view.out(many)[-1] == "and 88 more"
+
+
+def test_an_agent_that_does_not_answer_is_out() -> None:
+    told = status(service("web", server("a1")) | {"content": {"agents": [{"name": "a1", "answers": False}]}})
+    assert view.out(told) == ["agent web/a1 does not answer"]
+
+
+def test_drops_are_by_reason_the_most_frequent_first() -> None:
+    now, rates = samples(status(drops={"no_route": 1}), status(drops={"no_route": 5, "ttl": 0, "limit": 20}))
+    assert view.drops(now, rates) == [
+        {"reason": "limit", "count": 20, "count_s": "10"},
+        {"reason": "no_route", "count": 5, "count_s": "2"},
+    ]
+
+
+def test_the_chosen_service_or_the_first_one() -> None:
+    sample = Sample(0.0, status(service("web"), service("mail")))
+    for name, shown in (("mail", "mail"), ("gone", "web"), (None, "web")):
+        found = view.service(sample, name)
+        assert found is not None
+        assert found["name"] == shown
+    assert view.service(Sample(0.0, {"role": "standby"}), "web") is None
+
+
+def test_events_are_found_by_words_and_kinds() -> None:
+    past = [
+        {"time": 1e9, "kind": "decision", "text": "web: s1 128 -> 100. All servers answer."},
+        {"time": 1e9, "kind": "drain", "text": "web/s1 drains"},
+        {"time": 1e9, "kind": "decision", "text": "mail: weights stay."},
+    ]
+    assert [row["text"] for row in view.events(past)] == [one["text"] for one in reversed(past)]
+    assert [row["id"] for row in view.events(past, "WEB s1")] == [1, 0]
+    assert [row["id"] for row in view.events(past, "web", ["decision"])] == [0]
+    assert view.events(past, "", ["crowd"]) == []
+
+
+def test_crowds() -> None:
+    news: dict[str, Any] = {
+        "mode": "production",
+        "sentence": "A crowd.",
+        "ar_bps": 131_000,
+        "ar_average_bps": None,
+        "flows": 12,
+        "alarm": True,
+        "hot_spot": "web",
+        "limits": [{"destination": "web", "limit_per_s": 12.5}],
+        "destinations": [
+            {"name": "web", "offered": 100, "admitted": 60, "refused": 40, "returning": 2},
+            {"name": "rest", "offered": 1, "admitted": 1, "refused": 0, "returning": 0},
+        ],
+    }
+    later = news | {
+        "destinations": [news["destinations"][0] | {"offered": 140, "refused": 70}, news["destinations"][1]]
+    }
+    now, rates = samples(status() | {"news": news}, status() | {"news": later})
+    web, rest = view.destinations(later, rates)
+    assert (web["offered_s"], web["refused_s"], web["limit"], rest["limit"]) == ("20", "15", "12.5", "–")
+    assert view.crowd(news) == (
+        "mode production, AR 131 kbit/s, on average – kbit/s, 12 responses, alarm, hot spot web"
+    )
+    history = History()
+    history.add(now, rates)
+    assert history.crowd("offered", "refused", "limit", "ar") == [(1002.0, (20.0, 15.0, 12.5, 131.0))]
+
+
+def test_history_keeps_the_last_and_has_gaps() -> None:
+    history = History()
+    for number in range(KEPT + 5):
+        sample = Sample(number * 2.0, status(service("web", server("s1", ratio=0.25), server("s2", r="inf"))))
+        history.add(sample, Rates(sample, None))
+    history.gap(999.0)
+    sample = Sample(1000.0, status(service("web", server("s2", ratio=0.5))))
+    history.add(sample, Rates(sample, None))
+    points = history.service("web", ("s1", "s2"), "ratio")
+    assert len(points) == KEPT
+    assert points[0][1] == (0.25, 1.0)
+    assert points[-2:] == [(999.0, (None, None)), (1000.0, (None, 0.5))]
+    assert history.service("web", ("s1", "s2"), "r")[0][1] == (0.0, None), "no chart shows infinity"
+    assert history.service("web", ("s1",), "syn")[0][1] == (None,)
+
+
+def test_a_chart_has_a_line_for_each_server() -> None:
+    made = charts.lines("ratio", ["s1", "s2"], [(1.5, (0.25, None))])
+    assert made["dataset"]["source"] == [[1500, 0.25, None]]
+    assert [(one["name"], one["encode"]["y"]) for one in made["series"]] == [("s1", 1), ("s2", 2)]
+    json.dumps(made, allow_nan=False)
+    assert not charts.lines("", [str(number) for number in range(13)], [])["legend"]["show"]

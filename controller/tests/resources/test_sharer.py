@@ -1,0 +1,223 @@
+"""Caps from what is read: what must hold of all, and what is written of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measured import MSS, Seen
+from sluice.resources.direction import LARGEST, SMALL, Budget, default_cap
+from sluice.resources.need import GROWTH, Needs
+from sluice.resources.receive import ReceiveBudget
+from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
+from sluice.resources.shares import abt, equal, fixed, sabt
+from sluice.resources.throughput import Column
+
+SERVER = 3
+PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
+
+
+def columns(flight: list[float], **other: object) -> Seen:
+    """Transfers of one server without losses, by what they have in flight at most."""
+    many = len(flight)
+    whole = Seen(
+        flow=np.arange(many) + 100,
+        server=np.full(many, SERVER),
+        fingerprint=np.arange(many) + 7,
+        sent=np.full(many, 1_000_000),
+        flight=np.array(flight),
+    )
+    return replace(whole, **other)  # type: ignore[arg-type]
+
+
+def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sampling: int = 0) -> Sharer:
+    return Sharer({SERVER: Managed(send, receive, sampling)})
+
+
+def step(one: Sharer, *seen: Seen) -> Decision:
+    """The last decision of some, each of which is written."""
+    decisions: list[Decision] = []
+    for now in seen:
+        decisions.append(one.observe(now, {}))
+        one.wrote(decisions[-1])
+    return decisions[-1]
+
+
+def sends(decision: Decision) -> list[int]:
+    return decision.caps.size[np.argsort(decision.caps.flow)].tolist()
+
+
+def written(caps: Caps) -> dict[int, tuple[int, int]]:
+    """Fingerprint and bytes by the connection's number."""
+    flow, *columns = (column.tolist() for column in caps)
+    return dict(zip(flow, zip(*columns, strict=True), strict=True))
+
+
+FLIGHTS = st.lists(st.floats(3000.0, 1e8), min_size=1, max_size=30)
+SHARING = st.sampled_from([sabt, abt, equal])
+NEEDS = st.sampled_from(list(Needs))
+
+
+@given(st.lists(FLIGHTS, min_size=1, max_size=5), SHARING, NEEDS, st.floats(1e5, 1e9))
+def test_the_caps_in_the_switch_never_exceed_the_budget(
+    rounds: list[list[float]], sharing: object, needs: Needs, budget: float
+) -> None:
+    """Also where a change was too small to be written; but for the byte that everybody has at least."""
+    one = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
+    many = max(map(len, rounds))
+    held: dict[int, int] = {}
+    for flight in rounds:
+        decision = step(one, columns(flight + [0.0] * (many - len(flight))))
+        held |= {flow: size for flow, (_, size) in written(decision.caps).items()}
+        assert sum(held.values()) <= budget + many
+
+
+@given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
+def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs: Needs, budget: float) -> None:
+    """Max-min of ABT: who has less than he needs has as much as anybody."""
+    decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
+    told = decision.send[SERVER]
+    caps = np.array(sends(decision))
+    need = np.minimum(np.array(flight) * GROWTH, (1 << 30) - 1)
+    lacking = caps < need * (1 - 1e-6) - 1
+    assert (caps[lacking] >= caps.max() - 2).all() if told.need > budget else not lacking.any()
+
+
+@given(FLIGHTS, SHARING, st.integers(2, 50))
+def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: int) -> None:
+    """As far as bytes are whole, and no floor or ceiling is reached."""
+    few = [max(one, 8 * MSS) for one in flight]
+    budget = Budget(sum(few), sharing, needs=Needs.PAPER)  # type: ignore[arg-type]
+    small = np.array(sends(step(sharer(budget), columns(few))))
+    large = columns([times * one for one in few])
+    caps = np.array(sends(step(sharer(replace(budget, size=times * budget.size)), large)))
+    ceiling = (1 << 30) - 1
+    assert caps == pytest.approx(np.minimum(small * times, ceiling), abs=times + 1) or caps.max() == ceiling
+
+
+def test_what_may_have_been_written_is_written_again() -> None:
+    """The first caps come back after a decision whose write was cut off: nobody knows which of both the switch has."""
+    one = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
+    first = step(one, columns([1e5, 2e5]))
+    one.observe(columns([9e5, 2e5]), {})
+    again = step(one, columns([1e5, 2e5]))
+    assert written(again.caps)[100] == written(first.caps)[100]
+
+
+def test_a_fixed_size_fits_the_switch() -> None:
+    assert default_cap(1e6, 9e9, 5, 0) == LARGEST
+
+
+@given(FLIGHTS, st.integers(0, 9))
+def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) -> None:
+    """Without shortage and without surplus to hand out: needs are what they are."""
+    one = sharer(Budget(3 * GROWTH * sum(flight), sabt, needs=Needs.PAPER))
+    step(one, columns(flight))
+    noise = np.random.default_rng(seed).uniform(0.95, 1.05, len(flight))
+    noisy = np.maximum(np.array(flight) * noise, 2 * MSS)
+    assert sends(step(one, columns(list(noisy)))) == []
+
+
+def test_a_surplus_is_left_free_in_paper_mode_and_room_to_grow_in_production() -> None:
+    flight = [100e3, 50e3]
+    assert sends(step(sharer(), columns(flight))) == [200_000, 100_000]
+    grown = step(sharer(replace(PAPER, needs=Needs.PRODUCTION)), columns(flight))
+    assert sends(grown) == pytest.approx([666_666, 333_333], abs=1)
+    assert grown.send[SERVER].capped == 0
+
+
+def test_small_transfers_are_left_alone() -> None:
+    decision = step(sharer(), columns([100e3, 50e3], sent=np.array([SMALL - 1, SMALL])))
+    assert sends(decision) == [0, 100_000], "after a restart nobody knows what an earlier controller wrote"
+    assert decision.send[SERVER].transfers == 1
+
+
+def test_a_transfer_that_sends_nothing_gives_its_cap_back_once() -> None:
+    one = sharer()
+    assert sends(step(one, columns([100e3, 50e3]))) == [200_000, 100_000]
+    idle = columns([0.0, 50e3])
+    assert written(step(one, idle).caps) == {100: (7, 0)}
+    assert written(step(one, idle).caps) == {}
+
+
+def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -> None:
+    one = sharer()
+    step(one, columns([100e3]))
+    other = columns([100e3], fingerprint=np.array([99]))
+    assert written(step(one, other).caps) == {100: (99, 200_000)}
+
+
+def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
+    """Azuma et al., section 2.1.3: flight far below the cap is a slow reader's."""
+    one = sharer(replace(PAPER, size=400e3))
+    before = sends(step(one, columns([200e3, 200e3])))
+    after = step(one, columns([10e3, 200e3]))
+    assert before == [200_000, 200_000]
+    assert sends(after) == [20_000, 380_000]
+
+
+def test_a_cap_that_is_not_written_is_written_the_next_time() -> None:
+    one = sharer()
+    lost = one.observe(columns([100e3]), {})
+    assert sends(one.observe(columns([100e3]), {})) == sends(lost) == [200_000]
+
+
+def test_after_a_restart_everything_is_written_again() -> None:
+    one = sharer()
+    first = step(one, columns([100e3, 50e3]))
+    one.rebase({SERVER: Defaults(70_000, 0)})
+    again = one.observe(columns([100e3, 50e3]), {})
+    assert written(again.caps) == written(first.caps)
+    assert again.defaults[SERVER] == first.defaults[SERVER] == Defaults(333_333, 0)
+
+
+def test_others_have_room_for_one_more_and_a_small_transfer_at_least() -> None:
+    one = sharer()
+    assert step(one, columns([0.0] * 4)).defaults == {SERVER: Defaults(1_000_000, 0)}
+    assert step(one, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
+    assert step(one, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
+    crowd = sharer(sampling=3)
+    assert step(crowd, columns([50e3] * 30)).defaults == {SERVER: Defaults(SMALL, 0)}
+
+
+def test_of_a_sample_its_part_of_the_budget_is_shared() -> None:
+    decision = step(sharer(replace(PAPER, sharing=equal), sampling=2), columns([50e3] * 5))
+    assert sends(decision) == [50_000] * 5
+    assert decision.defaults == {SERVER: Defaults(SMALL, 0)}
+
+
+def test_fixed_shares_heed_no_budget() -> None:
+    decision = step(sharer(Budget(100e3, fixed(65536), 65536.0)), columns([500e3] * 5))
+    assert sends(decision) == [65536] * 5
+    assert decision.defaults == {SERVER: Defaults(65536, 0)}
+
+
+def test_every_server_has_a_budget_of_its_own_and_others_are_left_alone() -> None:
+    seen = columns([500e3] * 6, server=np.array([1, 1, 1, 2, 2, 5]))
+    budgets = {1: Managed(Budget(300e3, sabt)), 2: Managed(Budget(1e6, sabt))}
+    decision = step(Sharer(budgets), seen)
+    assert sends(decision) == [100_000] * 3 + [500_000] * 2
+    assert sorted(written(decision.caps)) == [100, 101, 102, 103, 104]
+
+
+def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wait() -> None:
+    one = sharer(send=None, receive=ReceiveBudget(1e6))
+
+    def default(connections: int) -> int:
+        decision = one.observe(columns([100e3]), {SERVER: connections})
+        one.wrote(decision)
+        assert sends(decision) == [] or written(decision.caps) == {100: (7, 0)}
+        return decision.defaults[SERVER].receive
+
+    assert [default(many) for many in (0, 10, 11, 12, 1000)] == [1_000_000, 100_000, 100_000, 83_333, SMALL]
+    fixed_size = sharer(send=None, receive=ReceiveBudget(1e6, 65536.0))
+    assert fixed_size.observe(columns([100e3]), {SERVER: 1}).defaults == {SERVER: Defaults(0, 65536)}
+
+
+def test_no_transfer_is_nobody() -> None:
+    seen: Column = np.zeros(2)
+    decision = step(sharer(), columns(list(seen), flow=np.array([-1, -1])))
+    assert sends(decision) == [] and decision.send[SERVER].transfers == 0

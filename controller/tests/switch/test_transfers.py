@@ -1,0 +1,140 @@
+"""What a controller reads of measured transfers, from cells that the model has written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.pins import ACK, SYN
+from sluice.dataplane.transfers import Flow, Segment, TransferCells
+from sluice.names import TRANSFERS, PinState, Register
+from sluice.switch.transfers import read
+
+FLOW = Flow(7 + 5 * TRANSFERS, 0x4ABCDEF, 9)
+BEGIN_US = 77_000_000_000
+MSS = 1000
+
+
+class Path:
+    """A transfer through the model: 100 ms there and back."""
+
+    def __init__(self, memory: Memory, flow: Flow = FLOW, first: int = 1) -> None:
+        self.cells, self.flow, self.first = TransferCells(memory), flow, first
+        self.now_us = BEGIN_US
+        answer = Segment(True, (first - 1) % (1 << 32), 1, 0, SYN | ACK, PinState.PENDING, PinState.ANSWERED)
+        self.cells.packet(self.now_us, flow, answer)
+        self.acknowledges(0)
+
+    def sends(self, place: int) -> None:
+        """The server sends a segment."""
+        segment = Segment(True, (self.first + place * MSS) % (1 << 32), 1, MSS, ACK)
+        self.cells.packet(self.now_us, self.flow, segment)
+
+    def acknowledges(self, place: int) -> None:
+        """100 ms later the client has everything up to there."""
+        self.now_us += 100_000
+        self.cells.packet(self.now_us, self.flow, Segment(False, 1, (self.first + place * MSS) % (1 << 32), 0, ACK))
+
+
+async def test_columns_name_the_connection_and_what_it_did() -> None:
+    memory = Memory()
+    path = Path(memory)
+    for place in range(4):
+        path.sends(place)
+    path.acknowledges(1)
+    path.sends(1)
+    seen = await read(memory)
+    slot = FLOW.slot
+    assert (seen.flow[slot], seen.fingerprint[slot], seen.server[slot]) == FLOW
+    assert (seen.segments[slot], seen.sent[slot], seen.again[slot], seen.losses[slot]) == (5, 4 * MSS, 1, 1)
+    assert (seen.under_way[slot], seen.mss[slot], seen.flight[slot]) == (3 * MSS, MSS, 63 * 64)
+    assert (seen.least_rtt_s[slot], seen.rtt_s[slot]) == (0.100001, 0.100001)
+    assert (seen.flow >= 0).sum() == 1
+    assert np.isnan(seen.rtt_s[slot + 1])
+
+
+async def test_an_interval_is_what_changed_and_a_new_transfer_all_of_its_own() -> None:
+    memory = Memory()
+    path = Path(memory)
+    path.sends(0)
+    path.acknowledges(1)
+    first = await read(memory)
+    path.sends(1)
+    path.sends(2)
+    path.sends(1)
+    second = await read(memory)
+    change, slot = second.since(first), FLOW.slot
+    assert (change.segments[slot], change.losses[slot], change.is_new[slot]) == (3, 1, False)
+    assert (change.timeouts[slot], change.under_way[slot]) == (0, 2 * MSS)
+    assert np.isnan(change.rtt_s[slot])
+    assert change.rto_s[slot] == second.rtt_s[slot] + 0.2
+    Path(memory, first=70_000).sends(0)
+    again = (await read(memory)).since(second)
+    assert (again.segments[slot], again.losses[slot], again.is_new[slot]) == (1, 0, True)
+    assert second.since(None).segments[slot] == 4
+
+
+async def test_an_interval_with_a_hole_tells_no_losses_and_the_next_one_does() -> None:
+    memory = Memory()
+    path = Path(memory)
+    start = await read(memory)
+    path.sends(1)
+    path.sends(0)
+    hole = await read(memory)
+    path.sends(2)
+    assert np.isnan(hole.since(start).losses[FLOW.slot])
+    assert (await read(memory)).since(hole).losses[FLOW.slot] == 0
+
+
+async def test_counts_wrap() -> None:
+    memory = Memory()
+    path = Path(memory)
+    memory.of(Register.TRANSFER_SENT)[FLOW.slot] = 1000 << 28 | (1 << 28) - 1
+    memory.of(Register.TRANSFER_LOSSES)[FLOW.slot] = 0xFFFF << 31
+    memory.of(Register.TRANSFER_RTT)[FLOW.slot] = ((1 << 40) - 50_000) << 23 | (1 << 23) - 1
+    before = await read(memory)
+    path.sends(0)
+    path.acknowledges(1)
+    path.sends(1)
+    path.sends(1)
+    change = (await read(memory)).since(before)
+    slot = FLOW.slot
+    assert (change.segments[slot], change.losses[slot]) == (3, 1)
+    assert change.rtt_s[slot] == 0.100001
+    assert memory.of(Register.TRANSFER_LOSSES)[slot] >> 47 == 1
+    path.now_us += 1_000_000
+    path.sends(1)
+    assert (await read(memory)).since(before).timeouts[slot] == 1
+
+
+async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
+    class Torn(Memory):
+        async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
+            found = await super().arrays(registers)
+            if Register.TRANSFER_SENT in registers:
+                Path(self, FLOW._replace(fingerprint=1))
+            return found
+
+    memory = Torn()
+    other = Flow(8, 3, 2)
+    Path(memory, other)
+    Path(memory)
+    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # it was silent for long
+    seen = await read(memory)
+    assert (seen.flow[FLOW.slot], seen.flow[other.slot]) == (-1, 8)
+
+
+async def test_a_flight_of_long_ago_is_none() -> None:
+    memory = Memory()
+    path = Path(memory)
+    path.sends(0)
+    other = Path(memory, Flow(8, 3, 2))
+
+    async def flight_after(us: int) -> int:
+        other.now_us = BEGIN_US + us
+        other.sends(0)
+        return int((await read(memory)).flight[FLOW.slot])
+
+    assert [await flight_after(us) for us in (100_000, 1 << 20, 3 << 20)] == [1024, 1024, 0]

@@ -1,0 +1,108 @@
+"""`sluice top`: its order and its keys, and the command at a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import pty
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pagestatus import server, service, status
+from rich.console import Console
+from sluice.page.rates import Rates, Sample
+from sluice.topview import SORTS, Choice, details, ordered, pressed, table
+from test_cli import ENV, SLUICE
+from test_livecommands import led
+
+STATUS = status(
+    service("web", server("s1", r=0.5, open=3), server("s2", r="inf", open=9), server("s3", state="ejected")),
+    service("mail", server("m1", r=None, open=5)),
+)
+SAMPLE = Sample(2.0, STATUS)
+RATES = Rates(SAMPLE, None)
+
+
+def test_servers_are_sorted_and_the_chosen_one_stays_chosen() -> None:
+    choice, _ = ordered(Choice(), SAMPLE, RATES)
+    assert choice.rows == ("web/s1", "web/s2", "web/s3", "mail/m1")
+    choice, _ = pressed(choice, "j")
+    assert choice.chosen == "web/s2"
+    for sort, rows in (
+        ("R", ("web/s2", "web/s1", "web/s3", "mail/m1")),
+        ("open", ("web/s2", "mail/m1", "web/s1", "web/s3")),
+        ("state", ("web/s3", "web/s1", "web/s2", "mail/m1")),
+    ):
+        again, _ = ordered(replace(choice, sort=sort), SAMPLE, RATES)
+        assert (again.rows, again.chosen) == (rows, "web/s2")
+
+
+def test_keys() -> None:
+    choice, rows = ordered(Choice(), SAMPLE, RATES)
+    for _ in range(9):
+        choice, _ = pressed(choice, "\x1b[B")
+    assert pressed(choice, "d")[1] == {"command": "drain", "server": "mail/m1"}
+    assert pressed(choice, "u")[1] == {"command": "undrain", "server": "mail/m1"}
+    assert pressed(choice, "x") == (choice, None)
+    assert pressed(Choice(), "d") == (Choice(), None), "there is none to drain"
+    sorts = [choice.sort]
+    for _ in SORTS:
+        choice, _ = pressed(choice, "s")
+        sorts.append(choice.sort)
+    assert sorts == [*SORTS, SORTS[0]]
+    assert "web: All servers answer." in details(rows[0]).plain
+
+
+def test_as_many_rows_as_fit_with_the_chosen_one() -> None:
+    choice, rows = ordered(Choice(), SAMPLE, RATES)
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as captured:
+        console.print(table(replace(choice, at=3), rows, RATES, 2))
+    lines = captured.get().splitlines()
+    assert [line.split()[0] for line in lines] == ["server▾", "web/s3", "mail/m1"]
+
+
+def test_without_a_terminal_it_says_what_else_there_is() -> None:
+    done = subprocess.run(
+        [*SLUICE, "top"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, env=ENV
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "sluice: top needs a terminal; elsewhere there is `sluice status --watch`\n",
+    )
+
+
+async def test_a_drain_at_a_terminal(tmp_path: Path) -> None:
+    async with led(tmp_path) as (_, path, it):
+        ours, theirs = pty.openpty()
+        env = ENV | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
+        process = await asyncio.create_subprocess_exec(
+            *SLUICE, "top", "-c", str(path), stdin=theirs, stdout=theirs, env=env
+        )
+        os.close(theirs)
+
+        def said(words: str) -> None:
+            text, deadline = "", time.monotonic() + 60
+            while words not in text:
+                assert time.monotonic() < deadline, f"{words!r} is not in {text!r}"
+                text += os.read(ours, 1 << 16).decode(errors="replace")
+
+        try:
+            await asyncio.to_thread(said, "web/s2")
+            os.write(ours, b"j")
+            await asyncio.to_thread(said, "web/s2")
+            os.write(ours, b"d")
+            await asyncio.to_thread(said, "web/s2 drains: no new connections")
+            assert it.controller.world.drained == {2}
+            os.write(ours, b"q")
+            async with asyncio.timeout(60):
+                assert await process.wait() == 0
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            os.close(ours)

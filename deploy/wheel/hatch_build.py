@@ -1,0 +1,39 @@
+"""Puts the programs that cargo has built into the wheel, without debugging sections, and says where they run."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
+
+RELEASE = "switch/target/release"
+PROGRAMS = ("sluice-switch", "sluice-agent")
+
+
+class Programs(BuildHookInterface[Any]):
+    """hatchling finds it by its base."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Name the programs. Raises FileNotFoundError, with the remedy."""
+        folder = Path(self.root).parents[1] / RELEASE
+        missing = [name for name in PROGRAMS if not (folder / name).is_file()]
+        if missing:
+            raise FileNotFoundError(f"{folder} has no {' and no '.join(missing)}: make setup")
+        self._stripped = tempfile.TemporaryDirectory()
+        for name in PROGRAMS:
+            target = f"{self._stripped.name}/{name}"
+            subprocess.run(["strip", "--strip-debug", "-o", target, folder / name], check=True)
+            build_data["shared_scripts"][target] = name
+        build_data["pure_python"] = False
+        # Any Python will do; glibc must be as new as this machine's at least (PEP 600).
+        platforms = [tag.platform for tag in sys_tags()]
+        platform = next((one for one in platforms if one.startswith("manylinux_")), platforms[0])
+        build_data["tag"] = f"py3-none-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the copies."""
+        self._stripped.cleanup()

@@ -1,0 +1,78 @@
+"""What the controller's costs are measured with: a configuration, a switch without ports, and clocks."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.processes import Process
+from testbed.switches import EMBEDDED, Endpoints
+
+SERVING = "serving P4Runtime on "
+
+
+def configuration(servers: int, **options: Any) -> dict[str, Any]:
+    """A configuration of one service with so many servers, and with these options of a service."""
+    return {
+        "interfaces": [
+            {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
+            {"port": 2, "mac": "02:00:00:00:00:02", "address": "10.2.0.1/16"},
+        ],
+        "services": [
+            {
+                "name": "web",
+                "address": "10.0.0.100",
+                "port": 80,
+                **options,
+                "servers": [
+                    {"name": f"s{n}", "address": f"10.2.{(n + 9) // 250}.{(n + 9) % 250 + 2}", "port": 80}
+                    for n in range(servers)
+                ],
+            }
+        ],
+    }
+
+
+@contextmanager
+def serving(directory: Path) -> Generator[str]:
+    """Start a switch; its address."""
+    words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
+    process = Process("the switch", words, log=directory / "switch.log")
+    try:
+        yield process.await_output(SERVING, 20).split(SERVING)[1].split(",")[0]
+    finally:
+        process.stop()
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds on the wall, and of this process's CPU time, of each round."""
+
+    wall: list[float]
+    cpu: list[float]
+
+    @classmethod
+    def none(cls) -> Cost:
+        """Before the first round."""
+        return cls([], [])
+
+    @contextmanager
+    def measured(self) -> Generator[None]:
+        """One round."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.wall.append(time.perf_counter() - wall)
+        self.cpu.append(time.process_time() - cpu)
+
+    def values(self) -> dict[str, float]:
+        """Medians, and the worst, in ms."""
+        return {
+            "ms": 1000 * statistics.median(self.wall),
+            "worst_ms": 1000 * max(self.wall),
+            "cpu_ms": 1000 * statistics.median(self.cpu),
+        }

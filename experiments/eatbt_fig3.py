@@ -1,0 +1,264 @@
+"""Idle connections closed by the switch, as users outnumber workers, and beside what a server does itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sluice.resources.idle import IdleOptions
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import Mean, mean_of
+from topo.closing import ClosingLab, told
+from topo.webservers import WebServer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORKERS = 20
+IDLE = {"limit": WORKERS, "threshold": 0.8}
+THINK_S, SESSION_PAGES, OBJECTS = 3.0, 8.0, 4
+SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
+USERS = (10, 20, 30, 40, 60)
+QUICK_USERS = (10, 40, 60)
+ENDS = (USERS[0], USERS[-1])
+"""All that the quick form has of those that are only beside."""
+REPETITIONS = 3
+GRACE_S = 60.0
+GAIN, PAGE_SHARE = 1.25, 0.1
+"""Azuma et al., section 4.3: a quarter more, and a tenth of the time."""
+BESIDE, BESIDE_TIME = 0.98, 1.1
+RACES = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A server, and when the switch closes its idle connections."""
+
+    name: str
+    server: WebServer
+    least_age_s: float | None = None
+    """None: nothing is closed."""
+
+    @property
+    def label(self) -> str:
+        """The name in tables, with the age of what is closed."""
+        if self.least_age_s is None:
+            return self.name
+        is_default = self.least_age_s == IdleOptions().least_age_s
+        return f"closing after {self.least_age_s:g} s{' (default)' if is_default else ''}"
+
+    @property
+    def idle(self) -> Mapping[str, float] | None:
+        """The service's options."""
+        return None if self.least_age_s is None else {**IDLE, "least_age_s": self.least_age_s}
+
+
+PLAIN = Variant("prefork, 15 s", WebServer("prefork", WORKERS, 15))
+CLOSED = Variant("prefork, 15 s, closing", WebServer("prefork", WORKERS, 15), 1.0)
+SOON = Variant("closing after 0.5 s", WebServer("prefork", WORKERS, 15), 0.5)
+SHORT = Variant("prefork, 1 s", WebServer("prefork", WORKERS, 1))
+VARIANTS = (
+    PLAIN,
+    CLOSED,
+    SOON,
+    SHORT,
+    Variant("prefork, 5 s", WebServer("prefork", WORKERS, 5)),
+    Variant("prefork, KeepAlive Off", WebServer("prefork", WORKERS, 0)),
+    Variant("event MPM, 15 s", WebServer("event", WORKERS, 15)),
+    Variant("nginx, 15 s", WebServer("nginx", WORKERS, 15)),
+)
+NAMED: Mapping[str, Variant] = {one.name: one for one in VARIANTS}
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every variant with every number of users; in the quick form those beside with the least and the most."""
+    seconds = QUICK_SECONDS if quick else SECONDS
+    return [
+        Point(
+            f"{one.name}, {users} users, {seconds:g} s #{number}",
+            {"variant": one.name, "users": users, "seconds": seconds, "seed": number + 1},
+            SETTLE_S + seconds + 1,
+            one.name,
+        )
+        for one in VARIANTS
+        for number in range(1 if quick else REPETITIONS)
+        for users in ((QUICK_USERS if one in (PLAIN, CLOSED, SHORT) else ENDS) if quick else USERS)
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """A variant's server stays for all of its runs."""
+    del say
+    variant = NAMED[group]
+    with ClosingLab(variant.server, variant.idle) as lab:
+
+        def measure(point: Point) -> Values:
+            asked = point.parameters
+            before = lab.idle() if variant.idle else {}
+            users = lab.users(
+                *("--users", str(asked["users"]), "--seed", str(asked["seed"]), "--settle", str(SETTLE_S)),
+                *("--seconds", str(asked["seconds"]), "--think", str(THINK_S)),
+                *("--session", str(SESSION_PAGES), "--objects", str(OBJECTS)),
+            )
+            seen = told(users, SETTLE_S + asked["seconds"] + GRACE_S)
+            counts = {name: lab.idle()[name] - before[name] for name in COUNTS} if variant.idle else {}
+            return {**summary(seen), "closings": counts}
+
+        yield measure
+
+
+COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
+
+
+def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a run."""
+    times = sorted(seen["page_s"])
+    connects = {source: seen["connect_s"][source] / many for source, many in seen["connected"].items()}
+    ended = {
+        source: seen["found_closed"].get(source, 0) + seen["raced"].get(source, 0)
+        for source in {*seen["found_closed"], *seen["raced"]}
+    }
+    return {
+        "pages": seen["pages"],
+        "unfinished": seen["unfinished"],
+        "lost": len(seen["lost"]),
+        "connections": seen["connections"],
+        "page_s": math.fsum(times) / len(times) if times else math.nan,
+        "p99_s": times[math.ceil(0.99 * len(times)) - 1] if times else math.nan,
+        "ended": sum(ended.values()),
+        "raced": sum(seen["raced"].values()),
+        "races_expected": expected_races(ended, connects),
+    }
+
+
+def expected_races(ended: Mapping[str, int], round_trips_s: Mapping[str, float], think_s: float = THINK_S) -> float:
+    """Hazard times round trip, over all connections that ended: a request leaves before the FIN is there."""
+    return math.fsum(many * round_trips_s[source] / think_s for source, many in ended.items())
+
+
+# -- the report
+
+
+def _runs(records: Sequence[Record], variant: Variant, users: int) -> list[Record]:
+    wanted = (variant.name, users)
+    return [one for one in records if (one.parameters["variant"], one.parameters["users"]) == wanted]
+
+
+def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
+    """Return pages per second."""
+    return mean_of([one.result["pages"] / one.parameters["seconds"] for one in _runs(records, variant, users)])
+
+
+def page_s(records: Sequence[Record], variant: Variant, users: int) -> Mean:
+    """Return the mean time of a page; those still awaited count with what they have waited."""
+    return mean_of([one.result["page_s"] for one in _runs(records, variant, users)])
+
+
+def _cell(records: Sequence[Record], variant: Variant, users: int) -> str:
+    rate, time = throughput(records, variant, users), page_s(records, variant, users)
+    return f"{rate.text(1)} ({Mean.text(mean_of([1e3 * time.value]), 0)})" if rate.runs else "-"
+
+
+def _ratios(
+    records: Sequence[Record], closing: Variant, of: Callable[..., Mean], over: Variant, more_than: int
+) -> dict[int, float]:
+    return {
+        users: of(records, closing, users).value / of(records, over, users).value
+        for users in USERS
+        if users > more_than and _runs(records, closing, users) and _runs(records, over, users)
+    }
+
+
+def _goal(text: str, ratios: Mapping[int, float], holds: Callable[[float], bool]) -> Goal:
+    if not ratios:
+        return Goal(text, None, "not measured")
+    seen = "; ".join(f"{users} users {ratio:.2f}" for users, ratio in ratios.items())
+    return Goal(text, all(map(holds, ratios.values())), seen)
+
+
+def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
+    closed = [one.result for one in records if one.parameters["variant"] == closing.name]
+    expected = math.fsum(one["races_expected"] for one in closed)
+    raced, ended, lost = (sum(one[name] for one in closed) for name in ("raced", "ended", "lost"))
+    seen = f"{raced} of {ended:,}, expected {expected:.1f}"
+    return [
+        _goal(
+            f"{closing.label}, users beyond workers: throughput at least 1.25 times",
+            _ratios(records, closing, throughput, PLAIN, WORKERS),
+            lambda ratio: ratio >= GAIN,
+        ),
+        _goal(
+            "page time at most a tenth",
+            _ratios(records, closing, page_s, PLAIN, WORKERS),
+            lambda ratio: ratio <= PAGE_SHARE,
+        ),
+        _goal(
+            "beside KeepAliveTimeout 1: throughput at least 0.98",
+            _ratios(records, closing, throughput, SHORT, 0),
+            lambda ratio: ratio >= BESIDE,
+        ),
+        _goal("page time at most 1.1", _ratios(records, closing, page_s, SHORT, 0), lambda ratio: ratio <= BESIDE_TIME),
+        Goal("no page lost to closing", None if not ended else lost == 0, f"{lost} in {ended:,} closings"),
+        Goal("races at most 1.5 x hazard x RTT", None if not ended else raced <= RACES * expected, seen),
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Pages and their time by users; what became of tickles; the goals."""
+    used = [users for users in USERS if any(one.parameters["users"] == users for one in records)]
+    rows = [[one.label, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
+    closings = [
+        [str(users), *(f"{sum(one.result['closings'][name] for one in runs):,}" for name in COUNTS)]
+        for users in used
+        if (runs := [*_runs(records, CLOSED, users), *_runs(records, SOON, users)])
+    ]
+    return Report(
+        tables=[
+            Table(["pages/s (ms a page)", *(f"{users} users" for users in used)], rows),
+            Table(["users", *(name.replace("_", " ") for name in COUNTS)], closings),
+        ],
+        goals=[*_goals(records, SOON), *_goals(records, CLOSED)],
+        summary={one.key: {**one.parameters, **one.result} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Draw throughput and page time over users (Azuma et al., Fig. 3)."""
+    left, right = figure.subplots(1, 2)
+    _series(left, records, throughput)
+    left.set(xlabel="users", ylabel="pages/s")
+    _series(right, records, page_s)
+    right.set(xlabel="users", ylabel="time of a page (s)", yscale="log")
+    for axes in (left, right):
+        axes.axvline(WORKERS, color="grey", linewidth=0.8, linestyle=":")
+        axes.grid(alpha=0.3)
+    left.legend(fontsize="x-small")
+
+
+def _series(axes: Axes, records: Sequence[Record], of: Callable[..., Mean]) -> None:
+    for one in VARIANTS:
+        known = {users: mean.value for users in USERS if (mean := of(records, one, users)).runs}
+        beside = one not in (PLAIN, CLOSED, SOON)
+        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.label, ms=3)
+
+
+EXPERIMENT = Experiment(
+    name="eatbt-fig3",
+    title="Idle connections closed before their timer",
+    source="Azuma et al., Fig. 3",
+    about=(
+        "Users at 5 to 80 ms think 3 s between pages of four requests; one server has 20 workers, threshold 80 %."
+        " Closed loop; awaited pages count with their waiting so far."
+    ),
+    points=points,
+    report=report,
+    draw=draw,
+    place=place,
+    needs_root=True,
+)

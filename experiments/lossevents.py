@@ -1,0 +1,47 @@
+"""Loss events in a capture at the sender's side, by times.  Pure.
+
+A segment that is sent again was lost.  Losses are one event as long as what was lost had been sent before the event's
+first retransmission (Floyd et al., RFC 5348, section 5.2, in place of its round trip): the switch has recovery points,
+which are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_WRAP = 1 << 32
+
+
+@dataclass
+class Losses:
+    """What a connection's sender did."""
+
+    segments: int = 0
+    again: int = 0
+    events: int = 0
+    _first_s: dict[int, float] = field(default_factory=dict[int, float])
+    _since_s: float = float("-inf")
+    _edge: int | None = None
+
+    def sent(self, time_s: float, sequence: int, payload: int) -> None:
+        """A segment with payload."""
+        self.segments += 1
+        end = (sequence + payload) % _WRAP
+        if self._edge is None or ((end - self._edge) % _WRAP < _WRAP // 2 and end != self._edge):
+            self._edge = end
+            self._first_s[sequence] = time_s
+            return
+        self.again += 1
+        if self._first_s.get(sequence, time_s) > self._since_s:
+            self.events += 1
+            self._since_s = time_s
+
+
+def losses(segments: Iterable[tuple[float, int, int, int]]) -> dict[int, Losses]:
+    """By the connection: of its segments time, connection, sequence number and payload, in their order."""
+    found: dict[int, Losses] = {}
+    for time_s, connection, sequence, payload in segments:
+        if payload:
+            found.setdefault(connection, Losses()).sent(time_s, sequence, payload)
+    return found

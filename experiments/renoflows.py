@@ -1,0 +1,91 @@
+"""Reno's windows, a round trip a step: flows whose windows are capped, and what a switch measures of them.
+
+A window grows by the bytes acknowledged, as Linux does it (RFC 5681, section 3.1): a segment a round trip.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sluice.resources.need import Reading
+from sluice.resources.throughput import Column
+
+MSS = 1448
+"""Bytes."""
+DUPLICATES = 3
+"""A loss in a window of no more segments is found by a time-out only (RFC 5681, section 3.2)."""
+
+
+class Seen(NamedTuple):
+    """Of an interval, in segments."""
+
+    sent: int
+    losses: int
+    """Events."""
+    timeouts: int
+    flight: int
+    """The largest."""
+    under_way: int
+    """As it ends."""
+
+
+class Flow:
+    """One connection that always has something to send. Windows are in segments."""
+
+    def __init__(self, loss: float, rto_rounds: int, seed: int) -> None:
+        self._loss, self._rto_rounds = loss, rto_rounds
+        self._random = random.Random(seed)
+        self._threshold = float("inf")
+        self._silent = 0
+        self.window = 2.0
+        self.sent = self.lost = self.timeouts = self.flight = self.under_way = 0
+
+    def step(self, limit: float) -> int:
+        """A round trip with a window of at most so many segments; how many arrive."""
+        if self._silent:
+            self._silent -= 1
+            return 0
+        now = max(1, int(min(self.window, limit)))
+        lost = sum(self._random.random() < self._loss for _ in range(now))
+        self.sent += now
+        self.flight, self.under_way = max(self.flight, now), now
+        if lost:
+            self.lost += 1
+            self.timeouts += now <= DUPLICATES
+            self._threshold = max(2.0, now / 2)
+            late = now <= DUPLICATES
+            self.window = 1.0 if late else self._threshold
+            self._silent = self._rto_rounds if late else 0
+        elif self.window <= now + 1:  # a window that is not used does not grow
+            self.window += now if self.window < self._threshold else 1
+        return now - lost
+
+    def interval(self) -> Seen:
+        """Everything since the last time."""
+        seen = Seen(self.sent, self.lost, self.timeouts, self.flight, self.under_way)
+        self.sent = self.lost = self.timeouts = self.flight = 0
+        return seen
+
+
+def reading(seen: Sequence[Seen], rtt_s: float, rto_s: float, *, is_first: bool) -> Reading:
+    """What the switch tells of an interval of these flows."""
+    count = len(seen)
+    segments, losses, timeouts, flight, under_way = (np.array(column, float) for column in zip(*seen, strict=True))
+
+    def every(value: float) -> Column:
+        return np.full(count, value)
+
+    return Reading(
+        segments=segments,
+        losses=losses,
+        timeouts=timeouts,
+        rtt_s=every(rtt_s),
+        rto_s=every(rto_s),
+        mss=every(MSS),
+        flight=flight * MSS,
+        under_way=under_way * MSS,
+        is_new=np.full(count, is_first),
+    )

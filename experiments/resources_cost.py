@@ -1,0 +1,322 @@
+"""What sharing servers' buffers costs the controller: deciding alone, and the whole loop with the embedded switch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from sluice.configload import parse
+from sluice.dataplane.connection import FINGERPRINT_BITS
+from sluice.dataplane.transfers import (
+    EDGE_BITS,
+    FLIGHT_BITS,
+    FLIGHT_UNIT,
+    INTERVAL_BITS,
+    SAMPLES_BITS,
+    SEGMENTS_BITS,
+    SERVER_BITS,
+    STAMP_BITS,
+)
+from sluice.loops.link import Link
+from sluice.loops.resources import SHARE_S, share_once
+from sluice.loops.resourcesview import ResourcesView
+from sluice.loops.stages import SwitchStages
+from sluice.loops.world import World
+from sluice.names import TRANSFERS, Register
+from sluice.resources.columns import Columns
+from sluice.resources.sharer import Caps
+from sluice.switch import transfers
+from sluice.switch.pipeline import load
+from sluice.switch.reconcile import read_back
+from sluice.switch.registers import open_registers
+from sluice.switch.session import Session
+
+from experiments.controllerplace import Cost, configuration, serving
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.intervals import Mean, mean_of
+from experiments.simulated import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SERVERS, QUICK_SERVERS = (1, 10, 100, 1000), (1, 1000)
+MANY = 65_536
+WHOLE, DECIDE = "whole loop", "deciding"
+EVERY, FEW = "every cap changes", "few caps change"
+ROUNDS, QUICK_ROUNDS, WARM = 20, 8, 3
+REPETITIONS = 3
+LATENCY_S, SHARE = 0.1, 0.1
+MSS, RTT_S = 1448, 0.02
+BUDGET = 300_000
+"""Of a server, in bytes for each of its transfers: most of the servers are short of it."""
+MOST = 1 << 30
+"""What a budget may be."""
+
+Cells = Mapping[Register, NDArray[np.uint64]]
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Both numbers of slots, in turn again in the full form."""
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    return [
+        Point(
+            f"{what}, {servers} servers, {slots} slots, {change}, {rounds} rounds #{number}",
+            {"what": what, "servers": servers, "slots": slots, "change": change, "rounds": rounds},
+            3 + rounds * (1.0 if what == WHOLE else 0.3),
+            group="switch",
+        )
+        for number in range(1 if quick else REPETITIONS)
+        for what, slots, changes in ((DECIDE, MANY, (EVERY,)), (WHOLE, TRANSFERS, (EVERY, FEW)))
+        for servers in (QUICK_SERVERS if quick else SERVERS)
+        for change in changes
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Every point of the whole loop starts a switch of its own."""
+    del group, say
+
+    def measure(point: Point) -> Values:
+        load_of = Load(**{name: point.parameters[name] for name in ("servers", "slots", "change")})
+        if point.parameters["what"] == DECIDE:
+            return _decide(load_of, point.parameters["rounds"])
+        with TemporaryDirectory() as directory, serving(Path(directory)) as address:
+            return asyncio.run(_loop(load_of, address, point.parameters["rounds"]))
+
+    yield measure
+
+
+# -- what the switch has seen
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Transfers in every slot, equally many of each server, that lose nothing and have 10 KB to 1 MB under way."""
+
+    servers: int
+    slots: int
+    change: str
+
+    def world(self) -> World:
+        """Their servers."""
+        budget = min(MOST, BUDGET * self.slots // self.servers)
+        resources = {"send": {"budget": budget}, "receive": {"budget": budget}}
+        return World.of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
+
+    def cells(self, turn: int, servers: Sequence[int]) -> Cells:
+        """At a turn's end. Of each transfer, or of one in a hundred, another flight; one in eight rests in turn."""
+        slot = np.arange(self.slots, dtype=np.uint64)
+        owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]
+        draws = slot if self.change == EVERY else slot[slot % np.uint64(100) == turn % 100]
+        flight = np.random.default_rng(0).uniform(1e4, 1e6, self.slots)
+        flight[draws.astype(np.int64)] = np.random.default_rng(1 + turn).uniform(1e4, 1e6, len(draws))
+        rests = (slot + np.uint64(turn)) % np.uint64(8) == 0
+        if self.change == EVERY:
+            flight[rests] = 0
+        now_us = (turn + 10) << INTERVAL_BITS
+        units = (flight / FLIGHT_UNIT).astype(np.uint64)
+        segments = np.uint64(1000 * (turn + 1))
+        server, stamp, counted = (np.uint64(one) for one in (SERVER_BITS, STAMP_BITS, SEGMENTS_BITS))
+        key = slot % np.uint64(1 << FINGERPRINT_BITS)
+        return {
+            Register.TRANSFER_OWNER: (key << server | owner) << stamp,
+            Register.TRANSFER_EDGE: np.full(self.slots, MSS << EDGE_BITS, np.uint64),
+            Register.TRANSFER_ACKED: np.zeros(self.slots, np.uint64),
+            Register.TRANSFER_ACTIVITY: np.full(self.slots, now_us, np.uint64),
+            Register.TRANSFER_LEAST: np.full(self.slots, int(RTT_S * 1e6), np.uint64),
+            Register.TRANSFER_RTT: np.full(
+                self.slots, (int(RTT_S * 1e6) * 10 * (turn + 1)) << SAMPLES_BITS | 10 * (turn + 1), np.uint64
+            ),
+            Register.TRANSFER_LOSSES: np.full(self.slots, (turn + 1) << 31 | (turn + 1) << 47, np.uint64),
+            Register.TRANSFER_SENT: np.full(self.slots, segments * np.uint64(MSS) << counted | segments, np.uint64),
+            Register.TRANSFER_FLIGHT: np.uint64((turn + 10) << 2 * FLIGHT_BITS) | units,
+        }
+
+
+# -- what is measured
+
+
+def _decide(load_of: Load, rounds: int) -> Values:
+    """Columns from cells in memory, and caps from those."""
+    world = load_of.world()
+    view, servers = _parts(world)
+    decided, written = Cost.none(), 0
+    for turn in range(WARM + rounds):
+        cells = load_of.cells(turn, servers)
+        loads = dict.fromkeys(servers, load_of.slots // load_of.servers)
+        with (decided if turn >= WARM else Cost.none()).measured():
+            decision = view.observe(transfers.decode(cells), loads)
+        view.wrote(decision)
+        written += len(decision.caps.flow) if turn >= WARM else 0
+    return {"decide": decided.values(), "written": written / rounds}
+
+
+class _Timed(SwitchStages):
+    """Stages that say how long they take."""
+
+    def __init__(self, world: World, link: Link) -> None:
+        super().__init__(world, link)
+        self.begin()
+
+    def begin(self) -> None:
+        """Anew."""
+        self.read, self.wrote, self.written = Cost.none(), Cost.none(), 0
+
+    async def transfers(self) -> Columns:
+        """See Stages."""
+        with self.read.measured():
+            return await super().transfers()
+
+    async def cap(self, own: Caps) -> None:
+        """See Stages."""
+        self.written += len(own.flow)
+        with self.wrote.measured():
+            await super().cap(own)
+
+
+async def _loop(load_of: Load, address: str, rounds: int) -> Values:
+    """The loop's own step, again and again."""
+    world = load_of.world()
+    view, servers = _parts(world)
+    async with Session(address, 1, load()) as session:
+        await session.push_pipeline()
+        link = Link(session, registers := await open_registers(session, None), await read_back(session))
+        await link.apply(world.state())
+        await registers.write_cells(Register.LOAD_FIRST, dict.fromkeys(servers, load_of.slots // load_of.servers))
+        stages, whole = _Timed(world, link), Cost.none()
+        before: Cells = {}
+        for turn in range(WARM + rounds):
+            if turn == WARM:
+                stages.begin()
+            now = load_of.cells(turn, servers)
+            for register, cells in now.items():
+                old = before.get(register)
+                changed = np.arange(cells.size) if old is None else np.flatnonzero(cells != old)
+                await registers.write_cells(register, dict(zip(changed.tolist(), cells[changed].tolist(), strict=True)))
+            before = now
+            with (whole if turn >= WARM else Cost.none()).measured():
+                await share_once(world, link, view, stages)
+        await registers.close()
+    return {
+        "whole": whole.values(),
+        "read": stages.read.values(),
+        "write": stages.wrote.values(),
+        "written": stages.written / rounds,
+    }
+
+
+def _parts(world: World) -> tuple[ResourcesView, list[int]]:
+    assert world.resources is not None
+    return world.resources, [server.id for server in world.plan.services[0].servers]
+
+
+# -- the report
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A size, measured once or more often."""
+
+    what: str
+    servers: int
+    slots: int
+    change: str
+    runs: Sequence[Record]
+
+    @property
+    def main(self) -> str:
+        """The part that is all of it."""
+        return "whole" if self.what == WHOLE else "decide"
+
+    def ms(self, part: str, figure: str = "ms") -> Mean:
+        """The runs' medians of a part, on the wall or of CPU (`cpu_ms`)."""
+        return mean_of([one.result[part][figure] for one in self.runs])
+
+    @property
+    def worst_ms(self) -> float:
+        """The worst round of all runs."""
+        return max(one.result[self.main]["worst_ms"] for one in self.runs)
+
+    @property
+    def percent(self) -> Mean:
+        """CPU at one decision a second, in percent of a core."""
+        return mean_of([one.result[self.main]["cpu_ms"] / 10 / SHARE_S for one in self.runs])
+
+    def row(self) -> list[str]:
+        """Its row of the table."""
+
+        def both(part: str) -> str:
+            return f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})"
+
+        parts = [both("read"), both("write")] if self.what == WHOLE else ["-", "-"]
+        many = mean_of([one.result["written"] for one in self.runs]).text(0)
+        size = [self.what, f"{self.servers:,}", f"{self.slots:,}", self.change, many]
+        return [*size, *parts, both(self.main), f"{self.worst_ms:.0f}", f"{self.percent.text()} %"]
+
+
+def _cases(records: Sequence[Record]) -> list[Case]:
+    names = ("what", "servers", "slots", "change")
+    sizes = grouped(records, lambda one: tuple(one.parameters[name] for name in names))
+    return [Case(**dict(zip(names, size, strict=True)), runs=runs) for size, runs in sizes.items()]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row a size; goals by the slowest of them."""
+    cases = _cases(records)
+    deciding = [one for one in cases if one.what == DECIDE]
+    loops = [one for one in cases if one.what == WHOLE]
+
+    def slowest(text: str, some: Sequence[Case], most: float, figure: str) -> Goal:
+        if not some:
+            return Goal(text, None, "not measured")
+        worst = max(some, key=lambda one: one.ms(one.main, figure).value)
+        value = worst.ms(worst.main, figure)
+        seen = f"{value.text()} ms, {worst.servers:,} server{'s' if worst.servers > 1 else ''}, {worst.change}"
+        return Goal(text, value.value < 1000 * most, seen)
+
+    goals = [
+        slowest(f"deciding for {MANY:,} transfers in less than 100 ms (CPU time)", deciding, LATENCY_S, "cpu_ms"),
+        slowest(f"the whole loop at {TRANSFERS:,} slots in less than 100 ms", loops, LATENCY_S, "ms"),
+        slowest("and less than 10 % of a core at 1 s (CPU time)", loops, SHARE * SHARE_S, "cpu_ms"),
+    ]
+    heading = ("", "servers", "slots", "", "caps written", "read, ms (CPU)", "write caps, ms (CPU)", "all, ms (CPU)")
+    rows = [one.row() for one in cases]
+    return Report([Table([*heading, "worst, ms", "of a core"], rows)], goals, {one.key: one.result for one in records})
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """CPU time by servers."""
+    axes = figure.subplots()
+    for number, (what, change) in enumerate(((DECIDE, EVERY), (WHOLE, EVERY), (WHOLE, FEW))):
+        some = [one for one in _cases(records) if (one.what, one.change) == (what, change)]
+        some.sort(key=lambda one: one.servers)
+        for figure_of, style in (("ms", "o-"), ("cpu_ms", "o--")):
+            label = f"{what}, {change}, {'wall' if figure_of == 'ms' else 'CPU'}"
+            values = [one.ms(one.main, figure_of).value for one in some]
+            axes.plot([one.servers for one in some], values, f"C{number}{style}", label=label, ms=3)
+    axes.axhline(1000 * LATENCY_S, color="grey", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="servers", ylabel="ms")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize="x-small")
+
+
+EXPERIMENT = Experiment(
+    name="resources-cost",
+    title="What sharing servers' buffers costs",
+    source="Control run",
+    about="The controller's loop of buffers against the embedded switch over P4Runtime, without packets: read all "
+    f"slots, decide, write changed caps. Deciding alone for {MANY:,} transfers in memory.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+)

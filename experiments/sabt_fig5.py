@@ -1,0 +1,217 @@
+"""Flows of unlike losses that share one budget: how little is enough, by each way to share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import erf, erfinv
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.intervals import mean_of
+from experiments.sabtnet import Way
+from experiments.sabtshared import SETTLE_S, STARTING_S, SharedPlace
+from experiments.simulated import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EACH = 4
+"""Connections of each loss."""
+LOSSES = (0.005, 0.01, 0.02)
+WAYS = tuple(Way(f"10.10{n}.0.1", 0.02, EACH, 200, 1000, loss) for n, loss in enumerate(LOSSES, 1))
+PLAIN, FIXED, EQ, ABT, STEADY, SABT, PAPER = (
+    "plain Linux",
+    "fixed",
+    "EQ",
+    "ABT",
+    "ABT, SABT's needs",
+    "SABT",
+    "SABT, equation 1",
+)
+SENDS: Mapping[str, Mapping[str, object]] = {
+    EQ: {"sharing": "equal"},
+    ABT: {"sharing": "abt", "needs": "present"},
+    STEADY: {"sharing": "abt"},
+    SABT: {"sharing": "sabt"},
+    PAPER: {"sharing": "sabt", "needs": "paper"},
+}
+CURVES = (EQ, ABT, SABT)
+"""Those whose least budgets are found."""
+BUDGETS = (160, 220, 280, 340, 400, 480, 560, 720)
+QUICK_BUDGETS: Mapping[str, Sequence[int]] = {EQ: (400, 480, 560), ABT: (400, 480, 560), SABT: (340, 400, 480)}
+HALF = 280
+"""About half of EQ's least. All in KB, for all connections."""
+FIXED_KB = (16, 64)
+SECONDS, QUICK_SECONDS, QUICK_LONG = 60.0, 20.0, 40.0
+"""Long: what others are held against."""
+ENOUGH = 0.95
+OF_EQ, OF_ABT, SUM_OF_ABT = 0.85, 1.05, 0.98
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Plain Linux, fixed shares, budgets with every way to share."""
+    if quick:
+        plans = [(PLAIN, 0, QUICK_LONG), *((how, HALF, QUICK_LONG) for how in CURVES)]
+        plans += [(how, HALF, QUICK_SECONDS) for how in (STEADY, PAPER)]
+        plans += [(how, kb, QUICK_SECONDS) for how, budgets in QUICK_BUDGETS.items() for kb in budgets]
+    else:
+        plans = [(PLAIN, 0, SECONDS), *((FIXED, kb, SECONDS) for kb in FIXED_KB)]
+        plans += [(how, kb, SECONDS) for how in SENDS for kb in BUDGETS]
+    return [
+        Point(
+            f"{how} {kb} KB of {seconds:g} s",
+            {"how": how, "kb": kb, "seconds": seconds},
+            seconds + SETTLE_S + STARTING_S,
+            "place",
+        )
+        for how, kb, seconds in plans
+    ]
+
+
+def send(how: str, kb: int) -> Mapping[str, object] | None:
+    """What the service shares."""
+    if how == PLAIN:
+        return None
+    if how == FIXED:
+        return {"budget": 1_000_000, "sharing": "fixed", "size": kb << 10}
+    return {"budget": 1000 * kb, **SENDS[how]}
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open the place."""
+    del group, say
+    with SharedPlace(WAYS) as one:
+        yield lambda point: one.share(
+            send(point.parameters["how"], point.parameters["kb"]),
+            [EACH] * len(WAYS),
+            point.parameters["seconds"],
+        )
+
+
+# -- the report
+
+Rates = Mapping[tuple[str, int], NDArray[np.float64]]
+"""Mbit/s of the connections of each loss, by way to share and budget in KB."""
+
+
+def _rates(records: Sequence[Record]) -> Rates:
+    runs = grouped(records, lambda one: (one.parameters["how"], one.parameters["kb"]))
+    return {
+        key: np.array([mean_of(rates).value for rates in zip(*(one.result["mbit_s"] for one in members), strict=True)])
+        for key, members in runs.items()
+    }
+
+
+def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
+    """The budget at which connections of one loss reach 95 % of ``most``; NaN without a run.
+
+    A bounded sawtooth's rate follows erf(budget / scale), to a few percent; the scale of least squares takes the noise
+    of single runs out.
+    """
+    if not curve or not most > 0:
+        return math.nan
+    budgets, rates = np.array([kb for kb, _ in curve], float), np.array([rate for _, rate in curve]) / most
+
+    def off(scale: float) -> float:
+        return float(((erf(budgets / scale) - rates) ** 2).sum())
+
+    scales = np.geomspace(budgets.min() / 20, 20 * budgets.max(), 400)
+    near = int(np.argmin([off(scale) for scale in scales]))
+    bounds = (scales[max(0, near - 1)], scales[min(len(scales) - 1, near + 1)])
+    return float(minimize_scalar(off, bounds=bounds, method="bounded").x * erfinv(ENOUGH))
+
+
+def _leasts(rates: Rates, how: str) -> list[float]:
+    """For each loss, and for all connections together."""
+    most = rates[PLAIN, 0]
+    curve = {kb: seen for (who, kb), seen in sorted(rates.items()) if who == how}
+    each = [least_kb([(kb, float(seen[at])) for kb, seen in curve.items()], float(one)) for at, one in enumerate(most)]
+    return [*each, least_kb([(kb, float(seen.sum())) for kb, seen in curve.items()], float(most.sum()))]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row a run, the least budgets, and the goals."""
+    rates = _rates(records)
+    rows = [
+        [
+            one.parameters["how"],
+            str(one.parameters["kb"] or "-"),
+            *(f"{rate:.1f}" for rate in one.result["mbit_s"]),
+            f"{sum(one.result['mbit_s']):.1f}",
+        ]
+        for one in records
+    ]
+    losses = tuple(f"{loss:.1%}" for loss in LOSSES)
+    tables = [Table(("sharing", "KB", *losses, "Mbit/s"), rows)]
+    if (PLAIN, 0) not in rates or not all((how, HALF) in rates for how in CURVES):
+        return Report(tables)
+    leasts = {how: _leasts(rates, how) for how in CURVES}
+    least = {how: max(each) for how, (*each, _) in leasts.items()}
+    shown = [[how, *(f"{kb:.0f}" for kb in (*each[:-1], least[how], each[-1]))] for how, each in leasts.items()]
+    tables.append(Table(("least KB at 95 % of plain Linux", *losses, "all three", "their sum"), shown))
+    of_sum = leasts[SABT][-1] / leasts[EQ][-1]
+    return Report(tables, _goals(rates, least, of_sum), {"least_kb": leasts})
+
+
+def _goals(rates: Rates, least: Mapping[str, float], of_sum: float) -> Sequence[Goal]:
+    of_eq, of_abt = least[SABT] / least[EQ], least[SABT] / least[ABT]
+    sums = {how: float(seen.sum()) for (how, kb), seen in rates.items() if kb == HALF}
+    sabt_of_abt, sabt_of_eq = sums[SABT] / sums[ABT], sums[SABT] / sums[EQ]
+    goals = [
+        Goal(
+            "least KB at which all three reach 95 %: SABT at most 0.85 of EQ (paper 0.71)",
+            of_eq <= OF_EQ,
+            f"{of_eq:.2f}; {', '.join(f'{how} {kb:.0f}' for how, kb in least.items())}; for their sum {of_sum:.2f}",
+        ),
+        Goal("at most 1.05 of ABT", of_abt <= OF_ABT, f"{of_abt:.2f} (paper 0.85)"),
+        Goal(
+            "sum at half of EQ's least, needs of headroom 1: SABT at least 0.98 of ABT, above EQ",
+            sabt_of_abt >= SUM_OF_ABT and sabt_of_eq > 1,
+            f"{sabt_of_abt:.2f} of ABT, {sabt_of_eq:.2f} of EQ at {HALF} KB (half is {least[EQ] / 2:.0f})",
+        ),
+    ]
+    if PAPER in sums:
+        seen = f"{sums[PAPER] / sums[EQ]:.2f} of EQ"
+        goals.append(Goal("the same by equation 1 as it stands, what is left free", sums[PAPER] > sums[EQ], seen))
+    if STEADY in sums:
+        goals.append(Goal("what ABT's swing costs there", None, f"{1 - sums[ABT] / sums[STEADY]:.1%} of the sum"))
+    best = max(float(seen.sum()) for (how, _), seen in rates.items() if how == SABT) / float(rates[PLAIN, 0].sum())
+    goals.append(Goal("SABT's most at least 0.95 of plain Linux", best >= ENOUGH, f"{best:.2f}"))
+    return goals
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Draw the sum over the budget."""
+    axes = figure.subplots()
+    rates = _rates(records)
+    for how in SENDS:
+        curve = sorted((kb, float(seen.sum())) for (who, kb), seen in rates.items() if who == how)
+        axes.plot([kb for kb, _ in curve], [rate for _, rate in curve], "o-", label=how)
+    if (PLAIN, 0) in rates:
+        axes.axhline(float(rates[PLAIN, 0].sum()), linestyle="--", color="grey", label=PLAIN)
+    axes.set(xlabel="budget (KB)", ylabel="Mbit/s of all flows", ylim=(0, None))
+    axes.legend()
+    axes.grid(alpha=0.3)
+
+
+EXPERIMENT = Experiment(
+    name="sabt-fig5",
+    title="Flows of unlike losses that share a budget",
+    source="Matsuo et al., Figure 5",
+    about=(
+        "Four Reno connections each lose 0.5, 1 and 2 % of their segments at 20 ms, and share a budget. SABT goes by"
+        " their losses, ABT by twice what is in flight; least budgets are those of fitted curves."
+    ),
+    points=points,
+    report=report,
+    draw=draw,
+    place=place,
+    needs_root=True,
+)

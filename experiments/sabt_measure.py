@@ -1,0 +1,215 @@
+"""What the switch measures of transfers, against TCP_INFO of their sender and a capture beside it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.sabtnet import Distance
+from experiments.sabtplace import MeasuredPlace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DISTANCES = (
+    Distance("10.101.0.1", 0.001, 2),
+    Distance("10.102.0.1", 0.02, 2),
+    Distance("10.103.0.1", 0.1, 6),
+    Distance("10.104.0.1", 0.3, 12),
+)
+"""The farther, the fewer segments a second a connection with losses has."""
+CONGESTION = ("reno", "cubic")
+LOSSES = (0.0, 0.005, 0.02, 0.05)
+SECONDS, QUICK_SECONDS, LOSSLESS_SECONDS = 120.0, 20.0, 10.0
+STARTING_S = 7.0
+SHARE, SLACK_S = 0.1, 0.0002
+"""A round trip agrees that differs by at most so much of it, and so many seconds."""
+LEAST_EVENTS = 50
+MARKS = {"reno": "o", "cubic": "^"}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The transfers of one congestion control, loss and distance, those that the switch has measured."""
+
+    congestion: str
+    loss: float
+    delay_s: float
+    transfers: Sequence[Values]
+
+    def total(self, *names: str) -> int:
+        """Return a count of all of them."""
+        return sum(_named(one, names) for one in self.transfers)
+
+    def mean_s(self, *names: str) -> float:
+        """Return the mean of their times."""
+        return statistics.fmean(_named(one, names) for one in self.transfers)
+
+    @property
+    def name(self) -> str:
+        """Return it as text."""
+        return f"{self.congestion}, {self.loss:.1%}, {1e3 * self.delay_s:g} ms"
+
+
+def _named(one: Values, names: Sequence[str]) -> Any:
+    value: Any = one
+    for name in names:
+        value = value[name]
+    return value
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every congestion control with every loss, all distances at a time."""
+    found: list[Point] = []
+    for congestion in CONGESTION:
+        for loss in LOSSES:
+            seconds = (QUICK_SECONDS if quick else SECONDS) if loss else LOSSLESS_SECONDS
+            parameters = {"congestion": congestion, "loss": loss, "seconds": seconds}
+            found.append(Point(f"{congestion} {loss:g} {seconds:g} s", parameters, seconds + STARTING_S, "place"))
+    return found
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Open the place."""
+    del group, say
+    with MeasuredPlace(DISTANCES) as one:
+        yield lambda point: one.run(**point.parameters)
+
+
+def paths(records: Sequence[Record]) -> Iterator[Path]:
+    """Tell the paths of some records, without transfers that shared a slot with others."""
+    for record in records:
+        for distance in DISTANCES:
+            mine = [one for one in record.result["transfers"] if one["client"] == distance.address and one["switch"]]
+            if mine:
+                yield Path(record.parameters["congestion"], record.parameters["loss"], distance.delay_s, mine)
+
+
+# -- the report
+
+
+def _row(path: Path) -> list[str]:
+    times = [f"{1e3 * path.mean_s(*names):.2f}" for names in (("rtt_s",), ("switch", "rtt_s"))]
+    least = [f"{1e3 * path.mean_s(*names):.2f}" for names in (("least_rtt_s",), ("switch", "least_rtt_s"))]
+    again = [f"{path.total(*names):,}" for names in (("again",), ("switch", "again"))]
+    events = [f"{path.total(*names):,}" for names in (("captured", "events"), ("switch", "losses"))]
+    share = f"{path.total('switch', 'losses') / path.total('switch', 'segments'):.3%}"
+    segments = f"{path.total('switch', 'segments'):,}"
+    place = [path.congestion, f"{path.loss:.1%}", f"{1e3 * path.delay_s:g}", str(len(path.transfers))]
+    return [*place, *times, *least, segments, *again, *events, share]
+
+
+HEADING = (
+    *("congestion control", "loss", "away (ms)", "transfers", "mean round trip, kernel (ms)", "switch"),
+    *(
+        "least, kernel (ms)",
+        "switch",
+        "segments",
+        "sent again, kernel",
+        "switch",
+        "loss events, capture",
+        "switch",
+        "p",
+    ),
+)
+
+
+def _goal(text: str, found: Sequence[tuple[str, float, bool]]) -> Goal:
+    """All of them, with the worst."""
+    if not found:
+        return Goal(text, None, "not measured")
+    worst = max(found, key=lambda one: abs(one[1]))
+    missed = [name for name, _, holds in found if not holds]
+    seen = f"worst {worst[1]:+.1%} ({worst[0]})"
+    return Goal(text, not missed, f"{seen}; {len(found) - len(missed)} of {len(found)} paths")
+
+
+def _times(records: Sequence[Record], name: str, *theirs: str) -> list[tuple[str, float, bool]]:
+    both = [(path.name, path.mean_s("switch", name), path.mean_s(*(theirs or (name,)))) for path in paths(records)]
+    return [(who, ours / kernel - 1, abs(ours - kernel) <= SHARE * kernel + SLACK_S) for who, ours, kernel in both]
+
+
+def _counts(
+    records: Sequence[Record], ours: Sequence[str], theirs: Sequence[str], least: int
+) -> list[tuple[str, float, bool]]:
+    both = [(path.name, path.total(*ours), path.total(*theirs)) for path in paths(records)]
+    return [(who, here / there - 1, abs(here - there) <= SHARE * there) for who, here, there in both if there >= least]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Return the table and the goals."""
+    again = _counts(records, ("switch", "again"), ("again",), 1)
+    traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
+    events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
+    told = [
+        (
+            f"{one.parameters['congestion']}, {one.parameters['loss']:.1%}",
+            *(str(one.result["kernel"][name]) for name in ("TCPTimeouts", "TCPLossProbes")),
+            *(str(sum(each["switch"][name] for each in one.result["transfers"] if each["switch"])) for name in _OURS),
+        )
+        for one in records
+    ]
+    goals = [
+        _goal("mean round trip within 10 % + 0.2 ms of `tcpi_rtt`", _times(records, "rtt_s")),
+        _goal("mean round trip within 10 % + 0.2 ms of tcptrace's", _times(records, "rtt_s", "tcptrace", "rtt_s")),
+        _goal("least round trip within 10 % + 0.2 ms of `tcpi_min_rtt`", _times(records, "least_rtt_s")),
+        _goal("segments sent again within 10 % of `tcpi_total_retrans`", again),
+        _goal("segments sent again within 10 % of tcptrace's", traced),
+        _goal(f"p within 10 % of a capture's, where there are {LEAST_EVENTS} loss events", events),
+    ]
+    shared = sum(one["switch"] is None for record in records for one in record.result["transfers"])
+    timeouts = Table(["", "timeouts, kernel", "probes, kernel", "timeouts, switch", "probes, switch", "holes"], told)
+    return Report([Table(HEADING, [_row(path) for path in paths(records)]), timeouts], goals, {"not measured": shared})
+
+
+_OURS = ("timeouts", "probes", "holes")
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Draw the switch's round trips and shares of losses over the kernel's and the capture's."""
+    times, shares = figure.subplots(1, 2)
+    found = list(paths(records))
+    _scatter(times, found, lambda one: 1e3 * one.mean_s("rtt_s"), lambda one: 1e3 * one.mean_s("switch", "rtt_s"))
+    times.set(xlabel="mean round trip, kernel (ms)", ylabel="mean round trip, switch (ms)")
+    lossy = [one for one in found if one.total("captured", "events")]
+    _scatter(
+        shares,
+        lossy,
+        lambda one: one.total("captured", "events") / one.total("captured", "segments"),
+        lambda one: one.total("switch", "losses") / one.total("switch", "segments"),
+    )
+    shares.set(xlabel="p, capture at the sender", ylabel="p, switch")
+
+
+def _scatter(axes: Axes, found: Sequence[Path], x: Callable[[Path], float], y: Callable[[Path], float]) -> None:
+    for congestion, mark in MARKS.items():
+        mine = [one for one in found if one.congestion == congestion]
+        axes.plot([x(one) for one in mine], [y(one) for one in mine], mark, fillstyle="none", label=congestion)
+    if found:
+        ends = [min(map(x, found)), max(map(x, found))]
+        axes.plot(ends, ends, "-", color="grey", linewidth=0.8, label="equal")
+        axes.fill_between(ends, [0.9 * one for one in ends], [1.1 * one for one in ends], alpha=0.15, color="grey")
+        axes.set(xscale="log", yscale="log")
+        axes.legend()
+
+
+EXPERIMENT = Experiment(
+    name="sabt-measure",
+    title="What the switch measures of transfers, against TCP itself",
+    source="Matsuo et al., section 2.2; Azuma et al., section 2.1: what their servers' kernels know",
+    about=(
+        "Transfers of at most 600 KB/s pass the switch to clients at 1 to 300 ms, which lose segments at random. What"
+        " the switch has of them is held against the sender's TCP_INFO and a capture beside it."
+    ),
+    points=points,
+    report=report,
+    draw=draw,
+    place=place,
+    needs_root=True,
+)

@@ -1,0 +1,175 @@
+"""Shares over time of equal flows, simulated: how much they swing, and whether they are fair."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sluice.resources import shares
+from sluice.resources.direction import Budget, shared
+from sluice.resources.need import Estimator, Needs
+from sluice.resources.shares import Sharing
+from sluice.resources.throughput import COUNTED, Column, segments_per_s
+
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.intervals import mean_of
+from experiments.renoflows import MSS, Flow, reading
+from experiments.simulated import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FLOWS, RTT_S, RTO_S = 4, 0.1, 0.5
+ROUNDS = 10
+"""Of an interval of one second."""
+LOSSES = (0.002, 0.005, 0.01)
+BUDGETS = (0.75, 1.0, 1.5)
+"""Of what the flows need together by the model."""
+SECONDS, BEGIN_S = 600, 60
+SEEDS, QUICK_SEEDS = tuple(range(1, 11)), (1, 2, 3)
+SWING, FAIR = 1 / 3, 0.98
+EQ, ABT, PAPER, SABT = "EQ", "ABT", "SABT, equation 1", "SABT"
+HOW: Mapping[str, tuple[Sharing, Needs]] = {
+    EQ: (shares.equal, Needs.PRODUCTION),
+    ABT: (shares.abt, Needs.PRESENT),
+    PAPER: (shares.sabt, Needs.PAPER),
+    SABT: (shares.sabt, Needs.PRODUCTION),
+}
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every loss with every way to share."""
+    return [
+        Point(f"{how} {loss:g} {part:g} #{seed}", {"how": how, "loss": loss, "part": part, "seed": seed}, 0.8)
+        for seed in (QUICK_SEEDS if quick else SEEDS)
+        for loss in LOSSES
+        for part in BUDGETS
+        for how in HOW
+    ]
+
+
+def needed(loss: float) -> float:
+    """What a flow needs by the model, in bytes: the mean flight of a window without a limit."""
+    one = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
+    return float(segments_per_s(*one, each=COUNTED)[0]) * RTT_S * MSS
+
+
+def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
+    """What gives each flow its bytes at an interval's end, as the controller does it."""
+    sharing, needs = HOW[how]
+    estimator, turns = Estimator(len(flows)), iter([True])
+    server = np.zeros(len(flows), np.int64)
+
+    def decide() -> Column:
+        estimator.observe(reading([flow.interval() for flow in flows], RTT_S, RTO_S, is_first=next(turns, False)))
+        budgets = {0: (Budget(budget, sharing, needs=needs), 0)}
+        return shared(budgets, np.array([budget]), server, estimator.needs(needs, server))
+
+    return decide
+
+
+def measure(point: Point) -> Values:
+    """Simulate; shares in parts of an equal one, after the beginning."""
+    loss, seed = point.parameters["loss"], point.parameters["seed"]
+    budget = point.parameters["part"] * FLOWS * needed(loss)
+    flows = [Flow(loss, round(RTO_S / RTT_S), 1000 * seed + number) for number in range(FLOWS)]
+    decide = decider(point.parameters["how"], budget, flows)
+    caps = np.full(FLOWS, budget / FLOWS)
+    rows: list[list[float]] = []
+    got = np.zeros(FLOWS)
+    for second in range(SECONDS):
+        for _ in range(ROUNDS):
+            arrived = np.array([flow.step(cap / MSS) for flow, cap in zip(flows, caps, strict=True)])
+            got += arrived if second >= BEGIN_S else 0
+        caps = decide()
+        rows.append((caps * FLOWS / budget).tolist())
+    late = np.array(rows[BEGIN_S:])
+    return {
+        "swing": float(late.std(axis=0).mean()),
+        "fair": jain(got),
+        "fair_shares": statistics.fmean(map(jain, late)),
+        "mbit_s": float(got.sum()) * MSS * 8e-6 / (SECONDS - BEGIN_S),
+        "first": [round(row[0], 3) for row in rows[BEGIN_S : BEGIN_S + 120]],
+    }
+
+
+def jain(values: Column) -> float:
+    """Jain's index of fairness: 1 where all are equal."""
+    return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
+
+
+# -- the report
+
+Place = tuple[float, float]
+"""Loss, and the budget's part of the needs."""
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row for each loss, budget and way to share."""
+    runs = grouped(records, lambda one: (one.parameters["loss"], one.parameters["part"], one.parameters["how"]))
+
+    def seen(place: Place, how: str, name: str) -> float:
+        return mean_of([one.result[name] for one in runs[*place, how]]).value
+
+    rows = [
+        [
+            f"{loss:.1%}",
+            f"{part:g}",
+            how,
+            *(f"{seen((loss, part), how, name):.3f}" for name in ("swing", "fair", "fair_shares")),
+            f"{seen((loss, part), how, 'mbit_s'):.2f}",
+        ]
+        for loss, part, how in runs
+    ]
+    places = [(loss, part) for loss in LOSSES for part in BUDGETS if all((loss, part, how) in runs for how in HOW)]
+    ratios = {
+        how: [(place, seen(place, how, "swing") / seen(place, ABT, "swing")) for place in places]
+        for how in (SABT, PAPER)
+    }
+    fairness = [(place, min(one.result["fair"] for one in runs[*place, SABT])) for place in places]
+    goals = [
+        *(_goal(f"{how}'s deviation at most a third of ABT's", one, _swings_less) for how, one in ratios.items()),
+        _goal("Jain's index of what SABT's flows get at least 0.98", fairness, lambda one: one >= FAIR),
+    ]
+    heading = ("loss", "budget/needs", "sharing", "share's deviation", "Jain, bytes", "Jain, shares", "Mbit/s")
+    return Report([Table(heading, rows)], goals if places else (), {"swing": ratios, "fair": fairness})
+
+
+def _swings_less(ratio: float) -> bool:
+    return ratio <= SWING
+
+
+def _goal(text: str, seen: Sequence[tuple[Place, float]], holds: Callable[[float], bool]) -> Goal:
+    good = sum(holds(one) for _, one in seen)
+    values = [one for _, one in seen]
+    return Goal(text, good == len(seen), f"{min(values):.2f} to {max(values):.2f}; {good} of {len(seen)} hold")
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Draw the first flow's share over time."""
+    axes = figure.subplots()
+    for one in records:
+        seed, loss, part, how = (one.parameters[name] for name in ("seed", "loss", "part", "how"))
+        if (seed, loss, part) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
+            axes.plot(range(BEGIN_S, BEGIN_S + len(one.result["first"])), one.result["first"], label=how)
+    axes.set(xlabel="s", ylabel="a flow's share, in parts of an equal one", ylim=(0, None))
+    if axes.lines:
+        axes.legend()
+    axes.grid(alpha=0.3)
+
+
+EXPERIMENT = Experiment(
+    name="sabt-shares",
+    title="Shares of equal flows over time, simulated",
+    source="Matsuo et al., Figures 2 and 3",
+    about=(
+        "Four Reno flows of 100 ms with the same loss share 0.75 to 1.5 of their needs. ABT goes by twice what is in"
+        " flight, SABT by a hundred losses, held against the others'; equation 1 by ten intervals."
+    ),
+    points=points,
+    report=report,
+    draw=draw,
+    compute=measure,
+)

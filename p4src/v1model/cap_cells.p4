@@ -1,0 +1,105 @@
+// The cells of caps, and what segments do to them. At most 63 bits each, for Thrift carries signed 64-bit values.
+#ifndef SLUICE_V1MODEL_CAP_CELLS_P4
+#define SLUICE_V1MODEL_CAP_CELLS_P4
+
+// What a handshake has said of windows. Without one, or of a connection that is left alone, all is 0.
+typedef bit<63> cap_agreed_t;
+#define AGREED_STATE 62:61
+const bit<2> CAP_ASKED  = 1;           // a SYN has been seen
+const bit<2> CAP_AGREED = 2;           // and its SYN-ACK
+
+// Of a SYN: its number's low bits, its window, four of its segments, and the scale as in options_t.
+#define ASKED_NUMBER 60:45
+#define ASKED_WINDOW 44:29
+#define ASKED_FLOOR 24:5
+#define ASKED_SCALE 4:0
+
+// Of both: on each side's windows.
+#define AGREED_CLIENT 47:24
+#define AGREED_SERVER 23:0
+typedef bit<24> window_facts_t;
+#define FACTS_FLOOR 23:4               // the least cap: four segments, as a multiple of 2^scale
+#define FACTS_SCALE 3:0
+
+// The numbers of one side. Windows are below 2^30, so that 31 bits tell its acknowledgements apart.
+typedef bit<63> cap_numbers_t;
+#define NUMBERS_NEXT 62:31             // right edge of what it sent
+#define NUMBERS_ACKED 30:0             // its latest acknowledgement
+
+// What one side was offered.
+typedef bit<63> cap_offer_t;
+#define OFFER_CAP 62:32                // in effect, in bytes
+#define OFFER_EDGE 31:0                // right edge
+const bit<31> NO_CAP = 0x7fffffff;
+
+// A receiver may take more than it offered, such as the byte of a window probe.
+const bit<32> BEYOND_OFFER = 0x10000;
+
+// A cap that the controller gave to one connection.
+typedef bit<(FINGERPRINT_BITS + 32)> own_cap_t;
+#define OWN_CAP_FINGERPRINT FINGERPRINT_BITS + 31:32
+#define OWN_CAP_BYTES 31:0             // 0: none
+
+// Four segments.
+bit<20> least_cap(in bit<16> mss) {
+    return (bit<20>)mss << 2;
+}
+
+window_facts_t window_facts(in bit<20> floor, in bit<4> scale) {
+    bit<20> mask = ((bit<20>)1 << scale) - 1;
+    return ((floor + mask) & ~mask) ++ scale;
+}
+
+// What an acknowledgement is to those before it.
+struct ack_t {
+    bit<1> known;                      // of what was sent
+    bit<1> old;                        // below one that was seen
+    bit<1> advances;
+}
+
+// A segment moves its sender's numbers: by data within what was offered, and by an acknowledgement of what the peer sent.
+void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement, in bit<32> sent, inout cap_numbers_t own, out ack_t ack) {
+    if (later(end, own[NUMBERS_NEXT]) && !later(end, offered + BEYOND_OFFER)) {
+        own[NUMBERS_NEXT] = end;
+    }
+    ack.known = 0;
+    ack.old = 0;
+    ack.advances = 0;
+    bit<32> unacknowledged = sent - acknowledgement;
+    bit<31> ahead = acknowledgement[30:0] - own[NUMBERS_ACKED];
+    if (unacknowledged[31:30] == 0) {
+        ack.known = 1;
+        if (ahead[30:30] == 1) {
+            ack.old = 1;
+        } else if (ahead != 0) {
+            ack.advances = 1;
+            own[NUMBERS_ACKED] = acknowledgement[30:0];
+        }
+    }
+}
+
+// At least the least; 0 is none.
+void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
+    if (cap == 0 || cap > (bit<32>)NO_CAP) {
+        cap = (bit<32>)NO_CAP;
+    } else if (cap < (bit<32>)facts[FACTS_FLOOR]) {
+        cap = (bit<32>)facts[FACTS_FLOOR];
+    }
+}
+
+// A window moves the edge that the peer was offered, as far as the cap lets it. Whatever it says, an old one moves nothing.
+void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
+    if (ack.advances == 1) {
+        offer[OFFER_CAP] = cap;
+    }
+    bit<32> most = (bit<32>)offer[OFFER_CAP] >> scale;
+    if (most > (bit<32>)window) {
+        most = (bit<32>)window;
+    }
+    bit<32> edge = acknowledgement + (most << scale);
+    if (ack.known == 1 && ack.old == 0 && later(edge, offer[OFFER_EDGE])) {
+        offer[OFFER_EDGE] = edge;
+    }
+}
+
+#endif

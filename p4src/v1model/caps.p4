@@ -1,0 +1,132 @@
+// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3).
+//
+//     client                              switch                              server
+//       | window ----> edge = max(edge, ack + min(window, send cap)) --------->|
+//       |<-------- edge = max(edge, ack + min(window, receive cap)) <-- window |
+//
+//   reads  the place, way, path, event, held, pinned, claimed, state, pass, payload, options, resources; tcp
+//   writes the cells of cap_*, send_cap and receive_cap; tcp.window, respliced
+//
+// A window goes on as far as the edge: nothing that was promised is taken back, to within 2^scale - 1 bytes, unless by
+// the endpoint itself. Another cap waits for an acknowledgement that advances, so that duplicates stay duplicates. Caps
+// begin with the ACK that ends the handshake: it is the first whose scale is known. A SYN in mid-connection, which anybody
+// can send, changes nothing; a SYN-ACK to it ends them.
+#ifndef SLUICE_V1MODEL_CAPS_P4
+#define SLUICE_V1MODEL_CAPS_P4
+
+#include "flow_index.p4"
+#include "words.p4"
+#include "cap_cells.p4"
+
+control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
+    @id(REGISTER_CAP_AGREED)
+    register<cap_agreed_t>(SPLICES) cap_agreed;
+    @id(REGISTER_CAP_CLIENT)
+    register<cap_numbers_t>(SPLICES) cap_client;
+    @id(REGISTER_CAP_SERVER)
+    register<cap_numbers_t>(SPLICES) cap_server;
+    @id(REGISTER_CAP_OFFERED_SERVER)
+    register<cap_offer_t>(SPLICES) cap_offered_server;
+    @id(REGISTER_CAP_OFFERED_CLIENT)
+    register<cap_offer_t>(SPLICES) cap_offered_client;
+    @id(REGISTER_SEND_CAP)
+    register<own_cap_t>(SPLICES) send_cap;
+    @id(REGISTER_RECEIVE_CAP)
+    register<own_cap_t>(SPLICES) receive_cap;
+
+    bit<32> index;
+    cap_agreed_t agreed;
+    window_facts_t facts;         // of the side that sends the packet
+    cap_numbers_t own;
+    cap_numbers_t peer;
+    cap_offer_t offer;
+    own_cap_t own_cap;
+    ack_t ack;
+
+    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3). Whether segments are
+    // signed the server says: who signs takes no answer that is not, and a SYN's option alone would be a way around the cap.
+    #define CAPS_AGREE \
+        if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
+            agreed = 0;                /* or of a SYN that was not looked at */ \
+        } else if (agreed[AGREED_STATE] == CAP_ASKED && agreed[ASKED_NUMBER] == (hdr.tcp.acknowledgement - 1)[15:0]) { \
+            bit<4> client_scale = 0; \
+            bit<4> server_scale = 0; \
+            if (agreed[ASKED_SCALE] != 0 && meta.options.scale != 0) { \
+                client_scale = (agreed[ASKED_SCALE] - 1)[3:0]; \
+                server_scale = (meta.options.scale - 1)[3:0]; \
+            } \
+            bit<32> number = hdr.tcp.sequence + 1 + (bit<32>)agreed[ASKED_WINDOW]; \
+            cap_offered_server.write(index, NO_CAP ++ number); \
+            number = hdr.tcp.acknowledgement + (bit<32>)hdr.tcp.window; \
+            cap_offered_client.write(index, NO_CAP ++ number); \
+            number = hdr.tcp.sequence + 1 + (bit<32>)meta.payload; \
+            cap_server.write(index, number ++ hdr.tcp.acknowledgement[30:0]); \
+            cap_client.write(index, hdr.tcp.acknowledgement ++ hdr.tcp.sequence[30:0]); \
+            agreed = CAP_AGREED ++ 13w0 ++ window_facts(agreed[ASKED_FLOOR], client_scale) \
+                   ++ window_facts(least_cap(meta.options.mss), server_scale); \
+        }
+
+    // A segment of a side: its numbers, its peer's, the offer that bounds it, and the offer that it makes to its peer.
+    #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side) \
+        facts = agreed[side]; \
+        peer_side.read(peer, index); \
+        bounding.read(offer, index); \
+        own_side.read(own, index); \
+        step_numbers(end, offer[OFFER_EDGE], hdr.tcp.acknowledgement, peer[NUMBERS_NEXT], own, ack); \
+        own_side.write(index, own); \
+        bit<32> cap = meta.resources.caps; \
+        if (ack.advances == 1) { \
+            caps.read(own_cap, index); \
+            if (own_cap[OWN_CAP_FINGERPRINT] == place.fingerprint && own_cap[OWN_CAP_BYTES] != 0) { \
+                cap = own_cap[OWN_CAP_BYTES]; \
+            } \
+            cap_in_effect(facts, cap); \
+        } \
+        made.read(offer, index); \
+        step_offer(ack, cap[30:0], hdr.tcp.acknowledgement, hdr.tcp.window, facts[FACTS_SCALE], offer); \
+        made.write(index, offer);
+
+    apply {
+        bool managed = (meta.resources.send_cap | meta.resources.receive_cap) != 0;
+        if (managed || meta.claimed == 1 || meta.pass == Pass.move) {
+            index = flow_index(meta.way, place.slot_1, place.slot_2);
+            if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
+                // Another connection's slot from here on, or another server's.
+                agreed = 0;
+                if (managed && meta.event == Event.syn) {
+                    agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;
+                }
+                cap_agreed.write(index, agreed);
+                if (managed && meta.claimed == 1) {
+                    send_cap.write(index, 0);
+                    receive_cap.write(index, 0);
+                }
+            } else if (meta.pinned == 1 && hdr.tcp.isValid() && hdr.tcp.ack == 1 && hdr.tcp.rst == 0) {
+                cap_agreed.read(agreed, index);
+                if (hdr.tcp.syn == 1) {
+                    if (meta.event == Event.syn_ack && meta.path == Path.from_server) {
+                        CAPS_AGREE
+                        cap_agreed.write(index, agreed);
+                    }
+                } else if (agreed[AGREED_STATE] == CAP_AGREED) {
+                    bit<32> end = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
+                    if (meta.path == Path.to_service) {
+                        CAPS_SEGMENT(cap_client, cap_server, cap_offered_client, cap_offered_server, send_cap, AGREED_CLIENT)
+                    } else {
+                        CAPS_SEGMENT(cap_server, cap_client, cap_offered_server, cap_offered_client, receive_cap, AGREED_SERVER)
+                    }
+                    if (ack.known == 1) {
+                        bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
+                        left = left >> facts[FACTS_SCALE];
+                        if (left < (bit<32>)hdr.tcp.window) {
+                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);  // of a FIN, there is 1
+                            hdr.tcp.window = left[15:0];
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,88 @@
+// Closing: ends an idle connection of a server's in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT).
+//
+//   reads  the place, path, event, payload, held, pinned, claimed, state, server, connection, now, resources; tcp; the tickle
+//   writes the cells of closing_*; tickle; the answer or the refused payload, turned round as a RST; path; the clone's pass; event
+//   drops  not_idle, closed, closed_reset
+//
+// The controller asks by a tickle (ctdb's word): an ACK with impossible numbers in the client's name, which a host answers with its
+// own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961).
+// Its clone becomes the server's FIN in a pass of its own: seq, ack and timestamps are right by themselves.
+#ifndef SLUICE_V1MODEL_CLOSING_P4
+#define SLUICE_V1MODEL_CLOSING_P4
+
+#include <externs/count_registers.p4>
+#include "closing_cells.p4"
+
+// The packet becomes a RST to whoever sent it. What was behind its header stays in the frame, as a trailer that no host looks at.
+control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
+    apply {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        hdr.ipv4_options.setInvalid();
+        hdr.ipv4.ihl = 5;
+        hdr.ipv4.total_length = 40;
+        hdr.ipv4.more_fragments = 0;
+        hdr.ipv4.ttl = RESET_TTL;
+        hdr.ipv4.src = meta.flow.dst;
+        hdr.ipv4.dst = meta.flow.src;
+        hdr.tcp.src_port = meta.flow.dst_port;
+        hdr.tcp.dst_port = meta.flow.src_port;
+        bit<32> acknowledged = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
+        hdr.tcp.sequence = hdr.tcp.acknowledgement;
+        hdr.tcp.acknowledgement = acknowledged;
+        hdr.tcp.data_offset = 5;
+        hdr.tcp.reserved = 0;
+        hdr.tcp.cwr = 0;
+        hdr.tcp.ece = 0;
+        hdr.tcp.urg = 0;
+        hdr.tcp.ack = 1;
+        hdr.tcp.psh = 0;
+        hdr.tcp.rst = 1;
+        hdr.tcp.syn = 0;
+        hdr.tcp.fin = 0;
+        hdr.tcp.window = 0;
+        hdr.tcp.urgent = 0;
+        verdict.egress_port = meta.ingress_port;
+        meta.reset = 1;
+    }
+}
+
+control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, inout verdict_t verdict) {
+    ClosingCells() cells;
+    ResetSender() reset_sender;
+
+    COUNT_REGISTER(REGISTER_CLOSING_TAKEN, server_id_t, SERVERS, closing_taken)
+    COUNT_REGISTER(REGISTER_CLOSING_TAKEN_BACK, server_id_t, SERVERS, closing_taken_back)
+    COUNT_REGISTER(REGISTER_CLOSING_RACED, server_id_t, SERVERS, closing_raced)
+
+    ClosingStep step;
+
+    apply {
+        if (hdr.tcp.isValid() && meta.pass != Pass.close) {
+            cells.apply(hdr, meta, place, step);
+            if (step == ClosingStep.probe) {
+                hdr.tickle.setInvalid();
+            } else if (step == ClosingStep.end) {
+                meta.event = Event.none;              // no word of the server's about its load
+            } else if (step == ClosingStep.taken_back) {
+                COUNT(closing_taken_back, meta.server)
+            } else if (step == ClosingStep.hold) {
+                verdict.drop = DropReason.closed;
+            } else if (step >= ClosingStep.refuse && step <= ClosingStep.refuse_first) {
+                verdict.drop = DropReason.closed_reset;
+                if (step == ClosingStep.refuse_first) {
+                    COUNT(closing_raced, meta.server)
+                }
+                reset_sender.apply(hdr, meta, verdict);
+            } else if (step == ClosingStep.take) {
+                COUNT(closing_taken, meta.server)
+                meta.path = Path.done;
+                meta.pass = Pass.close;               // of the clone
+                clone_preserving_field_list(CloneType.I2E, CLOSE_SESSION, 1);
+                reset_sender.apply(hdr, meta, verdict);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,340 @@
+// The cells of a measured transfer, a register and a control each: what one packet makes of it. docs/reference/resources.md
+#ifndef SLUICE_V1MODEL_TRANSFER_CELLS_P4
+#define SLUICE_V1MODEL_TRANSFER_CELLS_P4
+
+typedef bit<48> transfer_time_t;      // microseconds
+typedef bit<31> transfer_span_t;      // of them, the low bits: 35 minutes
+
+// What a packet is to its transfer.
+enum bit<8> TransferOp {
+    none    = 0,     // its slot is another transfer's, or nobody's
+    start   = 1,     // the connection begins: the first SYN-ACK, or the ACK that moves the pin to a candidate
+    repeat  = 2,     // its SYN-ACK again
+    sent    = 3,     // the server's, with payload or FIN
+    acked   = 4,     // the client's, with an ACK
+    other   = 5
+}
+
+// What a segment of the server's with payload is, by its number.
+enum bit<8> Segment {
+    none    = 0,     // a bare FIN, a keepalive, a window probe; or no such segment
+    next    = 1,     // in order
+    ahead   = 2,     // behind a hole: what is in the hole was lost, or is late, in front of the switch
+    again   = 3      // a retransmission
+}
+
+struct transfer_t {
+    bit<32>         slot;
+    TransferOp      op;
+    bit<32>         first;            // start: the number of the server's first byte
+    transfer_time_t now;
+    Segment         segment;
+    bit<32>         edge_before;      // right edge of what the server had sent
+    bit<32>         edge;             // and has
+    bit<32>         acked;            // highest acknowledgement, of this packet's too
+    bit<1>          moves;            // the ACK is within what was sent
+    transfer_time_t silence;          // since the packet before, of either side
+    transfer_span_t sample;           // a round trip; 0: none
+    bit<32>         least;            // round trip so far; 0: none
+    bit<1>          is_probe;         // a tail-loss probe
+    bit<1>          is_loss;          // begins a loss event
+}
+
+// A slot is free behind so many ticks without a packet of its owner: 30 s. The unanswered and the ended are set back, to 4 and 2 s.
+const bit<16> TRANSFER_OWNED = 458;
+const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
+const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
+
+// Whose slot it is: what the slot leaves of the connection's number, fingerprint, server and time of the last packet in ticks.
+typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
+typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
+#define TRANSFER_KEY FINGERPRINT_BITS + 35:26
+#define TRANSFER_SERVER 25:16
+#define TRANSFER_STAMP 15:0
+
+control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_OWNER)
+    register<transfer_owner_t>(TRANSFERS) transfer_owner;
+
+    apply {
+        transfer_owner_t cell;
+        bit<16> now = transfer.now[31:16];
+        transfer_owner.read(cell, transfer.slot);
+        bool mine = cell[TRANSFER_KEY] == key && cell[TRANSFER_SERVER] != 0;
+        bool free = cell[TRANSFER_SERVER] == 0 || now - cell[TRANSFER_STAMP] > TRANSFER_OWNED;
+        if (!mine && !(free && transfer.op == TransferOp.start)) {
+            transfer.op = TransferOp.none;
+        } else {
+            if (meta.next_state == PinState.answered) {
+                now = now - TRANSFER_UNANSWERED;
+            } else if (meta.next_state >= PinState.server_closing) {
+                now = now - TRANSFER_ENDED;
+            }
+            transfer_owner.write(transfer.slot, key ++ meta.server[9:0] ++ now);
+        }
+    }
+}
+
+// The largest segment, and the right edge of what the server has sent. Numbers are compared as serial ones (RFC 1982).
+typedef bit<48> transfer_edge_t;
+#define TRANSFER_MSS 47:32
+#define TRANSFER_EDGE 31:0
+
+control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_EDGE)
+    register<transfer_edge_t>(TRANSFERS) transfer_edge;
+
+    apply {
+        transfer_edge_t cell;
+        transfer_edge.read(cell, transfer.slot);
+        transfer.edge_before = cell[TRANSFER_EDGE];
+        bit<32> sequence = hdr.tcp.sequence;
+        if (transfer.op == TransferOp.start) {
+            cell = 16w0 ++ transfer.first;
+        } else if (transfer.op == TransferOp.sent) {
+            bit<32> end = sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
+            if (meta.payload != 0) {
+                if (sequence == transfer.edge_before) {
+                    transfer.segment = Segment.next;
+                } else if (later(sequence, transfer.edge_before)) {
+                    transfer.segment = Segment.ahead;
+                } else if (meta.payload != 1 || end != transfer.edge_before) {
+                    transfer.segment = Segment.again;
+                }
+                if (meta.payload > cell[TRANSFER_MSS]) {
+                    cell[TRANSFER_MSS] = meta.payload;
+                }
+            }
+            if (later(end, transfer.edge_before)) {
+                cell[TRANSFER_EDGE] = end;
+            }
+        }
+        if (transfer.op == TransferOp.start || transfer.op == TransferOp.sent) {
+            transfer_edge.write(transfer.slot, cell);
+        }
+        transfer.edge = cell[TRANSFER_EDGE];
+    }
+}
+
+// The highest acknowledgement: what lies outside of what is under way moves nothing.
+control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_ACKED)
+    register<bit<32>>(TRANSFERS) transfer_acked;
+
+    apply {
+        transfer_acked.read(transfer.acked, transfer.slot);
+        if (transfer.op == TransferOp.start) {
+            transfer.acked = transfer.first;
+            transfer_acked.write(transfer.slot, transfer.acked);
+        } else if (transfer.op == TransferOp.acked
+                   && hdr.tcp.acknowledgement - transfer.acked <= transfer.edge - transfer.acked) {
+            transfer.moves = 1;
+            transfer.acked = hdr.tcp.acknowledgement;
+            transfer_acked.write(transfer.slot, transfer.acked);
+        }
+    }
+}
+
+// The time of the last packet of either side that said something.
+control TransferActivity(inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_ACTIVITY)
+    register<transfer_time_t>(TRANSFERS) transfer_activity;
+
+    apply {
+        transfer_time_t last;
+        transfer_activity.read(last, transfer.slot);
+        transfer.silence = transfer.now - last;
+        transfer_activity.write(transfer.slot, transfer.now);
+    }
+}
+
+// One segment at a time that is timed: the ACK that it waits for, and when it was sent (0: none is). A retransmission ends that
+// (Karn & Partridge).
+typedef bit<63> transfer_probe_t;
+#define TRANSFER_EXPECTED 62:31
+#define TRANSFER_SENT_AT 30:0
+
+control TransferProbe(inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_PROBE)
+    register<transfer_probe_t>(TRANSFERS) transfer_probe;
+
+    apply {
+        transfer_probe_t cell;
+        transfer_span_t now = transfer.now[30:0] | 1;    // a microsecond more or less, for 0 is none
+        transfer_probe.read(cell, transfer.slot);
+        if (transfer.op == TransferOp.start) {
+            cell = transfer.first ++ (transfer_span_t)0;
+            if (transfer.moves == 1) {
+                cell = transfer.first ++ now;
+            }
+        } else if (transfer.op == TransferOp.repeat || transfer.segment == Segment.again) {
+            cell[TRANSFER_SENT_AT] = 0;
+        } else if (transfer.segment == Segment.next && cell[TRANSFER_SENT_AT] == 0) {
+            cell = transfer.edge ++ now;
+        } else if (transfer.moves == 1 && cell[TRANSFER_SENT_AT] != 0 && !later(cell[TRANSFER_EXPECTED], transfer.acked)) {
+            transfer.sample = (now - cell[TRANSFER_SENT_AT]) | 1;
+            cell[TRANSFER_SENT_AT] = 0;
+        }
+        transfer_probe.write(transfer.slot, cell);
+    }
+}
+
+// The least round trip of a period of 2^28 us (4.5 minutes), and the period. 0: none.
+typedef bit<48> transfer_least_t;
+#define TRANSFER_PERIOD 47:32
+#define TRANSFER_LEAST 31:0
+
+control TransferLeast(inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_LEAST)
+    register<transfer_least_t>(TRANSFERS) transfer_least;
+
+    apply {
+        transfer_least_t cell;
+        bit<16> period = transfer.now[43:28];
+        transfer_least.read(cell, transfer.slot);
+        transfer.least = cell[TRANSFER_LEAST];
+        if (transfer.op == TransferOp.start) {
+            transfer_least.write(transfer.slot, period ++ 32w0);
+        } else if (transfer.sample != 0
+                   && (transfer.least == 0 || cell[TRANSFER_PERIOD] != period || (bit<32>)transfer.sample < transfer.least)) {
+            transfer_least.write(transfer.slot, period ++ (bit<32>)transfer.sample);
+        }
+    }
+}
+
+// Sum of the round trips in microseconds, and their number.
+typedef bit<63> transfer_rtt_t;
+#define TRANSFER_SUM 62:23
+#define TRANSFER_SAMPLES 22:0
+
+control TransferRtt(in transfer_t transfer) {
+    @id(REGISTER_TRANSFER_RTT)
+    register<transfer_rtt_t>(TRANSFERS) transfer_rtt;
+
+    apply {
+        transfer_rtt_t cell;
+        transfer_rtt.read(cell, transfer.slot);
+        cell = (cell[TRANSFER_SUM] + (bit<40>)transfer.sample) ++ (cell[TRANSFER_SAMPLES] + 1);
+        if (transfer.op == TransferOp.start) {
+            cell = 0;
+        }
+        transfer_rtt.write(transfer.slot, cell);
+    }
+}
+
+// The recovery point: what is retransmitted below it belongs to a loss event that was counted. Whatever is acknowledged, is below it.
+control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_RECOVERY)
+    register<bit<32>>(TRANSFERS) transfer_recovery;
+
+    apply {
+        bit<32> point;
+        transfer_recovery.read(point, transfer.slot);
+        if (transfer.op == TransferOp.start) {
+            point = transfer.first;
+        } else if (transfer.segment == Segment.again) {
+            if (!later(point, hdr.tcp.sequence) && transfer.is_probe == 0) {
+                transfer.is_loss = 1;
+                point = transfer.edge;
+            }
+        } else if (later(transfer.acked, point)) {
+            point = transfer.acked;
+        }
+        transfer_recovery.write(transfer.slot, point);
+    }
+}
+
+// Retransmitted segments, loss events, timeouts, tail-loss probes, holes: cumulative.
+typedef bit<63> transfer_losses_t;
+#define TRANSFER_AGAIN 62:47
+#define TRANSFER_LOSSES 46:31
+#define TRANSFER_TIMEOUTS 30:20
+#define TRANSFER_PROBES 19:10
+#define TRANSFER_HOLES 9:0
+
+// A retransmission behind a silence of both sides by more than 150 ms and an eighth of the round trip is a timeout's: Linux takes the
+// round trip and at least 200 ms.
+const transfer_time_t TRANSFER_TIMEOUT = 150000;
+
+control TransferLosses(in transfer_t transfer) {
+    @id(REGISTER_TRANSFER_LOSSES)
+    register<transfer_losses_t>(TRANSFERS) transfer_losses;
+
+    apply {
+        transfer_losses_t cell;
+        transfer_losses.read(cell, transfer.slot);
+        if (transfer.op == TransferOp.start) {
+            cell = 0;
+        } else if (transfer.segment == Segment.ahead) {
+            cell[TRANSFER_HOLES] = cell[TRANSFER_HOLES] + 1;
+        } else {
+            cell[TRANSFER_AGAIN] = cell[TRANSFER_AGAIN] + 1;
+            if (transfer.is_probe == 1) {
+                cell[TRANSFER_PROBES] = cell[TRANSFER_PROBES] + 1;
+            } else if (transfer.silence > TRANSFER_TIMEOUT + (transfer_time_t)(transfer.least >> 3)) {
+                cell[TRANSFER_TIMEOUTS] = cell[TRANSFER_TIMEOUTS] + 1;
+            }
+            if (transfer.is_loss == 1) {
+                cell[TRANSFER_LOSSES] = cell[TRANSFER_LOSSES] + 1;
+            }
+        }
+        transfer_losses.write(transfer.slot, cell);
+    }
+}
+
+// Bytes by which the right edge has moved, and segments with payload, those that were repeated among them.
+typedef bit<63> transfer_sent_t;
+#define TRANSFER_BYTES 62:28
+#define TRANSFER_SEGMENTS 27:0
+
+control TransferSent(in transfer_t transfer) {
+    @id(REGISTER_TRANSFER_SENT)
+    register<transfer_sent_t>(TRANSFERS) transfer_sent;
+
+    apply {
+        transfer_sent_t cell;
+        transfer_sent.read(cell, transfer.slot);
+        cell = (cell[TRANSFER_BYTES] + (bit<35>)(transfer.edge - transfer.edge_before)) ++ (cell[TRANSFER_SEGMENTS] + 1);
+        if (transfer.op == TransferOp.start) {
+            cell = 0;
+        }
+        transfer_sent.write(transfer.slot, cell);
+    }
+}
+
+// The largest flight of an interval of 2^20 us and of the one before it, in units of 64 bytes, and the interval.
+typedef bit<63> transfer_flight_t;
+#define TRANSFER_INTERVAL 62:48
+#define TRANSFER_FLIGHT_BEFORE 47:24
+#define TRANSFER_FLIGHT 23:0
+const bit<24> TRANSFER_MOST = 0xffffff;
+
+control TransferFlight(in transfer_t transfer) {
+    @id(REGISTER_TRANSFER_FLIGHT)
+    register<transfer_flight_t>(TRANSFERS) transfer_flight;
+
+    apply {
+        transfer_flight_t cell;
+        bit<15> interval = transfer.now[34:20];
+        bit<32> bytes = transfer.edge - transfer.acked;
+        bit<24> flight = ((bytes |+| 63) >> 6)[23:0];
+        if (bytes[31:30] != 0 || bytes[29:6] == TRANSFER_MOST) {
+            flight = TRANSFER_MOST;
+        }
+        transfer_flight.read(cell, transfer.slot);
+        if (transfer.op == TransferOp.start) {
+            cell = interval ++ 48w0;
+        } else if (cell[TRANSFER_INTERVAL] == interval) {
+            if (flight > cell[TRANSFER_FLIGHT]) {
+                cell[TRANSFER_FLIGHT] = flight;
+            }
+        } else if (cell[TRANSFER_INTERVAL] + 1 == interval) {
+            cell = interval ++ cell[TRANSFER_FLIGHT] ++ flight;
+        } else {
+            cell = interval ++ 24w0 ++ flight;
+        }
+        transfer_flight.write(transfer.slot, cell);
+    }
+}
+
+#endif

@@ -1,0 +1,188 @@
+"""Connections that the switch may close: what a client, a server and a controller send, and all that comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from finsy import P4CloneSessionEntry
+from finsy.p4schema import P4UpdateType
+from finsy.proto import p4r
+from sluice.names import (
+    CLOSE_SESSION,
+    CPU_PORT,
+    INTO_PIPELINE,
+    Counter,
+    DropReason,
+    Register,
+    Table,
+)
+
+from . import entries, plan
+from .base import AWAIT_S, Outcome, StageTest, completed, first_answer, new
+from .flow import ANSWER, FIRST, Flow
+from .frames import IP, TCP, Ether, Packet, layers, octets
+from .plan import S1, WEB
+
+WRAP = 1 << 32
+GET = b"GET / HTTP/1.1\r\n\r\n"
+PAGE = b"HTTP/1.1 200 OK\r\n\r\n"
+STAMPS: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", (11, 22))]
+PASSES = {(Counter.VERDICTS, DropReason.NONE): 1}
+LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
+COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
+
+
+class Talk:
+    """A connection, and the next number of each end."""
+
+    def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
+        self.flow = flow
+        self.client = client
+        self.server = server
+
+    def request(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
+        """Of the client's, with its next number."""
+        numbers: dict[str, Any] = {"seq": self.client, "ack": self.server, **fields}
+        return self.flow.request(payload, flags=flags, **numbers)
+
+    def reply(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
+        """Of the server's, with its next number."""
+        numbers: dict[str, Any] = {"seq": self.server, "ack": self.client, **fields}
+        return self.flow.reply(payload, flags=flags, **numbers)
+
+    def answer(self) -> Packet:
+        """What the server answers a tickle: its own numbers, and timestamps."""
+        return self.reply(options=STAMPS)
+
+    def tickle(self) -> Packet:
+        """In the client's name, with impossible numbers."""
+        return self.flow.request(flags="A", seq=0, ack=0)
+
+    def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
+        """The RST that goes back to who sent a frame, with what was behind the TCP header as a trailer."""
+        came: Any = sender
+        back = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
+        frame = layers(
+            Ether(dst=came[Ether].src, src=back),
+            IP(src=came[IP].dst, dst=came[IP].src, ttl=64),
+            TCP(
+                sport=came[TCP].dport,
+                dport=came[TCP].sport,
+                flags="RA",
+                seq=came[TCP].ack,
+                ack=(came[TCP].seq + length) % WRAP,
+                window=0,
+            ),
+        )
+        return octets(frame) + octets(sender)[54:]
+
+
+class Closing(StageTest):
+    """Base: idle connections of s1 may be closed."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.needs(Table.RESOURCES)
+        session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
+        self._session(P4UpdateType.INSERT, session)
+        self.addCleanup(self._session, P4UpdateType.DELETE, session)
+        self.manage()
+        for register in (*LOADS, *COUNTS, Register.CLOSING_HINT):
+            self.switch.registers.clear(register)
+
+    def manage(self) -> None:
+        """Of s1, until the end of the test."""
+        self.insert(entries.managed(S1, closed=1))
+
+    def _session(self, kind: P4UpdateType, session: P4CloneSessionEntry) -> None:
+        self.switch.client.write([p4r.Update(type=kind.vt(), entity=session.encode(self.switch.schema))])
+
+    # -- a connection's life
+
+    def opened(self, port: int = 40001, client: int = FIRST, server: int = ANSWER, flow: Flow | None = None) -> Talk:
+        """A whole handshake."""
+        talk = Talk(flow or Flow(WEB, S1, client_port=port), (client + 1) % WRAP, (server + 1) % WRAP)
+        self.client_sends(talk.flow, talk.flow.request(flags="S", seq=client), new(WEB, S1))
+        self.server_sends(
+            talk.flow, talk.flow.reply(flags="SA", seq=server, ack=talk.client), first_answer(talk.flow.server)
+        )
+        self.client_sends(talk.flow, talk.request(), completed(S1))
+        return talk
+
+    def asks(self, talk: Talk, payload: bytes = GET) -> None:
+        """A request of the client's."""
+        self.client_sends(talk.flow, talk.request(payload, "PA"))
+        talk.client = (talk.client + len(payload)) % WRAP
+
+    def serves(self, talk: Talk, payload: bytes = PAGE) -> None:
+        """A response of the server's."""
+        self.server_sends(talk.flow, talk.reply(payload, "PA"))
+        talk.server = (talk.server + len(payload)) % WRAP
+
+    def idles(self, talk: Talk) -> None:
+        """A request and its response, all of it acknowledged."""
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+
+    def idle(self, port: int = 40001, **how: Any) -> Talk:
+        """A connection whose last payload is the server's, and acknowledged."""
+        talk = self.opened(port, **how)
+        self.idles(talk)
+        return talk
+
+    def hands(self, talk: Talk, least_age: int = 0) -> None:
+        """The controller hands in a tickle."""
+        self.hands_in(octets(talk.tickle()), least_age)
+
+    def hands_in(self, frame: bytes, least_age: int = 0) -> None:
+        """The controller hands in a frame."""
+        self.switch.client.send(least_age.to_bytes(4, "big") + frame, INTO_PIPELINE)
+
+    def tickles(self, talk: Talk, least_age: int = 0) -> None:
+        """The tickle reaches the server."""
+        self.hands(talk, least_age)
+        port = talk.flow.server.host.port
+        found = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=AWAIT_S)
+        self.assertEqual(bytes(found.packet), octets(talk.flow.at_server(talk.tickle())))
+        self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
+
+    def refuses(self, talk: Talk, least_age: int = 0, reason: DropReason = DropReason.NOT_IDLE) -> None:
+        """The tickle is dropped."""
+        self.hands(talk, least_age)
+        self.dropped(self.settle(plan.CLIENT), reason)
+
+    def dropped(self, outcome: Outcome, reason: DropReason) -> None:
+        """Nothing else came of it."""
+        self.assertEqual(outcome.frames, [])
+        self.assertEqual(self._named(outcome.changes), self._named({(Counter.VERDICTS, reason): 1}))
+
+    def closes(self, talk: Talk) -> None:
+        """The server's answer becomes its RST and the client's FIN."""
+        port = talk.flow.server.host.port
+        self.inject(port, talk.answer())
+        outcome = self.settle(port, sent=2)
+        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS))
+        rst = talk.reset_to(talk.answer(), flow_is_server=True)
+        self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
+        self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 2}, ())
+
+    def closed(self, port: int = 40001, **how: Any) -> Talk:
+        """An idle connection that the switch has closed."""
+        talk = self.idle(port, **how)
+        self.tickles(talk)
+        self.closes(talk)
+        return talk
+
+    def passes_answer(self, talk: Talk) -> None:
+        """The server's ACK goes to the client as what it is."""
+        self.server_sends(talk.flow, talk.answer())
+
+    def assertCounts(self, taken: int = 0, back: int = 0, raced: int = 0) -> None:
+        """Of s1."""
+        found = self.switch.registers.read([(register, S1.id) for register in COUNTS])
+        self.assertEqual(found, [taken, back, raced])
+
+    def assertLoad(self, connections: int) -> None:
+        """Of s1, in both copies."""
+        self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * 2)

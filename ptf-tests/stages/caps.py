@@ -1,0 +1,542 @@
+"""Stage `caps`: windows under a cap. Expected frames are scapy's, with every checksum computed anew."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from harness import entries
+from harness.base import again, completed, new, repeated_answer
+from harness.caps import (
+    BARE,
+    CAP,
+    CAPS,
+    FIRST_WINDOW,
+    MSS,
+    SCALE,
+    SYN_WINDOW,
+    UNIT,
+    WRAP,
+    Capped,
+    Options,
+    Talk,
+    cell,
+    options,
+)
+from harness.collisions import crowd
+from harness.flow import ANSWER, FIRST, Flow
+from harness.frames import Packet
+from harness.plan import S1, S3, WEB
+from harness.slots import colliding
+from sluice.dataplane.windows import Hello, Segment, agreed
+from sluice.names import CONNECTION_SLOTS, PinState, Register
+
+
+class DefaultSendCap(Capped):
+    """A server's default caps what its clients advertise, and not what it advertises itself."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        self.advances(talk, 99, 99)
+        self.sends(talk, True, talk.frame(True, b"GET /", flags="PA", window=600), 100)
+        self.advances(talk, 500, 100)
+        self.advances(talk, 500, 500, client=False)
+        self.sends(talk, True, talk.frame(True, flags="FA", window=500), 100)
+
+
+class DefaultReceiveCap(Capped):
+    """The other way round."""
+
+    receive = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100, client=False)
+        self.advances(talk, 99, 99, client=False)
+        self.sends(talk, False, talk.frame(False, b"page", flags="PA", window=600), 100)
+        self.advances(talk, 500, 500)
+        self.advances(talk, 500, 100, client=False)
+
+
+class OwnCap(Capped):
+    """A connection's own cap takes the place of the default, above it or below; 0 is none, another connection's too."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        self.cap(talk, send=200 * UNIT)
+        self.advances(talk, 500, 200)
+        self.cap(talk, send=BARE)
+        self.advances(talk, 500, 500)
+        self.cap(talk, send=0)
+        for left in (493, 485, 477):  # promised: 64,000 bytes, less 1,000 each
+            self.advances(talk, 500, left)
+        self.cap(talk, send=200 * UNIT, fingerprint=talk.flow.key.fingerprint ^ 1)
+        self.advances(talk, 500, 469)
+        self.assertEqual(self.offer(talk) >> 32, CAP)
+
+    def offer(self, talk: Talk) -> int:
+        """Cap in effect and edge."""
+        return self.switch.registers.read([(Register.CAP_OFFERED_SERVER, talk.index)])[0]
+
+
+class OwnReceiveCap(Capped):
+    """The same towards clients. Each direction has its own."""
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.cap(talk, send=50 * UNIT, receive=60 * UNIT)
+        self.advances(talk, 500, 60, client=False)
+        self.advances(talk, 500, 50)
+
+
+class PromiseKept(Capped):
+    """A lower cap takes nothing back: the window falls by what is acknowledged, rounded up, until the cap is left."""
+
+    def runTest(self) -> None:
+        for client in (True, False):
+            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
+            self.shakes(talk)
+            self.cap(talk, 70 * UNIT, 70 * UNIT)
+            self.advances(talk, 500, 70, client)
+            self.cap(talk, 50 * UNIT, 50 * UNIT)
+            for left in (63, 55, 50, 50):  # 7,960 bytes are 62.2 units, 6,960 are 54.4
+                self.advances(talk, 500, left, client)
+
+
+class Duplicates(Capped):
+    """A cap waits for an acknowledgement that advances, so that three duplicates look like three duplicates."""
+
+    def runTest(self) -> None:
+        for client in (True, False):
+            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
+            self.shakes(talk)
+            self.cap(talk, 70 * UNIT, 70 * UNIT)
+            self.advances(talk, 500, 70, client)
+            for cap in (150, 40, 0):
+                self.cap(talk, cap * UNIT, cap * UNIT)
+                self.acks(talk, 500, 70, client)
+            self.cap(talk, 150 * UNIT, 150 * UNIT)
+            self.advances(talk, 500, 150, client)
+
+
+class ZeroStaysZero(Capped):
+    """A closed window stays closed, and the update behind it passes at once, up to the cap in effect."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        for client in (True, False):
+            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
+            self.shakes(talk)
+            self.data(talk, not client, 1024)
+            self.acks(talk, 0, 0, client)
+            self.acks(talk, 0, 0, client)
+            self.acks(talk, 1, 1, client)
+            self.acks(talk, 500, 100, client)
+
+
+class EndpointShrinks(Capped):
+    """What an endpoint itself takes back passes; what it then gives again, up to what was promised, too."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        self.acks(talk, 7, 7)
+        self.acks(talk, 0, 0)
+        self.acks(talk, 90, 90)
+        self.acks(talk, 500, 100)
+
+
+class ScaleUnknown(Capped):
+    """A scale that one side does not give is none, for both."""
+
+    send = receive = 5000
+
+    def runTest(self) -> None:
+        for port, (syn, syn_ack) in enumerate(((None, SCALE), (SCALE, None), (None, None))):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
+            self.shakes(talk, options(syn), options(syn_ack))
+            self.advances(talk, 60_000, 5000)
+            self.advances(talk, 60_000, 5000, client=False)
+
+
+class LeastCap(Capped):
+    """A cap is at least four segments of the sender's, rounded up to what a window can say, and one unit of it."""
+
+    send = receive = 1
+
+    def runTest(self) -> None:
+        cases: tuple[tuple[Options, Options, int, int], ...] = (
+            (options(SCALE, 1460), options(SCALE, 700), 46, 22),  # 5,840 bytes are 45.6 units, 2,800 are 21.9
+            ([("WScale", SCALE)], [("WScale", SCALE)], 17, 17),  # none is said: 536
+            ([("WScale", SCALE), ("MSS", 0)], options(SCALE), 17, 17),
+            (options(14), options(0), 1, 4 * MSS),
+            (options(15), options(0), 1, 4 * MSS),  # 14 is the largest (RFC 7323, section 2.3)
+        )
+        for port, (syn, syn_ack, client, server) in enumerate(cases):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
+            self.opens_talk(talk, syn, syn_ack)
+            self.sends(talk, True, talk.frame(True, window=0), 0, completed(S1))
+            self.advances(talk, 500, client)
+            self.data(talk, True, 500)
+            self.acks(talk, 50_000, server, client=False)
+
+
+class NumbersWrap(Capped):
+    """Numbers of both sides that pass 2^32."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        for port, left in enumerate((1, 500, 1001, 2500)):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port), client=WRAP - left, server=WRAP - left - 300)
+            self.shakes(talk)
+            for client in (True, False) * 3:
+                self.advances(talk, 500, 100, client)
+
+
+class AckOfNothing(Capped):
+    """An acknowledgement of what was never sent moves nothing, neither near nor far; nor does one that is old."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        for client in (True, False):
+            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
+            self.shakes(talk)
+            self.advances(talk, 500, 100, client)
+            right = talk.next[not client]
+            for ahead in (1, 1000, 1 << 20, 1 << 30, (1 << 31) - 1, 1 << 31):
+                self.acks(talk, 400, 400, client, ack=(right + ahead) % WRAP)
+            self.acks(talk, 500, 108, client, ack=right - 1000)  # to the edge: 13,800 bytes
+            self.acks(talk, 500, 100, client)
+            self.advances(talk, 500, 100, client)
+
+
+class DataOfNothing(Capped):
+    """Data far beyond what its sender was offered is no reason to believe an acknowledgement of it."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        for ahead in (1 << 20, 1 << 30, (1 << 31) - 5000):
+            far = (talk.next[False] + ahead) % WRAP
+            blind = talk.flow.reply(b"blind", flags="A", seq=far, ack=talk.next[True], window=1)
+            self.sends(talk, False, blind, 1)
+            self.acks(talk, 400, 400, ack=far + 5)
+            self.acks(talk, 500, 100)
+
+
+class ProbeBeyondTheEdge(Capped):
+    """A receiver may take a window probe's byte that it did not offer: its acknowledgement is known."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.data(talk, False, 1024)
+        self.acks(talk, 0, 0)
+        self.data(talk, False, 1)
+        self.acks(talk, 500, 100)
+
+
+class Authenticated(Capped):
+    """Segments that MD5 or AO signs are left alone, if the server says so: a SYN alone signs nothing."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        signatures: tuple[tuple[int, bytes], ...] = ((19, bytes(16)), (29, bytes(14)))
+        for port, (number, value) in enumerate(signatures):
+            marked = [*options(), (number, value)]
+            for side, (syn, syn_ack) in enumerate(((marked, marked), (marked, options()), (options(), marked))):
+                talk = Talk(Flow(WEB, S1, client_port=41_000 + 10 * port + side))
+                self.shakes(talk, syn, syn_ack)
+                self.cap(talk, CAP, CAP)
+                seen = 500 if syn_ack is marked else 100
+                self.advances(talk, 500, seen)
+                self.advances(talk, 500, seen, client=False)
+
+
+class Layouts(Capped):
+    """Options are found wherever hosts put them, and stay where they are."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        stamps = ("Timestamp", (1, 0))
+        nop, mss, scale, sack = ("NOP", None), ("MSS", MSS), ("WScale", SCALE), ("SAckOK", b"")
+        layouts: tuple[tuple[Options, bool], ...] = (
+            ((mss, sack, stamps, nop, scale), True),  # Linux
+            ((mss, nop, scale, nop, nop, sack), True),  # Windows
+            ((mss, nop, scale, nop, nop, stamps, sack, ("EOL", None)), True),  # macOS
+            ((scale,), True),
+            (((254, bytes(30)), scale), True),
+            (((254, bytes(35)), scale), True),  # 40 bytes
+            ((nop,) * 37 + (scale,), True),
+            ((("EOL", None), scale), False),
+            ((mss, (254, bytes(1)), (8, bytes(8)), scale), True),
+        )
+        for port, (layout, known) in enumerate(layouts):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
+            self.shakes(talk, layout)
+            self.advances(talk, 50_000, 100 if known else CAP)
+
+    def shakes(self, talk: Talk, syn: Options | None = None, syn_ack: Options | None = None) -> None:
+        self.opens_talk(talk, syn or (), options(0))
+        self.sends(talk, True, talk.frame(True, window=FIRST_WINDOW), FIRST_WINDOW, completed(S1))
+
+
+class BrokenOptions(Capped):
+    """What follows an impossible length is not read, as Linux does. The segment passes."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        scale = bytes((3, 3, SCALE))
+        for port, start in enumerate((b"\xfe\x00", b"\xfe\x01", b"\xfe\x29", b"\xfe\x40", b"\xfe\x82", b"\xfe\xff")):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
+            raw = (start + scale).ljust(8, b"\0")
+            syn = talk.flow.request(raw, flags="S", seq=FIRST, window=SYN_WINDOW, dataofs=7)
+            self.sends(talk, True, syn, SYN_WINDOW, new(WEB, S1))
+            self.answers_talk(talk, options())
+            self.sends(talk, True, talk.frame(True, window=FIRST_WINDOW), FIRST_WINDOW, completed(S1))
+            self.advances(talk, 50_000, CAP)
+
+
+class FramesPassUnchanged(Capped):
+    """SYN, SYN-ACK and RST have no window of the connection's; what acknowledges nothing has none either."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        self.advances(talk, 500, 100, client=False)
+        again_ = talk.flow.reply(flags="SA", seq=ANSWER, ack=FIRST + 1, options=options(), window=50_000)
+        self.sends(talk, False, again_, 50_000, repeated_answer(S1))
+        self.sends(talk, True, talk.frame(True, b"x", flags="P", window=500), 500)
+        self.sends(talk, True, talk.frame(True, flags="RA", window=500), 500)
+
+
+class SynInMidConnection(Capped):
+    """A SYN in mid-connection, anybody's, opens no window for those who follow it."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        blind = talk.flow.request(flags="S", seq=77, options=options(3), window=2000)
+        self.sends(talk, True, blind, 2000, again(WEB, S1))
+        self.acks(talk, 0xFFFF, 100)
+        self.assertPinned(talk.flow, PinState.REOPENING)
+        self.data(talk, True)
+        self.acks(talk, 500, 100, client=False)
+        self.advances(talk, 0xFFFF, 100)
+
+
+class ReopenedConnection(Capped):
+    """A server that answers it has another connection, of which little is known: it is left alone."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        other = Talk(talk.flow, 900_000, 800_000)
+        syn = talk.flow.request(flags="S", seq=900_000, options=options(3), window=2000)
+        self.sends(talk, True, syn, 2000, again(WEB, S1))
+        self.answers_talk(other, options(3))
+        self.sends(other, True, other.frame(True, window=9), 9, completed(S1))
+        self.advances(other, 50_000, 50_000)
+        self.advances(other, 50_000, 50_000, client=False)
+
+
+class SynAgain(Capped):
+    """A SYN that is sent once more, and the SYN-ACK to it: the last ones count. One of another SYN does not."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = Talk(Flow(WEB, S1))
+        self.opens_talk(talk, options(), options())
+        syn = talk.flow.request(flags="S", seq=FIRST, options=options(), window=SYN_WINDOW)
+        self.sends(talk, True, syn, SYN_WINDOW, again(WEB, S1))
+        cookie = Talk(talk.flow, FIRST, 4_000_000_000)
+        stray = talk.flow.reply(flags="SA", seq=1, ack=FIRST + 2, options=options(2), window=1)
+        self.sends(talk, False, stray, 1, repeated_answer(S1))
+        answer = talk.flow.reply(flags="SA", seq=4_000_000_000, ack=FIRST + 1, options=options(), window=SYN_WINDOW)
+        self.sends(talk, False, answer, SYN_WINDOW, repeated_answer(S1))
+        self.sends(cookie, True, cookie.frame(True, window=FIRST_WINDOW), FIRST_WINDOW, completed(S1))
+        self.advances(cookie, 500, 100)
+
+
+class SlotClaimedAnew(Capped):
+    """A slot's next connection has its own handshake, and no cap of the last one's, though their ports are the same."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.cap(talk, 150 * UNIT, 150 * UNIT)
+        self.advances(talk, 500, 150)
+        self.sends(talk, True, talk.frame(True, flags="FA", window=500), 150)
+        self.sends(talk, False, talk.frame(False, flags="FA", window=500), 500)
+        for register in CAPS:
+            self.assertNotEqual(self.switch.registers.read([(register, talk.index)]), [0])
+        successor = Talk(talk.flow, 3_000_000_000, 2_000_000_000)
+        self.opens_talk(successor, options(4), options(3))
+        for register in CAPS:
+            self.assertEqual(self.switch.registers.read([(register, talk.index)]), [0])
+        self.sends(successor, True, successor.frame(True, window=8), 8, completed(S1))
+        self.advances(successor, 5000, CAP >> 4)
+        self.advances(successor, 5000, 5000, client=False)
+
+
+class AnotherTakesTheSlot(Capped):
+    """So has a stranger whose connection falls into the slot; what is unmanaged leaves nothing behind either."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.advances(talk, 500, 100)
+        self.switch.clear_connections()
+        key = next(colliding(talk.flow.key, slot_1=talk.flow.key.slot_1))
+        stranger = Talk(Flow.of(key, WEB, S1))
+        self.switch.delete([entries.managed(S1, self.send, self.receive)])
+        try:
+            self.opens_talk(stranger, options(), options())
+            self.sends(stranger, True, stranger.frame(True, window=500), 500, completed(S1))
+        finally:
+            self.switch.insert([entries.managed(S1, self.send, self.receive)])
+        self.advances(stranger, 500, 500)
+
+
+class SecondWay(Capped):
+    """A connection in the other way has cells of its own."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        met = crowd(late=0)
+        first, second = Talk(met.first), Talk(met.second)
+        self.shakes(first)
+        self.shakes(second)
+        self.assertEqual([pin.way for pin in self.pins(second.flow.key)], [2])
+        index = CONNECTION_SLOTS + second.flow.key.slot_2
+        self.switch.registers.write(Register.SEND_CAP, index, cell(second.flow.key.fingerprint, 150 * UNIT))
+        self.advances(second, 500, 150)
+        self.advances(first, 500, 100)
+
+
+class Unmanaged(Capped):
+    """Another server's connections keep their windows."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        self.weigh(WEB, {S3: 1})
+        talk = Talk(Flow(WEB, S3))
+        self.shakes(talk)
+        self.cap(talk, CAP, CAP)
+        self.advances(talk, 500, 500)
+        self.advances(talk, 500, 500, client=False)
+
+
+class MovedConnection(Capped):
+    """A connection that moved to a candidate (another handshake, another server) is left alone."""
+
+    send = receive = CAP
+
+    def runTest(self) -> None:
+        self.insert(entries.managed(S3, CAP, CAP))
+        talk = self.talks()
+        self.drain(S1)
+        self.weigh(WEB, {S3: 1})
+        moved = Talk(talk.flow.to(S3), 900_000, 800_000)
+        syn = moved.flow.request(flags="S", seq=900_000, options=options(3), window=2000)
+        self.sends(moved, True, syn, 2000, again(WEB, S3))
+        self.answers_talk(moved, options(3))
+        self.sends(moved, True, moved.frame(True, window=9), 9, completed(S3))
+        self.assertPinned(moved.flow, PinState.ESTABLISHED)
+        self.advances(moved, 50_000, 50_000)
+        self.advances(moved, 50_000, 50_000, client=False)
+
+
+class RandomSegments(Capped):
+    """Whatever the segments and the caps are, the switch's windows and cells are those of the model."""
+
+    send, receive = 9_000, 7_000
+    segments, seed = 150, 1
+
+    def runTest(self) -> None:
+        source = random.Random(self.seed)
+        for port, (one, other) in enumerate(((7, 2), (None, 7), (14, 0))):
+            self.compare(source, Talk(Flow(WEB, S1, client_port=42_000 + port), WRAP - 9000, WRAP - 500), one, other)
+
+    def compare(self, source: random.Random, talk: Talk, one: int | None, other: int | None) -> None:
+        """Some segments of a connection whose sides have these scales."""
+        self.opens_talk(talk, options(one), options(other))
+        syn, syn_ack = (
+            Hello(talk.first[side], SYN_WINDOW, MSS, scale) for side, scale in ((True, one), (False, other))
+        )
+        model = dict(zip((True, False), agreed(syn, syn_ack, talk.next[True]), strict=True))
+        defaults = caps = {True: self.send, False: self.receive}
+        first = Segment(talk.next[True], talk.next[False], 300)
+        window = model[True].sends(model[False], first, self.send)
+        self.sends(talk, True, talk.frame(True, window=300), window, completed(S1))
+        for _ in range(self.segments):
+            if source.random() < 0.1:
+                own = [source.choice((0, 1, 5000, 20_000, BARE)) for _ in CAPS]
+                self.cap(talk, *own)
+                caps = {side: cap or defaults[side] for side, cap in zip((True, False), own, strict=True)}
+            client = source.random() < 0.5
+            frame, segment = self.draw(source, talk, client)
+            window = model[client].sends(model[not client], segment, caps[client])
+            self.sends(talk, client, frame, window)
+            self.assertCells(talk, model)
+
+    def draw(self, source: random.Random, talk: Talk, client: bool) -> tuple[Packet, Segment]:
+        """Mostly new data and an acknowledgement of all; sometimes repeated, out of order, blind."""
+        payload = bytes(source.choice((0, 0, 1, 700, 1400)))
+        back, ahead = (source.choice((0, 0, 0, 0, 900)) for _ in range(2))
+        number = (talk.next[client] - source.choice((0, 0, 0, 1000)) + source.choice((0,) * 30 + (1 << 30,))) % WRAP
+        acknowledgement = (talk.next[not client] - back + source.choice((0, 0, 0, 0, 1, 1 << 31)) * (ahead > 0)) % WRAP
+        window = source.choice((0, 1, 60, 500, 0xFFFF, source.randrange(1 << 16)))
+        fields = {"seq": number, "ack": acknowledgement, "window": window, "flags": source.choice(("A", "PA"))}
+        return talk.frame(client, payload, **fields), Segment(number, acknowledgement, window, len(payload))
+
+    def assertCells(self, talk: Talk, model: Any) -> None:
+        """Numbers, edges and caps in effect."""
+        client, server = model[True], model[False]
+        expected = [
+            (Register.CAP_CLIENT, client.next << 31 | client.acked % (1 << 31)),
+            (Register.CAP_SERVER, server.next << 31 | server.acked % (1 << 31)),
+            (Register.CAP_OFFERED_SERVER, client.cap << 32 | client.edge),
+            (Register.CAP_OFFERED_CLIENT, server.cap << 32 | server.edge),
+        ]
+        found = self.switch.registers.read((register, talk.index) for register, _ in expected)
+        self.assertEqual(dict(zip(dict(expected), found, strict=True)), dict(expected))
+
+
+class GreedyHandshake(Capped):
+    """The handshake's last ACK offers more than the cap, up to a gigabyte: of it the cap is left."""
+
+    send = CAP
+
+    def runTest(self) -> None:
+        talk = Talk(Flow(WEB, S1))
+        self.opens_talk(talk, options(), options())
+        self.sends(talk, True, talk.frame(True, window=0xFFFF), 100, completed(S1))
+        self.advances(talk, 0xFFFF, 100)

@@ -1,0 +1,523 @@
+"""Stage `closing`: an idle connection is closed by the switch, in the name of both ends, and no other one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness import entries, plan
+from harness.base import AWAIT_S
+from harness.closing import GET, PAGE, PASSES, STAMPS, WRAP, Closing, Talk
+from harness.collisions import crowd
+from harness.flow import Flow
+from harness.frames import IP, UDP, Ether, changed, layers, octets
+from harness.plan import S1, S2, WEB
+from sluice.addresses import from_text
+from sluice.frames import tickle
+from sluice.names import (
+    CONNECTION_SLOTS,
+    INTO_PIPELINE,
+    PROBE_TIME,
+    Counter,
+    DropReason,
+    PinState,
+    Register,
+)
+
+
+class Closes(Closing):
+    """RST with the number that the server expects, FIN with the answer's numbers and stamps; the load falls once."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.assertLoad(1)
+        self.tickles(talk)
+        self.assertLoad(1)
+        self.closes(talk)
+        self.assertPinned(talk.flow, PinState.CLOSED)
+        self.assertLoad(0)
+        self.assertCounts(taken=1)
+
+
+class TheControllersOwn(Closing):
+    """The tickle that the controller makes is one."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        key = talk.flow.key
+        ends = (from_text(key.client), key.client_port, from_text(key.service), key.service_port)
+        self.hands_in(tickle(*ends))
+        port = self.switch.number(talk.flow.server.host.port)
+        found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
+        wanted = changed(talk.tickle(), IP_id=0, IP_flags="DF", TCP_window=0xFFFF)
+        self.assertEqual(bytes(found.packet)[:54], octets(talk.flow.at_server(wanted)))
+        self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
+        self.closes(talk)
+
+
+class Afterwards(Closing):
+    """What is late is dropped; the client's FIN goes on, and whoever has no connection any more says so uncounted."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.answer(), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.reply(b"late", "PA"), DropReason.CLOSED)
+        self.drops(S1.host.port, talk.reply(b"late", "FPA"), DropReason.CLOSED)
+        self.server_sends(talk.flow, talk.reply(flags="FA"))
+        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
+        self.server_sends(talk.flow, talk.flow.reply(flags="R", seq=talk.server + 1))
+        self.refuses(talk)
+        self.assertLoad(0)
+        self.assertCounts(taken=1)
+
+
+class PayloadAfterwards(Closing):
+    """Payload of the client's is answered by a RST that it takes, however often; the connection raced once."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for payload, flags, ack in ((GET, "PA", 0), (GET, "PA", 1), (b"!", "FPA", 1)):
+            frame = talk.request(payload, flags, ack=talk.server + ack)
+            length = len(payload) + ("F" in flags)
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)
+        self.assertCounts(taken=1, raced=1)
+        self.assertLoad(0)
+
+
+class TakenBack(Closing):
+    """Payload between tickle and answer, from either side, and a SYN: the connection lives on."""
+
+    def runTest(self) -> None:
+        for port, act in enumerate((self.asks, self.serves), start=40001):
+            with self.subTest(by=act.__name__):
+                talk = self.idle(port)
+                self.tickles(talk)
+                act(talk)
+                self.passes_answer(talk)
+                self.assertPinned(talk.flow, PinState.ESTABLISHED)
+                self.refuses(talk)
+        self.assertCounts(back=2)
+        self.assertLoad(2)
+
+
+class TakenBackUnanswered(Closing):
+    """The server answers the tickle before the request reaches it: its old numbers close nothing."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        late = talk.answer()
+        self.asks(talk)
+        self.server_sends(talk.flow, late)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.assertCounts(back=1)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Fins(Closing):
+    """A FIN between tickle and answer, from either side, ends the connection in its own way."""
+
+    def runTest(self) -> None:
+        for port, by_client in ((40001, True), (40002, False)):
+            with self.subTest(by_client=by_client):
+                talk = self.idle(port)
+                self.tickles(talk)
+                if by_client:
+                    self.client_sends(talk.flow, talk.request(flags="FA"))
+                else:
+                    self.server_sends(talk.flow, talk.reply(flags="FA"))
+                self.passes_answer(talk)
+                self.refuses(talk)
+        self.assertCounts(back=2)
+
+
+class Keepalives(Closing):
+    """Keepalives are no activity; and the server's, while a tickle is under way, closes nothing."""
+
+    def runTest(self) -> None:
+        for port, payload in ((40001, b""), (40002, b"\0")):
+            with self.subTest(bytes=len(payload)):
+                talk = self.idle(port)
+                self.client_sends(talk.flow, talk.request(payload, seq=talk.client - 1))
+                self.server_sends(talk.flow, talk.reply(payload, seq=talk.server - 1))
+                self.tickles(talk)
+                self.server_sends(talk.flow, talk.reply(payload, seq=talk.server - 1))
+                self.client_sends(talk.flow, talk.request(payload, seq=talk.client - 1))
+                self.assertPinned(talk.flow, PinState.ESTABLISHED)
+                self.closes(talk)
+        self.assertCounts(taken=2)
+
+
+class OtherNumbers(Closing):
+    """While a tickle is under way an ACK with one other number closes nothing, and the right one still does."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        self.server_sends(talk.flow, talk.reply(seq=talk.server - 1))
+        self.server_sends(talk.flow, talk.reply(ack=talk.client - 1))
+        self.closes(talk)
+
+
+class LostTickle(Closing):
+    """Without an answer the tickle lapses: an ACK afterwards is one like any other. A second try closes."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.passes_answer(talk)
+        self.tickles(talk)
+        self.pass_ticks(PROBE_TIME + 1)
+        self.passes_answer(talk)
+        self.assertCounts()
+        self.tickles(talk)
+        self.closes(talk)
+        self.assertCounts(taken=1)
+
+
+class LapsedAndUsed(Closing):
+    """Payload after a tickle has lapsed takes nothing back."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        self.pass_ticks(PROBE_TIME + 1)
+        self.asks(talk)
+        self.assertCounts()
+
+
+class NotIdle(Closing):
+    """No tickle passes for a connection that waits, is young, has ended, or that nobody knows."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.refuses(talk)
+        self.asks(talk)
+        self.refuses(talk)
+        self.serves(talk)
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request(ack=talk.server - 1))
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.refuses(talk, least_age=1000, reason=DropReason.NOT_IDLE)
+        self.tickles(talk)
+        self.client_sends(talk.flow, talk.request(flags="FA"))
+        self.refuses(talk)
+        self.hands(Talk(Flow(WEB, S1, client_port=40077)))
+        outcome = self.settle(plan.CLIENT)
+        self.assertEqual(outcome.frames, [])
+        self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NOT_IDLE], 1)
+
+
+class LeastAge(Closing):
+    """A connection is old enough from the tick on that the tickle says."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.pass_ticks(3)
+        self.tickles(talk, least_age=3)
+
+
+class SentAgain(Closing):
+    """A response that is sent again is acknowledged again before the connection is idle."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        again = talk.reply(PAGE, "PA", seq=talk.server - len(PAGE))
+        self.server_sends(talk.flow, again)
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Forged(Closing):
+    """A client's own packet is no tickle, whatever it looks like: the answer goes to the client."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.client_sends(talk.flow, talk.tickle())
+        self.passes_answer(talk)
+        head = INTO_PIPELINE.to_bytes(2, "big") + bytes(4)
+        self.drops(plan.CLIENT, head + octets(talk.tickle()), DropReason.NOT_FOR_US)
+        self.passes_answer(talk)
+        self.assertPinned(talk.flow, PinState.ESTABLISHED)
+        self.assertCounts()
+
+
+class BlindNumbers(Closing):
+    """What somebody sends in the client's name with wrong numbers moves none: the connection can be closed later."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.client_sends(talk.flow, talk.request(b"forged", "PA", seq=talk.client + 70000, ack=talk.server + 9))
+        self.passes_answer(talk)
+        self.refuses(talk)
+        self.idles(talk)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Wraps(Closing):
+    """Numbers pass 2^32 on either side, in the middle of a payload."""
+
+    def runTest(self) -> None:
+        talk = self.closed(client=WRAP - 5, server=WRAP - 7)
+        self.assertLess(max(talk.client, talk.server), 100)
+        self.assertCounts(taken=1)
+
+
+class Reordered(Closing):
+    """Segments of a response in another order: idle is who has acknowledged its end."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        first, second = talk.reply(b"one", "A"), talk.reply(b"two", "PA", seq=talk.server + 3)
+        self.server_sends(talk.flow, second)
+        self.server_sends(talk.flow, first)
+        self.client_sends(talk.flow, talk.request(ack=talk.server + 3))
+        talk.server += 6
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class OtherServer(Closing):
+    """Another server's packet with the same numbers closes nothing."""
+
+    def runTest(self) -> None:
+        self.insert(entries.managed(S2, closed=1))
+        talk = self.idle()
+        self.tickles(talk)
+        other = Talk(talk.flow.to(S2), talk.client, talk.server)
+        self.server_sends(other.flow, other.answer())
+        self.assertPinned(talk.flow, PinState.ESTABLISHED)
+        self.closes(talk)
+
+
+class PortsUsedAgain(Closing):
+    """A SYN afterwards is a new connection: chosen anew, counted, and closed like any other."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        again = self.closed(client=9000, server=9000)
+        self.assertEqual(again.flow.key, talk.flow.key)
+        self.assertCounts(taken=2)
+        self.assertLoad(0)
+        self.weigh(WEB, {S2: 1})
+        moved = talk.flow.to(S2)
+        self.opens(moved)
+        self.assertPinned(moved, PinState.PENDING)
+
+
+class WhileOff(Closing):
+    """A closed connection's ports are used again while closing is off: once on, nothing of the former one is left."""
+
+    def manage(self) -> None:
+        """By the test."""
+
+    def runTest(self) -> None:
+        managed = entries.managed(S1, closed=1)
+        self.switch.insert([managed])
+        self.closed()
+        self.switch.delete([managed])
+        talk = self.idle(client=7000, server=8000)
+        self.refuses(talk)
+        self.insert(managed)
+        self.refuses(talk)
+        self.idles(talk)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class MayNotBeClosed(Closing):
+    """Of a server without closing nothing is held back, be it measured."""
+
+    def manage(self) -> None:
+        """Otherwise."""
+        self.insert(entries.managed(S1, measured=1))
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.refuses(talk)
+        self.passes_answer(talk)
+        self.client_sends(talk.flow, talk.request())
+
+
+class Moves(Closing):
+    """A pin that moves to another server brings nothing along: that one's own numbers count."""
+
+    def runTest(self) -> None:
+        self.insert(entries.managed(S2, closed=1))
+        talk = self.idle()
+        self.drain(S1)
+        self.weigh(WEB, {S2: 1})
+        moved = Talk(talk.flow.to(S2), 20001, 30001)
+        self.exchange(plan.CLIENT, moved.flow.request(flags="S", seq=20000))
+        self.exchange(S2.host.port, moved.flow.reply(flags="SA", seq=30000, ack=20001))
+        self.exchange(plan.CLIENT, moved.request())
+        self.assertPinned(moved.flow, PinState.ESTABLISHED)
+        self.refuses(moved)
+        self.asks(moved)
+        self.serves(moved)
+        self.client_sends(moved.flow, moved.request())
+        self.tickles(moved)
+        outcome = self.exchange(S2.host.port, moved.answer())
+        self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NONE], 2)
+
+
+class InTheSecondWay(Closing):
+    """A connection in way 2 has cells of its own, and a hint that says so; the one in way 1 lives on."""
+
+    def runTest(self) -> None:
+        met = crowd()
+        first = self.idle(flow=met.first)
+        second = self.idle(flow=met.second)
+        hints = self.switch.registers.read(
+            (Register.CLOSING_HINT, index % 4096)
+            for index in (met.first.key.slot_1, CONNECTION_SLOTS + met.second.key.slot_2)
+        )
+        self.assertEqual(
+            [hint >> 31 for hint in hints],
+            [met.first.key.slot_1 << 10 | S1.id, (CONNECTION_SLOTS + met.second.key.slot_2) << 10 | S1.id],
+        )
+        self.tickles(second)
+        self.closes(second)
+        self.assertPinned(met.second, PinState.CLOSED, way=2)
+        self.asks(first)
+
+
+class Expires(Closing):
+    """A closed connection's slot is free when it has lingered: another one takes it, and is served."""
+
+    def runTest(self) -> None:
+        self.set_timers(linger=1)
+        met = crowd()
+        self.closed(flow=met.first)
+        self.pass_ticks(2)
+        talk = self.idle(flow=met.second)
+        self.assertPinned(met.second, PinState.ESTABLISHED, way=1)
+        self.assertLoad(1)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class MalformedTickles(Closing):
+    """What the controller hands in is judged like a client's."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        good: Any = talk.tickle()
+        whole = octets(good)
+        datagram = layers(
+            Ether(dst=plan.CLIENT.mac, src=talk.flow.client_mac), IP(src="10.0.1.10", dst=WEB.address), UDP()
+        )
+        for frame, reason in (
+            (whole[:20], DropReason.TRUNCATED),
+            (whole[:40], DropReason.TRUNCATED),
+            (octets(datagram), DropReason.UNSUPPORTED),
+            (octets(changed(good, IP_chksum=1)), DropReason.IPV4_CHECKSUM),
+            (octets(changed(good, IP_dst=plan.UPLINK_HOST.address)), DropReason.NOT_IDLE),
+        ):
+            with self.subTest(reason=reason.name, length=len(frame)):
+                self.hands_in(frame)
+                self.dropped(self.settle(plan.CLIENT), reason)
+        self.switch.client.send(b"", INTO_PIPELINE)
+        self.dropped(self.settle(plan.CLIENT), DropReason.CPU_HEADER)
+
+
+class UnderACap(Closing):
+    """The FIN's window is capped as the answer's would have been, and its checksum says so."""
+
+    def manage(self) -> None:
+        """With a cap on what the server advertises."""
+        self.insert(entries.managed(S1, receive_cap=4096, closed=1))
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        port = talk.flow.server.host.port
+        self.exchange(port, talk.reply(PAGE, "PA"))
+        talk.server += len(PAGE)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.inject(port, talk.answer())
+        outcome = self.settle(port, sent=2)
+        rst = talk.reset_to(talk.answer(), flow_is_server=True)
+        left = 8192 - len(GET)  # of what the SYN-ACK promised
+        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=left))
+        self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
+
+
+class ClosedWindow(Closing):
+    """A client that has closed its window waits for more: that is no idle connection, however long it is silent."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request(window=0))
+        self.refuses(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.client_sends(talk.flow, talk.request(window=0))
+        self.refuses(talk)
+        self.pass_ticks(3)
+        self.client_sends(talk.flow, talk.request())
+        self.refuses(talk, least_age=3)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Crosses(Closing):
+    """A request crosses the end of a response: the server acknowledges it, and is silent for it is at work."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        asked = talk.client
+        self.asks(talk)
+        behind, talk.client = talk.client, asked
+        self.serves(talk)
+        talk.client = behind
+        self.client_sends(talk.flow, talk.request())
+        self.server_sends(talk.flow, talk.reply())
+        self.refuses(talk)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class AskedWhileOff(Closing):
+    """A request that passes while closing is off is found by the server's answer to the tickle."""
+
+    def manage(self) -> None:
+        """By the test."""
+
+    def runTest(self) -> None:
+        managed = entries.managed(S1, closed=1)
+        self.switch.insert([managed])
+        talk = self.idle()
+        self.switch.delete([managed])
+        self.asks(talk)
+        self.insert(managed)
+        self.tickles(talk)
+        self.passes_answer(talk)
+        self.refuses(talk)
+
+
+class OddPayloadAfterwards(Closing):
+    """A reset is a whole one, whatever flags and fragments it answers."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for frame, length in (
+            (talk.request(GET, "SFPA"), len(GET) + 1),
+            (changed(talk.request(GET, "PA"), IP_flags="MF"), len(GET)),
+        ):
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)

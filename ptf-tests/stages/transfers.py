@@ -1,0 +1,644 @@
+"""Stage `transfers`: what segments leave in a transfer's cells, rule by rule; and at random, as the model has it."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+from harness import bulk, entries
+from harness.base import again, completed, first_answer, repeated_answer, was_reset
+from harness.collisions import crowd
+from harness.flow import ANSWER, FIRST, Flow
+from harness.frames import TCP
+from harness.plan import CLIENT, S1, S2, S3, WEB
+from harness.transfers import CELLS, MSS, TransferTest, older
+from sluice.dataplane.memory import Memory
+from sluice.dataplane.transfers import (
+    ENDED_TICKS,
+    OWNED_TICKS,
+    UNANSWERED_TICKS,
+    Segment,
+    TransferCells,
+)
+from sluice.names import TICK_US, PinState, Register
+
+SECOND = 1_000_000
+LONG = (OWNED_TICKS + 20) * TICK_US
+SILENCE = 400_000
+"""Longer than any test takes between two segments but a timeout's, in microseconds."""
+
+
+class Established(TransferTest):
+    """Base: one connection to S1."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.flow = Flow(WEB, S1)
+        self.establishes(self.flow)
+
+
+def sharing(flow: Flow, number: int = 1) -> list[Flow]:
+    """Other connections that are measured in the same slot, if they are."""
+    slot = flow.key.slot_1 % 4096
+    found = [Flow.of(key, WEB, S1) for key in bulk.keys(WEB, 60_000, seed=5) if key.slot_1 % 4096 == slot]
+    return found[:number]
+
+
+class Beginning(TransferTest):
+    """The SYN-ACK takes the slot, with all that a reader needs to name the connection; nothing is counted yet."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.assertNobodys(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.assertSeen(
+            flow, flow=flow.key.slot_1, fingerprint=flow.key.fingerprint, server=S1.id, segments=0, sent=0, rtt_count=0
+        )
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.assertSeen(flow, segments=0, sent=0, again=0, rtt_count=1, under_way=0)
+
+
+class HandshakesRoundTrip(TransferTest):
+    """The first round trip is the SYN-ACK's."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.passes(flow, 2 * SECOND)
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.assertGreater(self.seen(flow)["least_rtt_s"], 2)
+        self.assertLess(self.seen(flow)["least_rtt_s"], 20)
+
+
+class AnsweredTwice(TransferTest):
+    """A SYN-ACK that was sent again gives no round trip."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.assertSeen(flow, rtt_count=0, segments=0)
+        self.assertTrue(math.isnan(self.seen(flow)["least_rtt_s"]))
+
+
+class StartsAnew(TransferTest):
+    """A new connection of the same ports overwrites every cell."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        slot = self.measured(flow).slot
+        for register in CELLS[1:]:
+            self.switch.registers.write(register, slot, (1 << 31) - 1)
+        self.establishes(flow)
+        self.assertSeen(
+            flow, segments=0, sent=0, again=0, losses=0, timeouts=0, probes=0, holes=0, mss=0, under_way=0, flight=0
+        )
+        self.assertSeen(flow, rtt_count=1)
+        self.sends(flow, 0)
+        self.assertSeen(flow, segments=1, sent=MSS, again=0, under_way=MSS)
+
+
+class OtherServers(TransferTest):
+    """Servers that are not measured leave nothing."""
+
+    def runTest(self) -> None:
+        self.weigh(WEB, {S3: 1})
+        flow = Flow(WEB, S3)
+        self.establishes(flow)
+        self.sends(flow, 0)
+        self.assertNobodys(flow)
+
+
+class NotFromItsBeginning(TransferTest):
+    """A connection whose beginning was not seen is not measured."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.put_pin(flow, PinState.ESTABLISHED, age=0)
+        self.sends(flow, 0)
+        self.acknowledges(flow, MSS)
+        self.assertNobodys(flow)
+
+
+class Sample(TransferTest):
+    """One of 2^n connections is measured: those whose fingerprint ends in n zeros."""
+
+    def runTest(self) -> None:
+        self.switch.modify([entries.managed(S1, measured=1, sampling=2)])
+        self.addCleanup(self.switch.modify, [entries.managed(S1, measured=1)])
+        slots: dict[int, Flow] = {}
+        for key in bulk.keys(WEB, 40, seed=6):
+            slots.setdefault(key.slot_1 % 4096, Flow.of(key, WEB, S1))
+        chosen = 0
+        for flow in slots.values():
+            self.opens(flow)
+            self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+            sampled = flow.key.fingerprint % 4 == 0
+            chosen += sampled
+            self.assertEqual(self.seen(flow)["flow"], flow.key.slot_1 if sampled else -1)
+        self.assertTrue(3 <= chosen <= 20, chosen)
+
+
+class SecondWay(TransferTest):
+    """A connection in the second way of the connection table has a number above those of the first."""
+
+    def runTest(self) -> None:
+        met = crowd()
+        self.establishes(met.first)
+        self.establishes(met.second)
+        self.assertPinned(met.second, PinState.ESTABLISHED, way=2)
+        self.sends(met.second, 0)
+        seen = self.seen(met.second, way=1)
+        self.assertEqual((seen["flow"], seen["segments"]), (self.measured(met.second, way=1).number, 1))
+
+
+class Taken(Established):
+    """Of two transfers with one slot the first is measured, until it was silent for half a minute."""
+
+    def runTest(self) -> None:
+        second, third = sharing(self.flow, 2)
+        cells = self.cells(self.flow)
+        self.establishes(second)
+        self.sends(second, 0)
+        self.acknowledges(second, MSS)
+        self.assertEqual(self.cells(self.flow), cells)
+        self.passes(self.flow, LONG)
+        self.sends(second, MSS)
+        self.assertSeen(self.flow, flow=self.flow.key.slot_1, segments=0)
+        self.establishes(third)
+        self.assertSeen(third, flow=third.key.slot_1, fingerprint=third.key.fingerprint, segments=0)
+        self.sends(self.flow, 0)
+        self.assertSeen(third, flow=third.key.slot_1, segments=0)
+
+
+class Ended(Established):
+    """A connection that has ended leaves its slot after two seconds, and its last acknowledgements still count."""
+
+    def ends(self) -> None:
+        """The server closes; its FIN counts as a byte that is under way."""
+        self.sends(self.flow, 0, flags="FA")
+        self.assertSeen(self.flow, segments=1, under_way=MSS + 1)
+        self.acknowledges(self.flow, MSS + 1)
+        self.assertSeen(self.flow, under_way=0, rtt_count=2)
+
+    def runTest(self) -> None:
+        second, third = sharing(self.flow, 2)
+        self.ends()
+        self.passes(self.flow, SECOND // 10)
+        self.establishes(second)
+        self.assertSeen(self.flow, flow=self.flow.key.slot_1)
+        self.passes(self.flow, (OWNED_TICKS - ENDED_TICKS + 1) * TICK_US)
+        self.establishes(third)
+        self.assertSeen(third, flow=third.key.slot_1)
+
+
+class Reset(Ended):
+    """So does one that was reset."""
+
+    def ends(self) -> None:
+        self.server_sends(self.flow, self.flow.reply(flags="R", seq=ANSWER + 1), was_reset(S1))
+
+
+class Unanswered(TransferTest):
+    """A client that never answers, as in a SYN flood, keeps the slot for four seconds."""
+
+    def runTest(self) -> None:
+        first = Flow(WEB, S1)
+        second, third = sharing(first, 2)
+        self.opens(first)
+        self.server_sends(first, first.syn_ack(), first_answer(S1))
+        self.establishes(second)
+        self.assertSeen(first, flow=first.key.slot_1)
+        self.passes(first, (OWNED_TICKS - UNANSWERED_TICKS + 1) * TICK_US)
+        self.establishes(third)
+        self.assertSeen(third, flow=third.key.slot_1)
+
+
+class Counts(Established):
+    """Segments with payload, their bytes, the largest, and what is under way. Bare ACKs are none."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0, 100)
+        self.sends(self.flow, 100, 900)
+        self.sends(self.flow, 1000, 500, flags="PA")
+        self.server_sends(self.flow, self.flow.reply(flags="A", seq=ANSWER + 1501, ack=FIRST + 1))
+        self.assertSeen(self.flow, segments=3, sent=1500, mss=900, under_way=1500, again=0, holes=0)
+        self.assertSeen(self.flow, flight=-(-1500 // 64) * 64)
+        self.acknowledges(self.flow, 1000, b"next, please")
+        self.assertSeen(self.flow, segments=3, under_way=500, flight=-(-1500 // 64) * 64)
+
+
+class ForeignAcknowledgements(Established):
+    """An ACK of what was never sent, or long acknowledged, moves nothing and times nothing."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        self.sends(self.flow, MSS)
+        cells = self.cells(self.flow)
+        for offset in (2 * MSS + 1, 1 << 30, 3 << 30, -1, 0):
+            self.acknowledges(self.flow, offset)
+        self.assertEqual(self.cells(self.flow)[1:], cells[1:])
+        self.acknowledges(self.flow, 2 * MSS)
+        self.assertSeen(self.flow, under_way=0, rtt_count=3)
+
+
+class OtherServersSegments(Established):
+    """What another server sends in the pin's name moves nothing."""
+
+    def runTest(self) -> None:
+        cells = self.cells(self.flow)
+        self.sends(self.flow.to(S2), 0)
+        self.assertEqual(self.cells(self.flow), cells)
+
+
+class RoundTrip(Established):
+    """One segment at a time is timed, until an ACK of all of it; the least and the mean are kept."""
+
+    def runTest(self) -> None:
+        before = self.seen(self.flow)
+        self.sends(self.flow, 0)
+        self.passes(self.flow, 3 * SECOND)
+        self.sends(self.flow, MSS)
+        self.acknowledges(self.flow, MSS - 1)
+        self.assertSeen(self.flow, rtt_count=1)
+        self.acknowledges(self.flow, 2 * MSS)
+        self.acknowledges(self.flow, 2 * MSS)
+        seen = self.seen(self.flow)
+        self.assertEqual(seen["rtt_count"], 2)
+        spent = seen["rtt_sum_us"] - before["rtt_sum_us"]
+        self.assertTrue(3 * SECOND < spent < 30 * SECOND, spent)
+        self.assertEqual(seen["least_rtt_s"], before["least_rtt_s"])
+
+
+class LeastIsForgotten(Established):
+    """The least round trip is that of some minutes: a path that has become longer is seen."""
+
+    def runTest(self) -> None:
+        least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
+        self.put(self.flow, Register.TRANSFER_LEAST, (least >> 32) + 1 << 32 | 1)
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        self.assertGreater(self.seen(self.flow)["least_rtt_s"], 2e-6)
+
+
+class Ambiguous(Established):
+    """A retransmission of anything ends the timing: whose ACK it is nobody knows (Karn & Partridge)."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.sends(self.flow, MSS)
+        self.sends(self.flow, MSS)
+        self.acknowledges(self.flow, 2 * MSS)
+        self.assertSeen(self.flow, rtt_count=1, again=1)
+        self.sends(self.flow, 2 * MSS)
+        self.acknowledges(self.flow, 3 * MSS)
+        self.assertSeen(self.flow, rtt_count=2)
+
+
+class LossEvents(Established):
+    """Losses of one window are one event; what is lost of the next window is another."""
+
+    def runTest(self) -> None:
+        for place in range(8):
+            self.sends(self.flow, place * MSS)
+        for place in (1, 3, 4):
+            self.acknowledges(self.flow, place * MSS)
+            self.sends(self.flow, place * MSS)
+        self.assertSeen(self.flow, again=3, losses=1, segments=11, sent=8 * MSS)
+        self.acknowledges(self.flow, 8 * MSS)
+        for place in range(8, 10):
+            self.sends(self.flow, place * MSS)
+        self.sends(self.flow, 8 * MSS)
+        self.assertSeen(self.flow, again=4, losses=2)
+
+
+class Spurious(Established):
+    """What was acknowledged and comes again was not lost: its ACK was late, or lost."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.sends(self.flow, MSS)
+        self.acknowledges(self.flow, 2 * MSS)
+        self.sends(self.flow, 0)
+        self.assertSeen(self.flow, again=1, losses=0)
+
+
+class Repacked(Established):
+    """A retransmission that carries new bytes behind the old ones is one, and moves the edge."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0, 600)
+        self.sends(self.flow, 0, 1000)
+        self.assertSeen(self.flow, again=1, losses=1, sent=1000, under_way=1000)
+        self.sends(self.flow, 1000)
+        self.assertSeen(self.flow, again=1, holes=0, sent=2000)
+
+
+class Timeouts(Established):
+    """A retransmission of the first segment behind a silence is a timeout's; all those behind it are one loss event."""
+
+    def runTest(self) -> None:
+        for place in range(3):
+            self.sends(self.flow, place * MSS)
+        for count in (1, 2):
+            self.passes(self.flow, SILENCE)
+            self.sends(self.flow, 0)
+            self.assertSeen(self.flow, timeouts=count, losses=1, again=count, probes=0)
+
+
+class NoTimeout(Established):
+    """One behind an ACK is none, however long ago the server has sent its last segment."""
+
+    def runTest(self) -> None:
+        for place in range(3):
+            self.sends(self.flow, place * MSS)
+        least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
+        self.put(self.flow, Register.TRANSFER_LEAST, least >> 32 << 32 | 100 * SECOND)
+        self.passes(self.flow, 60 * SECOND)
+        self.acknowledges(self.flow, MSS)
+        self.sends(self.flow, MSS)
+        self.assertSeen(self.flow, again=1, losses=1, timeouts=0)
+
+
+class TailLossProbe(Established):
+    """The last segment again, behind a silence, while others are under way: neither a timeout nor a loss event."""
+
+    def runTest(self) -> None:
+        for place in range(3):
+            self.sends(self.flow, place * MSS)
+        self.passes(self.flow, 30 * SECOND)
+        self.sends(self.flow, 2 * MSS)
+        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+        self.acknowledges(self.flow, MSS)
+        self.sends(self.flow, MSS)
+        self.assertSeen(self.flow, again=2, probes=1, losses=1)
+
+
+class Keepalive(Established):
+    """A byte in front of the edge, or none at all: a keepalive or a window probe, which is no segment and no loss."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        cells = self.cells(self.flow)
+        self.sends(self.flow, MSS - 1, 1)
+        self.sends(self.flow, MSS - 1, 0)
+        self.assertEqual(self.cells(self.flow)[1:], cells[1:])
+
+
+class WindowProbe(Established):
+    """The first byte behind a closed window, sent until the window opens: counted once."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        for _ in range(3):
+            self.passes(self.flow, SECOND)
+            self.sends(self.flow, MSS, 1)
+            self.acknowledges(self.flow, MSS)
+        self.assertSeen(self.flow, segments=2, sent=MSS + 1, again=0, timeouts=0, losses=0)
+
+
+class Hole(Established):
+    """What was lost in front of the switch is a hole: counted, for what fills it looks like a retransmission."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.sends(self.flow, 2 * MSS)
+        self.assertSeen(self.flow, holes=1, again=0, sent=3 * MSS, segments=2, under_way=3 * MSS)
+        self.sends(self.flow, MSS)
+        self.assertSeen(self.flow, holes=1, again=1)
+
+
+class NumbersWrap(TransferTest):
+    """Numbers go past 2^32, and on by as much as they like without a loss; then a loss is one."""
+
+    first = (1 << 32) - 1500
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.server_sends(flow, flow.reply(flags="SA", seq=self.first - 1, ack=FIRST + 1), first_answer(S1))
+        ack = flow.request(flags="A", seq=FIRST + 1, ack=self.first)
+        self.client_sends(flow, ack, completed(S1))
+        shift = self.first - ANSWER - 1
+        for place in range(3):
+            self.sends(flow, shift + place * MSS)
+        self.acknowledges(flow, shift + 3 * MSS)
+        self.assertSeen(flow, sent=3 * MSS, holes=0, again=0, under_way=0)
+        far = (1 << 31) + (1 << 30)
+        end = 0
+        for done in range(3 * MSS, far, 1 << 30):  # without 3 GB of segments: the edge is moved, and the ACK is real
+            edge = (self.first + done + (1 << 30)) % (1 << 32)
+            self.put(flow, Register.TRANSFER_EDGE, MSS << 32 | edge)
+            self.acknowledges(flow, edge - ANSWER - 1)
+            end = edge
+        self.sends(flow, end - ANSWER - 1)
+        self.sends(flow, end - ANSWER - 1)
+        self.assertSeen(flow, again=1, losses=1, holes=0, under_way=MSS)
+
+
+class Flight(Established):
+    """The largest flight of this interval and of the one before it; older ones are forgotten."""
+
+    def interval_back(self, number: int) -> None:
+        """So many intervals begin."""
+        cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
+        now = (cell >> 48) - number & 0x7FFF
+        self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
+
+    def flights(self) -> tuple[int, int]:
+        """Of the interval before, and of this one."""
+        cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
+        return (cell >> 24 & 0xFFFFFF) * 64, (cell & 0xFFFFFF) * 64
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0, 640)
+        self.sends(self.flow, 640, 640)
+        self.acknowledges(self.flow, 1280)
+        self.interval_back(5)
+        self.sends(self.flow, 1280, 640)
+        self.assertEqual(self.flights(), (0, 640))
+        cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
+        self.interval_back(1)
+        self.sends(self.flow, 1920, 64)
+        after = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
+        if (after >> 48) == (cell >> 48):  # no interval has begun meanwhile
+            self.assertEqual(self.flights(), (640, 704))
+        self.put(self.flow, Register.TRANSFER_EDGE, ANSWER + 1 + 1984 + (1 << 30))
+        self.sends(self.flow, 1984 + (1 << 30), 64)
+        self.assertEqual(self.flights()[1], 0xFFFFFF * 64)
+
+
+class MovedPin(TransferTest):
+    """A connection whose handshake was a candidate's begins with the ACK that moves the pin."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        self.sends(flow, 0)
+        self.drain(S1)
+        self.weigh(WEB, {S2: 1})
+        moved = flow.to(S2)
+        self.client_sends(moved, flow.syn(), again(WEB, S2))
+        answer = ANSWER + 70_000
+        self.server_sends(moved, moved.reply(flags="SA", seq=answer, ack=FIRST + 1), first_answer(S2))
+        self.assertSeen(flow, server=S1.id, segments=1)
+        self.client_sends(moved, moved.request(flags="A", seq=FIRST + 1, ack=answer + 1), completed(S2))
+        self.assertSeen(moved, server=S2.id, segments=0, under_way=0, rtt_count=0)
+        self.sends(moved, 70_000)
+        self.assertSeen(moved, segments=1, sent=MSS, holes=0, again=0, under_way=MSS)
+
+
+class PortsAgain(Established):
+    """A server that takes a new connection of the same ports, while the switch has the old one: all begins anew."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.client_sends(self.flow, self.flow.syn(), again(WEB, S1))
+        answer = self.flow.reply(flags="SA", seq=ANSWER + 70_000, ack=FIRST + 1)
+        self.server_sends(self.flow, answer, first_answer(S1))
+        self.assertSeen(self.flow, segments=0, under_way=0)
+        self.sends(self.flow, 70_000)
+        self.assertSeen(self.flow, segments=1, holes=0, again=0)
+
+
+FLAGS = ("A", "A", "A", "A", "A", "PA", "FA", "R")
+PAUSES = (0, 0, 0, 0, SILENCE, 40 * SECOND)
+PACKETS = 500
+
+
+class RandomSegments(TransferTest):
+    """Whatever the two sides send, the switch has it as the model has."""
+
+    seed = 1
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.source = random.Random(self.seed)
+        first = Flow(WEB, S1)
+        self.flows = [first, *sharing(first), Flow.of(bulk.keys(WEB, 1, seed=8)[0], WEB, S1)]
+        self.memory = Memory()
+        self.model = TransferCells(self.memory)
+        self.slots = sorted({self.measured(flow).slot for flow in self.flows})
+        self.time = 0
+        self.seen_fields: set[str] = set()
+
+    def state(self, flow: Flow) -> PinState:
+        """Of the flow's pin, as it is in the switch."""
+        found = self.pins(flow.key)
+        return found[0].state if found else PinState.PENDING
+
+    def table(self) -> dict[tuple[Register, int], int]:
+        """All cells that the segments may change."""
+        names = [(register, slot) for slot in self.slots for register in CELLS]
+        return dict(zip(names, self.switch.registers.read(names), strict=True))
+
+    def pause(self, microseconds: int) -> None:
+        """In the switch and in the model."""
+        for slot in self.slots:
+            cells = {register: self.memory.of(register)[slot] for register in CELLS}
+            for register, value in older(cells, microseconds).items():
+                self.memory.of(register)[slot] = value
+                self.switch.registers.write(register, slot, value)
+
+    def segment(self, flow: Flow) -> tuple[bool, Any]:
+        """Any segment, near what the flow's slot says: whether the server sends it, and the frame."""
+        slot = self.measured(flow).slot
+        edge = self.memory.of(Register.TRANSFER_EDGE)[slot] & 0xFFFFFFFF
+        acked = self.memory.of(Register.TRANSFER_ACKED)[slot]
+        draw = self.source.choice
+        if self.source.random() < 0.6:
+            flags, size = draw(FLAGS), draw((0, 1, 1, 100, MSS, MSS, 1400))
+            starts = (
+                edge,
+                edge,
+                edge,
+                edge,
+                edge - 1,
+                edge - size,
+                acked,
+                acked - 100,
+                edge + MSS,
+                edge + 1,
+                edge - 2 * MSS,
+            )
+            return True, flow.reply(bytes(size), flags=flags, seq=draw(starts) % (1 << 32), ack=FIRST + 1)
+        numbers = (edge, edge, edge, acked, (edge + acked) // 2, edge + 1, acked - 1, edge + (1 << 31))
+        number = draw(numbers) % (1 << 32)
+        return False, flow.request(bytes(draw((0, 0, 30))), flags=draw(FLAGS), seq=FIRST + 1, ack=number)
+
+    def opening(self, flow: Flow) -> list[tuple[bool, Any]]:
+        """A handshake; the answer is sent twice at times, and its ACK gets lost."""
+        number = self.source.choice((ANSWER, (1 << 32) - 2000, 0xFFFFFFFF))
+        answer = (True, flow.reply(flags="SA", seq=number, ack=FIRST + 1))
+        ack = (False, flow.request(flags="A", seq=FIRST + 1, ack=(number + 1) % (1 << 32)))
+        answers = [answer] * self.source.choice((1, 1, 2))
+        return [(False, flow.syn()), *answers, *[ack] * self.source.choice((0, 1, 1, 1))]
+
+    def meets(self, flow: Flow, by_server: bool, frame: Any) -> None:
+        """A segment, at the switch and in the model."""
+        before = self.state(flow)
+        cells = self.table()
+        self.exchange(flow.server.host.port if by_server else CLIENT, frame)
+        after, got = self.state(flow), self.table()
+        payload = len(frame[TCP].payload)
+        segment = Segment(by_server, frame[TCP].seq, frame[TCP].ack, payload, int(frame[TCP].flags), before, after)
+        measured = self.measured(flow)
+        self.time = self._time(cells, got, measured.slot, after)
+        self.model.packet(self.time, measured, segment)
+        wanted = {(register, slot): self.memory.of(register)[slot] for register, slot in got}
+        names = {f"{register.rsplit('.', 1)[-1]}[{slot}]": (register, slot) for register, slot in got}
+        self.assertEqual(
+            {name: got[cell] for name, cell in names.items()},
+            {name: wanted[cell] for name, cell in names.items()},
+            f"the switch's cells, the model's: {segment}, seed {self.seed}",
+        )
+        self.seen_fields |= {name for name, value in self.seen(flow).items() if value}
+
+    def _time(self, before: dict[Any, int], after: dict[Any, int], slot: int, state: PinState) -> int:
+        """The packet's, from what it has left; where it says nothing, any."""
+        activity = (Register.TRANSFER_ACTIVITY, slot)
+        if after[activity] != before[activity]:
+            return after[activity]
+        owner = (Register.TRANSFER_OWNER, slot)
+        if after[owner] == before[owner]:
+            return self.time
+        back = UNANSWERED_TICKS if state is PinState.ANSWERED else 0
+        back = ENDED_TICKS if state >= PinState.SERVER_CLOSING else back
+        return self.time >> 32 << 32 | (after[owner] + back & 0xFFFF) << 16
+
+    def runTest(self) -> None:
+        for flow in self.flows:
+            for by_server, frame in self.opening(flow):
+                self.meets(flow, by_server, frame)
+        for _ in range(PACKETS):
+            if pause := self.source.choice(PAUSES):
+                self.pause(pause)
+            flow = self.source.choice(self.flows)
+            state = self.state(flow)
+            closed = state >= PinState.SERVER_CLOSING and self.source.random() < 0.3
+            if closed or self.source.random() < 0.03:
+                for by_server, frame in self.opening(flow):
+                    self.meets(flow, by_server, frame)
+            else:
+                self.meets(flow, *self.segment(flow))
+        counts = {
+            "segments",
+            "sent",
+            "again",
+            "losses",
+            "timeouts",
+            "probes",
+            "holes",
+            "rtt_count",
+            "flight",
+            "under_way",
+        }
+        self.assertEqual(counts - self.seen_fields, set(), "never happened: draw more segments")

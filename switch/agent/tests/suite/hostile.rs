@@ -1,0 +1,169 @@
+//! Whatever client and server send, nothing breaks, and no byte reaches a server that was not meant for it.
+
+use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
+use crate::support::play::{self, Play, part};
+use crate::support::world::Rng;
+use sluice_agent::facts::Facts;
+use sluice_agent::order::{Order, Status, Turn};
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
+use sluice_agent::wire::{Head, sack_option};
+
+/// Requests whose bodies say for which group they are, in any order.
+fn stream(rng: &mut Rng) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for _ in 0..6 {
+        let (path, mark) = if rng.percent(50) { ("/b", b'2') } else { ("/b/../b", b'2') };
+        let (path, mark) = if rng.percent(30) { ("/x", b'1') } else { (path, mark) };
+        let body = vec![mark; [0, 5, 40, 3000][rng.below(4) as usize]];
+        stream.extend(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()).bytes());
+        stream.extend(body);
+    }
+    stream
+}
+
+struct Http {
+    exact: Exact,
+    rng: Rng,
+    stream: Vec<u8>,
+    /// How much of it the client has sent in order, and how much it has heard.
+    sent: usize,
+    heard: u32,
+    /// How many requests each group has had.
+    had: [usize; 2],
+    /// What the server says next.
+    said: u32,
+    /// What the server was last told, and who it is.
+    server: (Seq, Seq),
+    order: Option<Order>,
+    /// The connection stays where it is from the first request that is not decided alone.
+    is_stuck: bool,
+    /// What the data plane says of the client's segments, as long as no agent has the connection.
+    guess: Option<Facts>,
+}
+
+impl Play for Http {
+    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
+        (&mut self.exact, &mut self.rng)
+    }
+
+    fn look(&mut self, seen: &[Seen]) {
+        for seen in seen {
+            match seen {
+                Seen::Server { to, seq, data, flags, .. } => {
+                    let foreign = if *to == group(2) { b'1' } else { b'2' };
+                    let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
+                    // A server that is left is reset by any group's address.
+                    self.is_stuck |= *to != group(2) && flags & RST == 0;
+                    // After the splice all that comes is the server's.
+                    assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {seen:?}");
+                    self.had[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
+                    if flags & SYN != 0 {
+                        self.guess = None;
+                        self.server = (*seq + 1, Seq(self.rng.next() as u32));
+                        self.said = 0;
+                    } else {
+                        self.server.0 = self.server.0.later(*seq + data.len() as u32);
+                    }
+                }
+                Seen::Order(order) => {
+                    self.order = Some(*order);
+                    self.is_stuck |= order.turn == Turn::Spliced;
+                    self.guess = None;
+                }
+                Seen::Client { seq, data, .. } => {
+                    let heard = (*seq + data.len() as u32) - (self.exact.cookie + 1);
+                    self.heard = self.heard.max(u32::try_from(heard.max(0)).unwrap());
+                }
+            }
+        }
+    }
+
+    fn client_sends(&mut self) {
+        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 1460, 75);
+        let (start, data) = (range.start, self.stream[range].to_vec());
+        let flags = play::flags(&mut self.rng, ACK | PSH, 2);
+        let heard = if self.rng.percent(90) { self.heard } else { self.rng.below(200) as u32 };
+        let seen = if self.rng.percent(20) {
+            let blocks = [(Seq(self.rng.next() as u32), Seq(self.rng.next() as u32)); 2];
+            let (options, length) = sack_option(blocks.into_iter());
+            let (source, destination) = (self.exact.client, self.exact.own());
+            let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + heard);
+            self.exact.sends(Head { source, destination, seq, ack, flags: ACK, window: 9 }, &options[..length], b"")
+        } else if let Some(facts) = self.guess {
+            let has_spoken = facts.has_spoken || self.rng.percent(2);
+            self.exact.guessed_with(Facts { has_spoken, ..facts }, start as u32, heard, flags, &data)
+        } else {
+            self.exact.client(start as u32, heard, flags, &data)
+        };
+        self.look(&seen);
+    }
+
+    fn server_sends(&mut self) {
+        let (next, isn) = self.server;
+        let says: [&[u8]; 4] = [
+            b"",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n12",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        ];
+        let data = says[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
+        let is_syn = self.said == 0 && self.rng.percent(60);
+        let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 2);
+        let seq = if is_syn { isn } else { isn + 1 + self.said };
+        let seq = if self.rng.percent(5) { seq + 38 } else { seq };
+        if !is_syn && self.rng.percent(90) {
+            self.said += data.len() as u32;
+        }
+        let ack = if self.rng.percent(90) { next } else { next - self.rng.below(3000) as u32 };
+        let (source, destination) = (self.exact.service.address, self.exact.client);
+        let head = Head { source, destination, seq, ack, flags, window: self.rng.below(3) as u16 * 3000 };
+        let seen = self.exact.sends(head, &[2, 4, 2, 0], if is_syn { b"" } else { data });
+        self.look(&seen);
+    }
+
+    fn confirmation(&mut self) -> Option<(Order, Status)> {
+        let all = [Status::Applied, Status::NoConnection, Status::Foreign, Status::Order];
+        let status = all[self.rng.below(4) as usize];
+        self.order.filter(|_| self.rng.percent(10)).map(|order| (order, status))
+    }
+}
+
+fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
+    let mut rng = Rng(seed);
+    let stream = stream(&mut rng);
+    let mut exact = if is_guessed { guessing(RULES) } else { Exact::new(RULES) };
+    if !is_guessed {
+        exact.handshake();
+    }
+    let server = [OF_A, OF_B, OF_BOTH][rng.below(3) as usize];
+    let guess = is_guessed.then_some(Facts { server, ..FACTS });
+    let mut play = Http {
+        exact,
+        rng,
+        stream,
+        sent: 0,
+        heard: 0,
+        had: [0; 2],
+        said: 0,
+        server: if is_guessed { (ISN + 1, SERVER_ISN) } else { (ISN, Seq(0)) },
+        order: None,
+        is_stuck: false,
+        guess,
+    };
+    for _ in 0..60 {
+        play.step();
+    }
+    play::ends(&mut play.exact, seed);
+    play.had
+}
+
+#[test]
+fn no_byte_reaches_a_server_that_was_not_meant_for_it() {
+    for is_guessed in [false, true] {
+        let plays = (0..3000).map(|seed| play(seed, is_guessed));
+        let had = plays.fold([0; 2], |sum, had| [sum[0] + had[0], sum[1] + had[1]]);
+        assert!(had.iter().all(|requests| *requests > 500), "both groups have requests: {had:?}");
+    }
+}

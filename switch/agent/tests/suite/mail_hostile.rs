@@ -1,0 +1,124 @@
+//! Whatever client and server of a mail protocol send, the client hears no word of the server's that was for the agent, and all
+//! memory comes back.
+
+use crate::support::exact::{Exact, ISN, Seen};
+use crate::support::play::{self, Play, part};
+use crate::support::world::Rng;
+use sluice_agent::order::{Order, Status};
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::Head;
+use sluice_agent::wire::flags::{ACK, PSH, SYN};
+
+const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING"], "rules": [
+    {"name": "b", "match": {"rcpt_to": {"suffix": "@b"}}, "to": "b"}]}"#;
+const LINES: [&str; 7] = [
+    "EHLO a\r\n",
+    "NOOP\r\n",
+    "MAIL FROM:<a@a>\r\n",
+    "RSET\r\n",
+    "MAIL FROM:<b@b>\r\n",
+    "RCPT TO:<b@b>\r\n",
+    "DATA\r\n",
+];
+/// A server's greeting and answers, which nobody is to hear, and what is for the client.
+const SAYS: &str = "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
+
+/// What a side has been sent, and of what its own it has sent.
+struct Mail {
+    exact: Exact,
+    rng: Rng,
+    stream: Vec<u8>,
+    sent: usize,
+    heard: Vec<u8>,
+    /// The server's next number from the client, and how much of its own it has said.
+    server: Seq,
+    said: usize,
+    order: Option<Order>,
+    spliced: usize,
+}
+
+impl Play for Mail {
+    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
+        (&mut self.exact, &mut self.rng)
+    }
+
+    fn look(&mut self, seen: &[Seen]) {
+        for seen in seen {
+            match seen {
+                Seen::Client { seq, data, .. } => {
+                    let at = (*seq - (self.exact.cookie + 1)) as usize;
+                    if at <= self.heard.len() && self.heard.len() < at + data.len() {
+                        self.heard.extend(&data[self.heard.len() - at..]);
+                    }
+                }
+                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.server, self.said) = (*seq + 1, 0),
+                Seen::Server { seq, data, .. } if *seq == self.server => self.server += data.len() as u32,
+                Seen::Server { .. } => {}
+                Seen::Order(order) => self.order = Some(*order),
+            }
+        }
+    }
+
+    fn client_sends(&mut self) {
+        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 40, 75);
+        let (start, data, heard) = (range.start, self.stream[range].to_vec(), self.heard.len() as u32);
+        let heard = if self.rng.percent(90) { heard } else { self.rng.below(1 + u64::from(heard)) as u32 };
+        let flags = play::flags(&mut self.rng, ACK | PSH, 1);
+        let seen = self.exact.client(start as u32, heard, flags, &data);
+        self.look(&seen);
+    }
+
+    fn server_sends(&mut self) {
+        let isn = Seq(77);
+        let (source, destination) = (self.exact.service.address, self.exact.client);
+        let is_syn = self.said == 0 && self.rng.percent(60);
+        // A SYN-ACK says nothing.
+        let mut said = self.said;
+        let range = part(&mut self.rng, &mut said, SAYS.len(), 30, 80);
+        let (seq, data) = match is_syn {
+            true => (isn, &b""[..]),
+            false => (isn + 1 + range.start as u32, &SAYS.as_bytes()[range]),
+        };
+        if !is_syn {
+            self.said = said;
+        }
+        let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 1);
+        let head = Head { source, destination, seq, ack: self.server, flags, window: 3000 };
+        let seen = self.exact.sends(head, &[2, 4, 2, 0], data);
+        self.look(&seen);
+    }
+
+    fn confirmation(&mut self) -> Option<(Order, Status)> {
+        let order = self.order.take().filter(|_| self.rng.percent(50))?;
+        self.spliced += 1;
+        Some((order, Status::Applied))
+    }
+}
+
+fn play(seed: u64) -> usize {
+    let mut rng = Rng(seed);
+    let mut stream: Vec<u8> = (0..rng.below(8)).flat_map(|_| LINES[rng.below(5) as usize].bytes()).collect();
+    stream.extend("RSET\r\nMAIL FROM:<a@a>\r\nRCPT TO:<b@b>\r\nDATA\r\n".bytes());
+    let mut exact = Exact::new(CONTENT);
+    let (options, length) = exact.offer.write();
+    let Seen::Client { seq, .. } = exact.syn(&options[..length], b"")[0] else { panic!("no answer") };
+    exact.cookie = seq;
+    let seen = exact.client(0, 0, ACK, b"");
+    let (heard, server) = (Vec::new(), ISN);
+    let mut play = Mail { exact, rng, stream, sent: 0, heard, server, said: 0, order: None, spliced: 0 };
+    play.look(&seen);
+    for _ in 0..80 {
+        play.step();
+    }
+    // What the server was asked about twice it may be told of: an EHLO or none, and a MAIL.
+    let heard = String::from_utf8_lossy(&play.heard).into_owned();
+    assert!(!heard.contains("220 swallowed") && !heard.contains("250-swallowed"), "seed {seed}: {heard}");
+    play::ends(&mut play.exact, seed);
+    play.spliced
+}
+
+#[test]
+fn no_greeting_reaches_a_client_that_was_greeted() {
+    let spliced: usize = (0..3000).map(play).sum();
+    assert!(spliced > 300, "many connections are spliced: {spliced}");
+}

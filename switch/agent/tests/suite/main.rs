@@ -1,0 +1,13 @@
+//! The agent as clients, servers, the switch and the controller meet it.
+
+mod cases;
+mod control;
+mod ending;
+mod guessed_transfers;
+mod guesses;
+mod hostile;
+mod mail;
+mod mail_hostile;
+mod mail_transfers;
+mod support;
+mod transfers;

@@ -1,0 +1,221 @@
+//! One connection, segment by segment: what is sent to the engine, and what comes out.
+
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+use sluice_agent::order::{Order, Status};
+use sluice_agent::rules::Rules;
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, PSH, SYN};
+use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::{Configuration, Engine, Frames, Service};
+use sluice_rules::RuleSet;
+
+use super::switch::{AGENT_MAC, SWITCH_MAC};
+
+pub const MS: u64 = 1_000_000;
+pub const ISN: Seq = Seq(u32::MAX - 20);
+pub const SERVER_ISN: Seq = Seq(0x8000_0000);
+
+pub const RULES: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
+    {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
+    {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
+    {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    Client { seq: Seq, ack: Seq, flags: u8, window: u16, data: Vec<u8> },
+    Server { to: SocketAddrV4, seq: Seq, ack: Seq, flags: u8, window: u16, data: Vec<u8> },
+    Order(Order),
+}
+
+impl Seen {
+    pub fn data(&self) -> &[u8] {
+        match self {
+            Seen::Client { data, .. } | Seen::Server { data, .. } => data,
+            Seen::Order(_) => &[],
+        }
+    }
+
+    pub fn flags(&self) -> u8 {
+        match self {
+            Seen::Client { flags, .. } | Seen::Server { flags, .. } => *flags,
+            Seen::Order(_) => 0,
+        }
+    }
+}
+
+pub struct Exact {
+    pub engine: Engine,
+    pub service: Arc<Service>,
+    pub now: u64,
+    pub client: SocketAddrV4,
+    /// The agent's number for the connection.
+    pub cookie: Seq,
+    pub offer: RawOffer,
+}
+
+pub fn group(n: u8) -> SocketAddrV4 {
+    format!("10.9.0.{n}:80").parse().unwrap()
+}
+
+pub fn service(content: &str) -> Arc<Service> {
+    let rules = Arc::new(RuleSet::from_json(content.as_bytes()).unwrap());
+    let numbered = |(n, name): (usize, &String)| (name.clone(), group(n as u8 + 1));
+    let groups = rules.groups().iter().enumerate().map(numbered).collect();
+    let address = "10.0.0.100:80".parse().unwrap();
+    Arc::new(Service::new("shop".to_owned(), address, 8080, groups, Arc::new(Rules(rules))))
+}
+
+impl Exact {
+    pub fn new(content: &str) -> Exact {
+        let service = service(content);
+        Exact {
+            engine: super::world::engine(&service),
+            service,
+            now: 1,
+            client: "10.0.1.1:4711".parse().unwrap(),
+            cookie: Seq(0),
+            offer: RawOffer { mss: Some(1460), scale: Some(9), sack: true },
+        }
+    }
+
+    pub fn configure(&mut self, content: &str) {
+        self.service = service(content);
+        let services = vec![Arc::clone(&self.service)];
+        self.engine.configure(Configuration { services, generation: 2, key: [7; 16], former_key: None });
+    }
+
+    pub fn own(&self) -> SocketAddrV4 {
+        "10.0.9.2:8080".parse().unwrap()
+    }
+
+    /// Gives the engine a frame.
+    pub fn take(&mut self, frame: &[u8]) -> Vec<Seen> {
+        let mut out = Frames::default();
+        self.engine.receive(self.now, frame, &mut out);
+        self.seen(&out)
+    }
+
+    fn seen(&self, out: &Frames) -> Vec<Seen> {
+        let look = |frame: &[u8]| {
+            if frame[12..14] == [0x88, 0xb5] {
+                return Some(Seen::Order(Order::read(frame).unwrap()));
+            }
+            if frame[12..14] == [8, 6] {
+                return None;
+            }
+            let segment = Segment::read(frame).unwrap();
+            let flags = (0..8).map(|bit| 1 << bit).filter(|flag| segment.has(*flag)).sum();
+            let (seq, ack, window) = (segment.seq(), segment.ack(), segment.window());
+            let data = segment.payload().to_vec();
+            let to = segment.destination();
+            Some(if segment.source() == self.own() {
+                Seen::Client { seq, ack, flags, window, data }
+            } else {
+                Seen::Server { to, seq, ack, flags, window, data }
+            })
+        };
+        out.iter().filter_map(look).collect()
+    }
+
+    pub fn sends(&mut self, head: Head, options: &[u8], data: &[u8]) -> Vec<Seen> {
+        let mut frame = Vec::new();
+        head.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, options, [data, b""], &mut frame);
+        self.take(&frame)
+    }
+
+    /// A segment of the client: numbers count from its first byte, and the agent's from the cookie.
+    pub fn client(&mut self, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+        let head = Head {
+            source: self.client,
+            destination: self.own(),
+            seq: ISN + 1 + at,
+            ack: self.cookie + 1 + heard,
+            flags,
+            window: 100,
+        };
+        self.sends(head, &[], data)
+    }
+
+    /// Data of the client.
+    pub fn data(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
+        self.client(at, 0, ACK | PSH, data)
+    }
+
+    /// A segment of the server: numbers count from its first byte, and the client's from the client's first.
+    pub fn server(&mut self, at: u32, has: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+        let head = Head {
+            source: self.service.address,
+            destination: self.client,
+            seq: SERVER_ISN + 1 + at,
+            ack: ISN + 1 + has,
+            flags,
+            window: 500,
+        };
+        self.sends(head, &[], data)
+    }
+
+    pub fn syn(&mut self, options: &[u8], data: &[u8]) -> Vec<Seen> {
+        let (source, destination) = (self.client, self.own());
+        let head = Head { source, destination, seq: ISN, ack: Seq(0), flags: SYN, window: 64_000 };
+        self.sends(head, options, data)
+    }
+
+    /// The client's handshake, which costs nothing.
+    pub fn handshake(&mut self) {
+        self.shake();
+        assert_eq!((self.engine.connections(), self.engine.memory()), (0, 0));
+    }
+
+    /// The client's handshake.
+    pub fn shake(&mut self) {
+        let (options, length) = self.offer.write();
+        let seen = self.syn(&options[..length], b"");
+        let [Seen::Client { seq, ack, flags, .. }] = seen[..] else { panic!("{seen:?}") };
+        assert_eq!((ack, flags), (ISN + 1, SYN | ACK));
+        self.cookie = seq;
+        assert_eq!(self.client(0, 0, ACK, b""), []);
+    }
+
+    /// A server's SYN-ACK, with a window scale, for a request whose first byte is at `base`.
+    pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Seen> {
+        let (source, destination) = (self.service.address, self.client);
+        let head = Head { source, destination, seq: SERVER_ISN, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
+        let (options, length) = RawOffer { mss: Some(1460), scale, sack: true }.write();
+        self.sends(head, &options[..length], b"")
+    }
+
+    pub fn confirms(&mut self, order: &Order, status: Status) -> Vec<Seen> {
+        let mut frame = Vec::new();
+        Order { status, ..*order }.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &mut frame);
+        self.take(&frame)
+    }
+
+    /// Lets time pass.
+    pub fn waits(&mut self, ms: u64) -> Vec<Seen> {
+        let end = self.now + ms * MS;
+        let mut seen = Vec::new();
+        while self.engine.due() <= end {
+            self.now = self.now.max(self.engine.due());
+            let mut out = Frames::default();
+            self.engine.poll(self.now, &mut out);
+            seen.extend(self.seen(&out));
+        }
+        self.now = end;
+        seen
+    }
+
+    /// The agent is told to end.
+    pub fn drains(&mut self) -> Vec<Seen> {
+        let mut out = Frames::default();
+        self.engine.drain(self.now, &mut out);
+        self.seen(&out)
+    }
+
+    /// What has been refused, by the reason.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        self.service.counters.refused().into_iter().collect()
+    }
+}

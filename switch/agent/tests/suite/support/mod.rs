@@ -1,0 +1,9 @@
+//! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
+
+pub mod exact;
+pub mod guess;
+pub mod host;
+pub mod play;
+pub mod rules;
+pub mod switch;
+pub mod world;

@@ -1,0 +1,260 @@
+//! Expressions that no literal finds, tried together: one automaton, built as values ask for it, says which of them match.
+//!
+//! It knows ASCII alone, for classes of all characters make it a hundred times as large. Its memory is bounded. Where it does
+//! not pay the expressions are tried one by one: on other values, when they are few, too large for one automaton, or when a
+//! value asks for too many states.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use regex::bytes::Regex;
+use regex_automata::hybrid::dfa::{Cache, Config, DFA, OverlappingState};
+use regex_automata::nfa::thompson;
+use regex_automata::util::pool::Pool;
+use regex_automata::{Input, MatchKind, PatternSet};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, Repetition};
+
+use crate::index::{Alt, Visit};
+
+/// Fewer expressions are as quick one by one.
+const FEW: usize = 8;
+/// Memory of an automaton, and of its states in one thread (bytes).
+const PROGRAM: usize = 2 << 20;
+const STATES: usize = 2 << 20;
+/// So often states may be thrown away; then they must have served so many bytes each.
+const CLEARED: usize = 3;
+const SERVED: usize = 10;
+
+/// Alternatives, each with the expression that must match for it, in ascending order.
+#[derive(Debug)]
+pub(crate) struct Expressions {
+    alts: Vec<Alt>,
+    together: Option<Together>,
+}
+
+impl Expressions {
+    pub(crate) fn new(entries: Vec<(Alt, Regex)>) -> Expressions {
+        let together = if entries.len() < FEW { None } else { Together::new(&entries) };
+        Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), together }
+    }
+
+    /// Visits the alternatives whose expression matches; all when nothing is known.
+    pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
+        let asked = self.alts.first().is_some_and(|&first| first < visit.bound());
+        let found = self.together.as_ref().filter(|_| asked).and_then(|together| together.search(value));
+        for (pattern, &alt) in self.alts.iter().enumerate() {
+            if alt >= visit.bound() {
+                return;
+            }
+            if found.as_ref().is_none_or(|found| found.contains(pattern.try_into().expect("as many as patterns"))) {
+                visit.candidate(alt);
+            }
+        }
+    }
+}
+
+type NewCache = Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>;
+
+/// One automaton of all expressions.
+struct Together {
+    automaton: DFA,
+    caches: Pool<Cache, NewCache>,
+}
+
+impl fmt::Debug for Together {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Together").field("patterns", &self.automaton.pattern_len()).finish_non_exhaustive()
+    }
+}
+
+impl Together {
+    /// The automaton; none when it were too large.
+    fn new(entries: &[(Alt, Regex)]) -> Option<Together> {
+        let config = Config::new()
+            .match_kind(MatchKind::All)
+            .cache_capacity(STATES)
+            .minimum_cache_clear_count(Some(CLEARED))
+            .minimum_bytes_per_state(Some(SERVED));
+        let parsed = |(_, regex): &(Alt, Regex)| {
+            regex_syntax::ParserBuilder::new().utf8(false).build().parse(regex.as_str()).map(ascii).ok()
+        };
+        let expressions: Vec<Hir> = entries.iter().map(parsed).collect::<Option<_>>()?;
+        let limit = thompson::Config::new().utf8(false).nfa_size_limit(Some(PROGRAM));
+        let program = thompson::Compiler::new().configure(limit).build_many_from_hir(&expressions).ok()?;
+        let automaton = DFA::builder().configure(config).build_from_nfa(program).ok()?;
+        let new = automaton.clone();
+        Some(Together { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
+    }
+
+    /// The expressions that match; none when the automaton does not know, or gives up.
+    fn search(&self, value: &[u8]) -> Option<PatternSet> {
+        if !value.is_ascii() {
+            return None;
+        }
+        let count = self.automaton.pattern_len();
+        let (mut found, mut state) = (PatternSet::new(count), OverlappingState::start());
+        let (input, mut cache) = (Input::new(value), self.caches.get());
+        // An expression is reported at every end of a match.
+        for _ in 0..4 * count {
+            self.automaton.try_search_overlapping_fwd(&mut cache, &input, &mut state).ok()?;
+            let Some(end) = state.get_match() else { return Some(found) };
+            found.insert(end.pattern());
+            if found.is_full() {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// The expression as it is for texts of ASCII.
+fn ascii(hir: Hir) -> Hir {
+    let all = |parts: Vec<Hir>| parts.into_iter().map(ascii).collect();
+    match hir.into_kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(mut class) => {
+            if let Class::Unicode(class) = &mut class {
+                class.intersect(&ClassUnicode::new([ClassUnicodeRange::new('\0', '\x7f')]));
+            }
+            Hir::class(class)
+        }
+        HirKind::Look(look) => Hir::look(match look {
+            Look::WordUnicode => Look::WordAscii,
+            Look::WordUnicodeNegate => Look::WordAsciiNegate,
+            Look::WordStartUnicode => Look::WordStartAscii,
+            Look::WordEndUnicode => Look::WordEndAscii,
+            Look::WordStartHalfUnicode => Look::WordStartHalfAscii,
+            Look::WordEndHalfUnicode => Look::WordEndHalfAscii,
+            look => look,
+        }),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(ascii(*repetition.sub));
+            Hir::repetition(Repetition { sub, ..repetition })
+        }
+        HirKind::Capture(capture) => ascii(*capture.sub),
+        HirKind::Concat(parts) => Hir::concat(all(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(all(parts)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    struct All(Vec<Alt>, Alt);
+
+    impl Visit for All {
+        fn candidate(&mut self, alt: Alt) {
+            self.0.push(alt);
+        }
+
+        fn bound(&self) -> Alt {
+            self.1
+        }
+    }
+
+    fn visited(expressions: &Expressions, value: &[u8], bound: Alt) -> Vec<Alt> {
+        let mut all = All(Vec::new(), bound);
+        expressions.search(value, &mut all);
+        all.0
+    }
+
+    const TEXTS: &[&str] = &[
+        "^..$",
+        "[ab]2$",
+        "x*",
+        "(?i)^[^a]+A",
+        r"^\D+\d{2}\D*$",
+        r"\W\w\W",
+        "(?-u)^[\\x80-\\xff]",
+        "^$",
+        r"[^/]/[^/]+$",
+        "(?s)^.{3,}$",
+        r"\pL\b",
+        r"\B\w\b{start-half}",
+        "^(1|2|[ab])+$",
+    ];
+
+    fn compiled(texts: &[&str]) -> Vec<(Alt, Regex)> {
+        let of = |(alt, text): (usize, &&str)| (alt as Alt * 3, Regex::new(text).expect("valid"));
+        texts.iter().enumerate().map(of).collect()
+    }
+
+    /// Together they match what they match one by one, whatever the bytes.
+    #[test]
+    fn together_as_one_by_one() {
+        let entries = compiled(TEXTS);
+        let expressions = Expressions::new(entries.clone());
+        assert!(expressions.together.is_some());
+        let (mut random, mut known) = (Random(7), 0);
+        for _ in 0..5000 {
+            let (length, cut) = (random.below(9), random.below(2));
+            let value: Vec<u8> = (0..length)
+                .flat_map(|_| random.of(&["a", "A", "b", "1", "2", "/", " ", "ü", "\n", "é"]).as_bytes().to_vec())
+                .skip(cut)
+                .collect();
+            let matching: Vec<Alt> =
+                entries.iter().filter(|(_, regex)| regex.is_match(&value)).map(|(alt, _)| *alt).collect();
+            let visited = visited(&expressions, &value, Alt::MAX);
+            if value.is_ascii() {
+                assert_eq!(visited, matching, "{value:?}");
+                known += 1;
+            } else {
+                assert_eq!(visited.len(), entries.len(), "one by one");
+            }
+        }
+        assert!(known > 1000, "the automaton knew {known} of 5000");
+    }
+
+    #[test]
+    fn only_below_the_bound() {
+        let expressions = Expressions::new(compiled(&["a"; 10]));
+        assert_eq!(visited(&expressions, b"a", 9), [0, 3, 6]);
+        assert!(visited(&expressions, b"a", 0).is_empty());
+        assert!(visited(&expressions, b"b", Alt::MAX).is_empty());
+    }
+
+    /// A value that matches everywhere is left to the expressions one by one.
+    #[test]
+    fn many_matches_are_not_counted_to_the_end() {
+        let texts: Vec<String> = (0..20).map(|i| format!("[ab]{{{i}}}[a-c]")).chain(["^z".into()]).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let expressions = Expressions::new(compiled(&texts));
+        assert!(expressions.together.as_ref().is_some_and(|together| together.search(&b"ab".repeat(1000)).is_none()));
+        assert_eq!(visited(&expressions, &b"ab".repeat(1000), Alt::MAX).len(), texts.len());
+    }
+
+    /// States that each value makes anew do not pay: the automaton gives up, and stays bounded.
+    #[test]
+    fn values_of_too_many_states() {
+        let texts: Vec<String> = (0..200).map(|i| format!("[ab][a-m]{{{i}}}[n-z]x")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let expressions = Expressions::new(compiled(&texts));
+        let together = expressions.together.as_ref().expect("not too large");
+        let mut random = Random(1);
+        let given_up = (0..200).any(|_| {
+            let value: Vec<u8> = (0..2000).map(|_| random.of(&["a", "b", "m", "n"]).as_bytes()[0]).collect();
+            together.search(&value).is_none()
+        });
+        assert!(given_up);
+        assert!(together.caches.get().memory_usage() <= 2 * STATES);
+    }
+
+    #[test]
+    fn expressions_that_are_too_large_together() {
+        let texts: Vec<String> = (0..40).map(|i| format!(r"^[[:alpha:]]{{{}}}$", 5000 + i)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let entries: Vec<_> = texts
+            .iter()
+            .enumerate()
+            .map(|(alt, text)| {
+                (alt as Alt, regex::bytes::RegexBuilder::new(text).size_limit(8 << 20).build().expect("valid"))
+            })
+            .collect();
+        let expressions = Expressions::new(entries);
+        assert!(expressions.together.is_none());
+        assert_eq!(visited(&expressions, b"a", Alt::MAX).len(), 40);
+    }
+}

@@ -1,0 +1,55 @@
+"""A headless Chromium with a profile of its own, driven by Selenium; nothing is left of it behind."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+
+CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",  # which root cannot have
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+def installed() -> bool:
+    """Whether the browser and its driver are there."""
+    return CHROMIUM.exists() and DRIVER.exists()
+
+
+@contextmanager
+def browser(width: int = 1280, height: int = 1600, *, dark: bool = False) -> Generator[webdriver.Chrome]:
+    """A browser with a window of so many pixels; ``dark``: on a system with a dark theme.
+
+    Raises selenium's WebDriverException when it does not start. Chromium keeps a log of requests and of its console.
+    """
+    with tempfile.TemporaryDirectory(prefix="sluice-browser-") as profile:
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(CHROMIUM)
+        for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+        driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+        try:
+            driver.set_page_load_timeout(60)
+            prefer(driver, "dark" if dark else "light")
+            yield driver
+        finally:
+            driver.quit()
+
+
+def prefer(driver: webdriver.Chrome, theme: str) -> None:
+    """Give the browser's system a theme, ``dark`` or ``light``."""
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

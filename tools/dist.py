@@ -1,0 +1,42 @@
+"""Builds the wheels that an installation needs: the controller's, and that of the switch and the agent.
+
+Of what is there: cargo has built the programs (`make dist` sees to that), and no network is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECTS = (ROOT, ROOT / "deploy/wheel")
+
+
+def build(folder: Path) -> list[Path]:
+    """Write the wheels into a folder; their paths. Raises CalledProcessError, when pip has said why."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*command, "--no-build-isolation", "--wheel-dir", folder, *PROJECTS], check=True)
+    return sorted(folder.glob("*.whl"))
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Build them and say where they are."""
+    parser = argparse.ArgumentParser(prog="python -m tools.dist", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where the wheels go; those in it are replaced")
+    try:
+        wheels = build(parser.parse_args(None if arguments is None else list(arguments)).folder)
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    for wheel in wheels:
+        print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

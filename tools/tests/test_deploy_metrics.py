@@ -1,0 +1,218 @@
+"""deploy/prometheus and deploy/grafana, held by Debian's Prometheus against what controller and switch serve."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from content import content
+from fakeagent import FakeAgent
+from live import running
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from sluice.loops import metrics, sweep
+from sluice.loops.metrics import families
+
+from testbed.switches.embedded import BINARY
+from tools import gen_docs
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "deploy/prometheus"
+DASHBOARD = ROOT / "deploy/grafana/sluice.json"
+EMPTY = {"sluice_news_limit_per_second": "a destination has a limit in a crowd only"}
+"""Metrics without a sample where nothing is wrong, and why."""
+PATIENCE_S = 60.0
+RESOURCES = "{send: {budget: 1MB, needs: paper}, idle: {limit: 100, rate: 1000}}"
+
+prometheus = pytest.mark.skipif(shutil.which("promtool") is None, reason="apt-get install prometheus")
+built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
+
+
+class Given(Collector):
+    """Families as they are."""
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        self._found = list(found)
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._found)
+
+
+def objections(found: Iterable[Metric]) -> str:
+    """What ``promtool check metrics`` says of families; "" when nothing."""
+    registry = CollectorRegistry()
+    registry.register(Given(found))
+    command = ["promtool", "check", "metrics"]
+    done = subprocess.run(command, input=generate_latest(registry), capture_output=True, check=False)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0 or said, "promtool fails without a word"
+    return said
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def fetch(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def alerts() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load((RULES / "alerts.yaml").read_text())["groups"] for rule in group["rules"]]
+
+
+def queries() -> list[str]:
+    """Those of the dashboard, its variables replaced by what "All" stands for."""
+    board = json.loads(DASHBOARD.read_text())
+    found = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    for name, value in {"$__rate_interval": "5s", "$job": ".*", "$service": ".*"}.items():
+        found = [query.replace(name, value) for query in found]
+    return found
+
+
+def named(texts: Iterable[str]) -> set[str]:
+    """Names of sluice's metrics in queries."""
+    return {name for text in texts for name in re.findall(r"\bsluice_\w+", text)}
+
+
+@prometheus
+def test_the_controllers_names_keep_to_the_conventions() -> None:
+    assert objections(families(gen_docs.STATUS)) == ""
+
+
+@prometheus
+def test_a_name_against_the_conventions_is_noticed() -> None:
+    assert "sluice_wait_ms" in objections([GaugeMetricFamily("sluice_wait_ms", "Wait", 1)])
+
+
+@prometheus
+def test_rules_fire_when_they_should_and_rest_else() -> None:
+    for words in (["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yaml"]):
+        done = subprocess.run(["promtool", *words], cwd=RULES, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    fired = re.findall(r'alertname="(\w+)"', (RULES / "alerts_test.yaml").read_text())
+    assert sorted(fired) == sorted(rule["alert"] for rule in alerts())
+
+
+def test_an_alert_says_what_is_so_and_what_to_do() -> None:
+    assert [rule["alert"] for rule in alerts() if set(rule["annotations"]) != {"summary", "remedy"}] == []
+
+
+@asynccontextmanager
+async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
+    """A switch whose interfaces are files, with its metrics at a port; yields its address."""
+    (folder / "eth1_in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+    process = await asyncio.create_subprocess_exec(
+        *(BINARY, "--no-p4", "--device-id", "1", "--use-files", "0", "-i", "1@eth1"),
+        *("--metrics-addr", f"127.0.0.1:{port}", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            line = (await process.stdout.readline()).decode()
+        yield line.split("serving P4Runtime on ")[1].split(",")[0]
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[None]:
+    """A controller that has something to say of everything, with its metrics at a port."""
+    async with FakeAgent(folder / "a1.sock") as one, FakeAgent(folder / "a2.sock") as other:
+        one.hits = other.hits = {"big": 3}
+        text = content(address, control=str(folder / "s.sock"), agents=(one.control, other.control))
+        head, plain = text.split("- name: plain")
+        plain = plain.replace("  servers:", f"  resources: {RESOURCES}\n  servers:")
+        path = folder / "sluice.yaml"
+        path.write_text(f"{head}- name: plain{plain}news: {{mode: production}}\n")
+        async with running(path) as it:
+            with metrics.serve(it.controller, f"127.0.0.1:{port}"):
+                yield
+
+
+@asynccontextmanager
+async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]:
+    """Prometheus with our rules, fetching every second from ports by job; yields the address of its API."""
+    port = free_port()
+    config = yaml.safe_load((RULES / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = [str(RULES / "alerts.yaml")]
+    for job in config["scrape_configs"]:
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{targets[job['job_name']]}"]}]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with (folder / "prometheus.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *("prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
+            f"--web.listen-address=127.0.0.1:{port}",
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield f"http://127.0.0.1:{port}/api/v1"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def ask(api: str, path: str, **query: str) -> Any:
+    """An answer of Prometheus's API; None while it does not answer yet."""
+    address = f"{api}/{path}?{urllib.parse.urlencode(query)}"
+    try:
+        return json.loads(await asyncio.to_thread(fetch, address))["data"]
+    except (ConnectionError, urllib.error.URLError):
+        return None
+
+
+async def without_data(api: str, wanted: list[str]) -> list[str]:
+    """Queries that give nothing for a minute."""
+    deadline = time.monotonic() + PATIENCE_S
+    while wanted and time.monotonic() < deadline:
+        await asyncio.sleep(0.5)
+        answers = [await ask(api, "query", query=query) for query in wanted]
+        wanted = [query for query, answer in zip(wanted, answers, strict=True) if not (answer and answer["result"])]
+    return wanted
+
+
+@prometheus
+@built
+async def test_rules_and_dashboard_know_what_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "SWEEP_S", 1.0)
+    ports = {"sluice": free_port(), "sluice-switch": free_port()}
+    async with (
+        switch(tmp_path, ports["sluice-switch"]) as address,
+        controller(tmp_path, address, ports["sluice"]),
+        scraping(tmp_path, ports) as api,
+    ):
+        served = await asyncio.to_thread(fetch, f"http://127.0.0.1:{ports['sluice-switch']}/metrics")
+        assert objections(text_string_to_metric_families(served)) == ""
+        empty = await without_data(api, [query for query in queries() if not named([query]) & EMPTY.keys()])
+        assert empty == [], "no data"
+        there = set(await ask(api, "label/__name__/values"))
+        assert named([*queries(), *(rule["expr"] for rule in alerts())]) - there == EMPTY.keys()
+        rules = [rule for group in (await ask(api, "rules"))["groups"] for rule in group["rules"]]
+        assert len(rules) == len(alerts())
+        assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] != "ok"} == {}

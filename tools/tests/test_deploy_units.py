@@ -1,0 +1,118 @@
+"""deploy/systemd: systemd takes the units, they leave little open, and few capabilities are enough for the programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.switches.embedded import BINARY
+
+ROOT = Path(__file__).resolve().parents[2]
+UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+INSTALLED = "/opt/sluice/bin"
+PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
+    name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent")
+}
+EXPOSURE = 2.5
+"""Of 10, by `systemd-analyze security`; below 5 it calls a service OK."""
+NOBODY = "65534"
+
+systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="apt-get install systemd")
+built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
+
+
+def settings(unit: str) -> dict[str, str]:
+    """The last value of each of a unit's keys."""
+    text = (ROOT / "deploy/systemd" / unit).read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> list[Path]:
+    """The units of an installation elsewhere, an agent's at eth0: systemd looks whether programs exist."""
+    found: list[Path] = []
+    for unit in UNITS:
+        found.append(tmp_path / unit.name.replace("@", "@eth0"))
+        text = unit.read_text()
+        for name, program in PROGRAMS.items():
+            text = re.sub(rf"{INSTALLED}/{name}(?= )", str(program), text)
+        found[-1].write_text(text)
+    return found
+
+
+@systemd
+@built
+def test_systemd_takes_them(units: list[Path]) -> None:
+    command = ["systemd-analyze", "verify", "--man=no", *units]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@systemd
+def test_they_leave_little_open(units: list[Path]) -> None:
+    for unit in units:
+        command = ["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={EXPOSURE * 10:.0f}"]
+        done = subprocess.run([*command, unit], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-sysusers") is None, reason="apt-get install systemd")
+def test_their_user_is_made(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    command = ["systemd-sysusers", f"--root={tmp_path}", ROOT / "deploy/systemd/sluice.sysusers"]
+    subprocess.run(command, check=True, capture_output=True)
+    (line,) = (tmp_path / "etc/passwd").read_text().splitlines()
+    assert line.startswith("sluice:x:") and line.endswith(":/nonexistent:/usr/sbin/nologin")
+    assert {settings(unit.name)["User"] for unit in UNITS} == {"sluice"}
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that everybody may read."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
+    """What a unit's program says in three seconds, as nobody with these capabilities, at eth1 of a new namespace."""
+    words = settings(unit)["ExecStart"].replace("%I", "eth1").replace("$PORTS", options).replace("$AGENT", options)
+    name = Path(words.split()[0]).name
+    shutil.copy(PROGRAMS[name], public / name)
+    caps = ",".join(["-all", *(f"+{one.removeprefix('CAP_').lower()}" for one in capabilities)])
+    drop = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs"
+    drop += f" --inh-caps={caps} --ambient-caps={caps} --bounding-set={caps}"
+    links = "ip link set lo up && ip link add eth1 type veth peer name far && ip link set eth1 up"
+    line = f"mount -t sysfs none /sys && {links} && exec timeout 3 {drop} {words.replace(INSTALLED, str(public))}"
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", line], capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@built
+@pytest.mark.parametrize(
+    ("unit", "options", "serves"),
+    [
+        ("sluice-switch.service", "-i 1@eth1", "serving P4Runtime on 127.0.0.1:9559, device 1, ports 1@eth1"),
+        (
+            "sluice-agent@.service",
+            "--address 10.0.3.31 --gateway 10.0.3.1 --control 127.0.0.1:9471",
+            "sluice-agent: 10.0.3.31 on eth1",
+        ),
+    ],
+)
+def test_capabilities_are_enough_in_place_of_root(public: Path, unit: str, options: str, serves: str) -> None:
+    capabilities = settings(unit)["AmbientCapabilities"].split()
+    assert capabilities == settings(unit)["CapabilityBoundingSet"].split()
+    assert serves in started(public, unit, capabilities, options)
+    assert serves not in started(public, unit, ["CAP_NET_ADMIN"], options), "else they are not needed"

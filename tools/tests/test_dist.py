@@ -1,0 +1,100 @@
+"""`make dist`: what its wheels install runs without the repository, with what they ask for and nothing else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Iterable
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tools import dist
+from tools.tests.test_examples import RUN, World, as_root, built, world
+
+__all__ = ["world"]
+
+ROOT = dist.ROOT
+
+
+def required(name: str) -> dict[str, Distribution]:
+    """A distribution and all that it asks for, extras left out, as installed here."""
+    found: dict[str, Distribution] = {}
+    wanted = [name]
+    while wanted:
+        one = distribution(wanted.pop())
+        if one.name not in found:
+            found[one.name] = one
+            asked = map(Requirement, one.requires or ())
+            wanted += [need.name for need in asked if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found
+
+
+def installed(folder: Path, wheels: Iterable[Path]) -> Path:
+    """A virtual environment with wheels, and with what the controller asks for lent from ours; its commands' folder.
+
+    pip finds nothing else, and looks nowhere for it.
+    """
+    venv.create(folder, with_pip=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for name, one in required("sluice").items():
+        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "__pycache__")}
+        for top in tops if name != "sluice" else ():
+            if not (packages / top).exists():
+                (packages / top).symlink_to(Path(str(one.locate_file(top))))
+    command = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
+    subprocess.run([*command, *wheels], check=True, cwd=folder)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheels' commands are."""
+    folder = tmp_path_factory.mktemp("dist")
+    return installed(folder / "venv", dist.build(folder / "wheels"))
+
+
+def said(commands: Path, *words: str) -> str:
+    done = subprocess.run([commands / words[0], *words[1:]], cwd=commands, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@built
+def test_all_have_one_version(commands: Path) -> None:
+    versions = {said(commands, name, "--version").split()[-1] for name in ("sluice", "sluice-switch", "sluice-agent")}
+    assert versions == {tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]}
+
+
+@built
+def test_nothing_is_of_the_checkout(commands: Path) -> None:
+    line = "import sluice.cli, sluice.switch.pipeline as p; print(sluice.cli.__file__, p.artefacts(), sep='\\n')"
+    for path in said(commands, "python", "-c", line).splitlines():
+        assert Path(path).is_relative_to(commands.parent)
+    said(commands, "sluice", "config", "init", "--config", str(commands.parent / "sluice.yaml"))
+    said(commands, "sluice", "check", "--config", str(commands.parent / "sluice.yaml"))
+
+
+@pytest.mark.root
+@as_root
+@built
+def test_the_example_runs_without_the_repository(commands: Path, world: World, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/two-veths", tmp_path / "examples/two-veths")
+    output = world.shell(f"cd {tmp_path} && SLUICE_BIN={commands} ./{RUN} --once")
+    assert re.search(r"of 20 requests s1 answered [1-9]\d*, s2 [1-9]\d*$", output, re.MULTILINE), output
+    assert world.left() == []
+
+
+def test_what_is_not_built_is_named(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "deploy/wheel", tmp_path / "deploy/wheel")
+    (tmp_path / "switch").mkdir()
+    shutil.copy(ROOT / "switch/Cargo.toml", tmp_path / "switch")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
+    done = subprocess.run([*command, tmp_path / "deploy/wheel"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "has no sluice-switch and no sluice-agent: make setup" in done.stdout + done.stderr

@@ -1,0 +1,100 @@
+"""A controller that closes what it is told to, and a way to the switch of topo.closing, in its own namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import yaml
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4schema import P4UpdateType
+from finsy.proto import p4r
+from sluice.config import Config
+from sluice.configload import parse
+from sluice.names import Action, Table
+from sluice.switch.choice import program_for
+from sluice.switch.closing import Closing, services_of
+from sluice.switch.plan import make_plan
+from sluice.switch.registers import open_registers
+from sluice.switch.secondlook import read_loads
+from sluice.switch.session import Session
+
+from workload.plan import WEB_PORT
+
+TIMEOUT_S = 30.0
+
+
+def configured(address: str, service: str, server: str) -> Config:
+    """One service with one server, on a switch whose P4Runtime is at this address."""
+    text = {
+        "switch": {"address": address},
+        "interfaces": [
+            {"port": 1, "mac": "02:00:00:00:00:01", "address": "192.0.2.1/24"},
+            {"port": 2, "mac": "02:00:00:00:00:02", "address": "198.51.100.1/24"},
+        ],
+        "services": [
+            {
+                "name": "web",
+                "address": service,
+                "port": WEB_PORT,
+                "servers": [{"name": "s1", "address": server, "port": WEB_PORT}],
+            }
+        ],
+    }
+    return parse(yaml.safe_dump(text))
+
+
+class Closer:
+    """A controller that closes what it is told to."""
+
+    def __init__(self, config: Config, session: Session, closing: Closing, load: Callable[[], Awaitable[int]]) -> None:
+        self.session = session
+        self.closing = closing
+        self.load = load
+        ((self.server, self.service),) = services_of(make_plan(config)).items()
+
+    async def idle(self, number: int) -> list[int]:
+        """Flows of so many idle connections, as soon as there are so many."""
+        end = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < end:
+            noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
+            found = await self.closing.facts(noted, time.monotonic())
+            assert {one.server for one in found} <= {self.server}
+            if len(found) == number:
+                return [one.flow for one in found]
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{number} idle connections are not found")
+
+    async def close(self, number: int) -> None:
+        """Close all idle connections, of which there are so many."""
+        for flow in await self.idle(number):
+            await self.closing.tickle(flow, self.service, 0.0)
+
+
+def closing(config: Config, act: Callable[[Closer], Awaitable[None]]) -> None:
+    """Run a test with the server's closing on."""
+
+    async def run() -> None:
+        at = config.switch
+        async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
+            registers = await open_registers(session, None)
+            stage = Closing(session, registers)
+            await stage.prepare()
+            await stage.prepare()
+            (server,) = services_of(make_plan(config))
+            how = {"measured": 0, "sampling": 0, "closed": 1, "send_cap": 0, "receive_cap": 0}
+            match = P4TableMatch(server=server)
+            entry = P4TableEntry(Table.RESOURCES, match=match, action=P4TableAction(Action.MANAGE, **how))
+            entity = entry.encode(session.pipeline.schema)
+            await session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
+
+            async def load() -> int:
+                return (await read_loads(registers, [server]))[server]
+
+            try:
+                await act(Closer(config, session, stage, load))
+            finally:
+                await session.write([p4r.Update(type=P4UpdateType.DELETE.vt(), entity=entity)])
+
+    asyncio.run(run())

@@ -1,0 +1,11 @@
+"""Labs side by side: a worker of pytest-xdist has a network namespace of its own, as labs name interfaces alike."""
+
+import pytest
+
+from testbed.namespaces import enter_new
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker has `workerinput`; whoever runs the tests alone stays where they are."""
+    if hasattr(config, "workerinput"):
+        enter_new()

@@ -1,0 +1,158 @@
+"""Real transfers while their caps change all the time: every byte is right, and none stalls that would not without.
+
+`FULL=1` in the environment: 10,000 transfers, whose caps change every second, instead of 200.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4schema import P4UpdateType
+from finsy.proto import p4r
+from sluice.config import Config
+from sluice.configload import parse
+from sluice.names import Action, Register, Table
+from sluice.resources.columns import NONE
+from sluice.resources.sharer import Caps
+from sluice.switch import caps, transfers
+from sluice.switch.choice import program_for
+from sluice.switch.plan import make_plan
+from sluice.switch.programmer import Programmer
+from sluice.switch.registers import Registers, open_registers
+from sluice.switch.session import Session
+
+from testbed.processes import run_in
+from topo.closing import CLIENT, MACS, SERVER, VIP, ClosingNet, configuration, told
+from topo.nets import GRPC_PORT, READY_S
+from topo.tests.reached import reached
+from workload.plan import WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+FULL = bool(os.environ.get("FULL"))
+TRANSFERS, AT_ONCE, CHANGE_S = (10_000, 100, 1.0) if FULL else (200, 40, 0.2)
+TIMEOUT_S = 600.0 if FULL else 60.0
+TWIN_PORT = 81
+LEAST, MOST = 6_000, 40_000
+"""Caps, in bytes."""
+SLACK = 1 << 14
+PROMISED = 1 << 16
+"""Of a SYN and a SYN-ACK, whose windows are not capped, at most."""
+RTO_S = 0.2
+"""Linux's least."""
+
+
+@dataclass
+class Seen:
+    """What became of the transfers, and what was done to them."""
+
+    told: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    changes: int = 0
+    capped: int = 0
+    """Caps of single transfers."""
+    windows: list[int] = field(default_factory=list[int])
+    """That clients believed the server to have, in bytes; and their twins."""
+    twins_windows: list[int] = field(default_factory=list[int])
+
+
+def configured(net: ClosingNet, address: str) -> Config:
+    """Two services, of which the second is nobody's to manage."""
+    document = dict(configuration(None, net.directory / "control"))
+    (service,) = document["services"]  # type: ignore[misc]
+    twin = {"name": "twin", "port": TWIN_PORT, "servers": [{"name": "s2", "address": SERVER, "port": TWIN_PORT}]}
+    del document["routes"]
+    return parse(
+        yaml.safe_dump({**document, "switch": {"address": address}, "services": [service, {**service, **twin}]})
+    )
+
+
+@pytest.fixture(scope="module")
+def seen() -> Iterator[Seen]:
+    with ClosingNet() as net, ExitStack() as stack:
+        config = configured(net, stack.enter_context(reached(net.pid("switch"), GRPC_PORT)))
+        with Programmer(config, {CLIENT: (1, MACS[1]), SERVER: (2, MACS[2])}):
+            pass
+        load = [sys.executable, "-m", "topo.load.exchange"]
+        ports = [word for port in (WEB_PORT, TWIN_PORT) for word in ("--port", str(port))]
+        net.start("server", [*load, "serve", *ports], "server").await_output("ready", READY_S)
+        yield asyncio.run(changing(net, config, load))
+
+
+async def changing(net: ClosingNet, config: Config, load: list[str]) -> Seen:
+    """Change caps as long as there are transfers."""
+    found, random_caps = Seen(), random.Random(36)
+    at = config.switch
+    async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
+        registers = await open_registers(session, None)
+        await manage(session, config, random_caps, P4UpdateType.INSERT)
+        ways = ("--to", f"{VIP}:{WEB_PORT}", "--twin", f"{VIP}:{TWIN_PORT}")
+        many = ("--transfers", str(TRANSFERS), "--at-once", str(AT_ONCE))
+        users = net.start("users", [*load, "run", *ways, *many], "client")
+        task = asyncio.create_task(asyncio.to_thread(told, users, TIMEOUT_S))
+        while not (await asyncio.wait({task}, timeout=CHANGE_S))[0]:
+            await manage(session, config, random_caps, P4UpdateType.MODIFY)
+            found.capped += await cap_some(registers, random_caps)
+            found.changes += 1
+            found.windows += await asyncio.to_thread(windows, net, WEB_PORT)
+            found.twins_windows += await asyncio.to_thread(windows, net, TWIN_PORT)
+        found.told = await task
+    print({**found.told, "changes": found.changes, "capped": found.capped})
+    return found
+
+
+async def manage(session: Session, config: Config, source: random.Random, how: P4UpdateType) -> None:
+    """Other caps for all transfers of the first service without a cap of their own."""
+    (server,) = make_plan(config).services[0].servers
+    sizes = {name: source.randint(LEAST, MOST) for name in ("send_cap", "receive_cap")}
+    action = P4TableAction(Action.MANAGE, measured=1, sampling=0, closed=0, **sizes)
+    entry = P4TableEntry(Table.RESOURCES, match=P4TableMatch(server=server.id), action=action)
+    await session.write([p4r.Update(type=how.vt(), entity=entry.encode(session.pipeline.schema))])
+
+
+async def cap_some(registers: Registers, source: random.Random) -> int:
+    """Other caps for half of the measured transfers, and none for the others; how many there are."""
+    columns = await transfers.read(registers)
+    held = columns.flow != NONE
+    flow, fingerprint = columns.flow[held], columns.fingerprint[held]
+
+    def sizes() -> Caps:
+        return Caps(
+            flow, fingerprint, np.array([source.choice((0, source.randint(LEAST, MOST))) for _ in flow], np.int64)
+        )
+
+    for register in (Register.SEND_CAP, Register.RECEIVE_CAP):
+        await caps.write(registers, register, sizes())
+    return len(flow)
+
+
+def windows(net: ClosingNet, port: int) -> list[int]:
+    """Of a service's uploads, at the client; those that have used up what the handshake promised."""
+    lines = run_in(net.pid("client"), ["ss", "-HtinO", "dport", "=", f":{port}"]).splitlines()
+    told = [re.search(r"bytes_acked:(\d+) .*snd_wnd:(\d+)", line) for line in lines]
+    return [int(one[2]) for one in told if one and int(one[1]) > PROMISED]
+
+
+def test_every_byte_is_right(seen: Seen) -> None:
+    assert (seen.told["transfers"], seen.told["wrong"], seen.told["errors"]) == (TRANSFERS, 0, [])
+    assert seen.changes >= 3 and seen.capped > 0
+
+
+def test_windows_keep_to_the_caps_and_those_of_twins_do_not(seen: Seen) -> None:
+    assert 0 < max(seen.windows) <= MOST + SLACK < max(seen.twins_windows)
+
+
+@pytest.mark.calm
+def test_none_stalls_longer_than_the_twins_by_a_timeout(seen: Seen) -> None:
+    assert seen.told["longest_s"] <= seen.told["longest_twin_s"] + RTO_S

@@ -1,0 +1,173 @@
+"""Closing with real TCP: Apache's prefork, kept-alive connections, and a switch that ends them for both sides."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http.client import HTTPResponse
+
+import pytest
+from sluice.config import Config
+from sluice.switch.programmer import Programmer
+
+from testbed.namespaces import socket_in
+from testbed.processes import Process, await_true, run_in
+from topo.apache import start_apache
+from topo.closing import CLIENT, MACS, PAGE, SERVER, VIP, ClosingNet
+from topo.nets import GRPC_PORT
+from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
+from topo.tests.reached import reached
+from workload.plan import WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+KEPT_S = 300
+"""Apache's KeepAliveTimeout: it closes nothing itself."""
+GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
+LARGE = b"a large page\n" * 200_000
+GET_LARGE = GET.replace(b"/page", b"/large")
+
+
+@dataclass
+class Net:
+    """Hosts and the switch's configuration."""
+
+    place: ClosingNet
+    config: Config
+
+    def connected(self, receive_buffer: int | None = None) -> socket.socket:
+        """A connection of the client's to the service, with a buffer of so many bytes."""
+        made = socket_in(self.place.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
+        made.settimeout(TIMEOUT_S)
+        if receive_buffer is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        made.connect((VIP, WEB_PORT))
+        return made
+
+    def sockets(self, host: str, port: int) -> list[str]:
+        """States of a host's sockets of the connection with this port of the client's."""
+        lines = run_in(self.place.pid(host), ["ss", "-Htan"]).splitlines()
+        return [line.split()[0] for line in lines if any(word.endswith(f":{port}") for word in line.split()[3:5])]
+
+    def waits_for_window(self, port: int) -> bool:
+        """Whether the server asks the client of this port for a larger window."""
+        lines = run_in(self.place.pid("server"), ["ss", "-Htno"]).splitlines()
+        return any(f":{port} " in line and "persist" in line for line in lines)
+
+
+def asks(connection: socket.socket) -> bytes:
+    """One request on a connection that is kept alive; the page."""
+    connection.sendall(GET)
+    return answer(connection)
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The page that was asked for."""
+    response = HTTPResponse(connection)
+    response.begin()
+    assert response.status == 200
+    return response.read()
+
+
+@pytest.fixture(scope="module")
+def net() -> Iterator[Net]:
+    with ClosingNet() as place, ExitStack() as stack:
+        stack.callback(_apache(place).stop)
+        config = configured(stack.enter_context(reached(place.pid("switch"), GRPC_PORT)), VIP, SERVER)
+        with Programmer(config, {CLIENT: (1, MACS[1]), SERVER: (2, MACS[2])}):
+            pass
+        yield Net(place, config)
+
+
+def _apache(place: ClosingNet) -> Process:
+    files = place.directory / "files"
+    files.mkdir()
+    (files / "page").write_bytes(PAGE)
+    (files / "large").write_bytes(LARGE)
+    return start_apache(
+        "s1",
+        SERVER,
+        namespace_pid=place.pid("server"),
+        cgroup_procs=(),
+        cores=(),
+        backlog=16,
+        directory=place.directory / "s1",
+        files=files,
+        more=f"KeepAliveTimeout {KEPT_S}",
+    )
+
+
+async def becomes(what: str, condition: Callable[[], bool]) -> None:
+    """Return once a condition holds."""
+    await asyncio.to_thread(await_true, what, condition, TIMEOUT_S)
+
+
+def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Net) -> None:
+    """The server's socket is gone at once, without TIME_WAIT; a client that did not look is reset, and tries again."""
+
+    async def act(closer: Closer) -> None:
+        with net.connected() as connection:
+            port = connection.getsockname()[1]
+            assert await asyncio.to_thread(asks, connection) == PAGE
+            assert net.sockets("server", port) == ["ESTAB"]
+            assert await closer.load() == 1
+            await closer.close(1)
+            await becomes("the socket is gone", lambda: not net.sockets("server", port))
+            assert await closer.load() == 0
+            await becomes("the client has the FIN", lambda: net.sockets("client", port) == ["CLOSE-WAIT"])
+            connection.sendall(GET)
+            assert connection.recv(1) == b"", "the FIN"
+            with pytest.raises(ConnectionError):
+                while True:
+                    connection.sendall(GET)
+                    await asyncio.sleep(0.01)
+        with net.connected() as again:
+            assert await asyncio.to_thread(asks, again) == PAGE
+        counts = (await closer.closing.counts([closer.server]))[closer.server]
+        assert (counts.closed, counts.taken_back, counts.raced) == (1, 0, 1)
+
+    closing(net.config, act)
+
+
+def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None:
+    """Clients that see the FIN close: neither host keeps a socket. A connection whose client waits is left alone."""
+
+    async def act(closer: Closer) -> None:
+        with ExitStack() as stack:
+            many = [stack.enter_context(net.connected()) for _ in range(6)]
+            ports = [one.getsockname()[1] for one in many]
+            for one in many:
+                assert await asyncio.to_thread(asks, one) == PAGE
+            waits = stack.enter_context(net.connected())
+            waits.sendall(GET[:-2])
+            await closer.close(len(many))
+            for one in many:
+                assert await asyncio.to_thread(one.recv, 1) == b""
+                one.close()
+            gone = [(host, port) for host in ("server", "client") for port in ports]
+            await becomes("all are gone", lambda: not any(net.sockets(*each) for each in gone))
+            assert await closer.load() == 1
+            waits.sendall(b"\r\n")
+            assert answer(waits) == PAGE
+
+    closing(net.config, act)
+
+
+def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
+    """All that was sent is acknowledged and nobody says anything more, for the client's window is closed."""
+
+    async def act(closer: Closer) -> None:
+        with net.connected(receive_buffer=20_000) as paused, net.connected() as other:
+            paused.sendall(GET_LARGE)
+            port = paused.getsockname()[1]
+            await becomes("the client's window is closed", lambda: net.waits_for_window(port))
+            assert await asyncio.to_thread(asks, other) == PAGE
+            await closer.close(1)
+            assert await asyncio.to_thread(other.recv, 1) == b""
+            assert await asyncio.to_thread(answer, paused) == LARGE
+
+    closing(net.config, act)

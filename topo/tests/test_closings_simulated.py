@@ -1,0 +1,186 @@
+"""Thousands of connections closed at every moment of a next request, packet by packet; each is accounted for.
+
+`FULL=1` in the environment: 100,000 closings instead of 5,000.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from math import fsum
+
+import pytest
+from sluice.addresses import Packed, from_text
+from sluice.config import Config
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.transfers import flow_index
+from sluice.switch.programmer import Programmer
+
+from testbed.processes import run_in
+from topo.closing import DISTANCES, MACS, VIP, ClosingNet
+from topo.nets import GRPC_PORT
+from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
+from topo.tests.endpoints import Endpoints, Key
+from topo.tests.reached import reached
+from workload.plan import WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+CLOSINGS = 100_000 if os.environ.get("FULL") else 5_000
+BATCH = 500
+CLIENTS = [f"192.0.2.{number}" for number in range(20, 40)]
+SERVER = "198.51.100.12"
+"""Nobody's: their hosts' kernels have no such addresses."""
+THINK_S = 1.0
+ANSWER_S = 0.002
+"""From the tickle's passing the switch to the answer's."""
+RACES = 1.5
+FIRST_PORT, LAST_PORT = 1024, 65_000
+GATEWAYS = ("020000000001", "020000000002")
+
+
+@pytest.fixture
+def net() -> Iterator[tuple[Endpoints, Config]]:
+    with ClosingNet() as place, ExitStack() as stack:
+        for host in ("client", "server"):
+            run_in(place.pid(host), ["sysctl", "-qw", "net.ipv4.ip_forward=0"])
+        config = configured(stack.enter_context(reached(place.pid("switch"), GRPC_PORT)), VIP, SERVER)
+        neighbours = {SERVER: (2, MACS[2]), **dict.fromkeys(CLIENTS, (1, MACS[1]))}
+        with Programmer(config, neighbours):
+            pass
+        macs = [
+            bytes.fromhex(gateway + mac.replace(":", "")) for gateway, mac in zip(GATEWAYS, MACS.values(), strict=True)
+        ]
+        ends = Endpoints(place, from_text(VIP).packed, from_text(SERVER).packed, (macs[0], macs[1]))
+        stack.callback(ends.close)
+        yield ends, config
+
+
+def keys() -> Iterator[Key]:
+    """Addresses and ports of clients; those of long ago come again."""
+    packed: Sequence[Packed] = [from_text(one).packed for one in CLIENTS]
+    while True:
+        for port in range(FIRST_PORT, LAST_PORT):
+            for address in packed:
+                yield address, port
+
+
+def flows_of(batch: Sequence[Key]) -> list[int]:
+    """Where the connection table may have them."""
+    places = (Connection(*key, from_text(VIP).packed, WEB_PORT).place for key in batch)
+    return [flow for one in places for flow in (flow_index(0, one.slot_1), flow_index(1, one.slot_2))]
+
+
+class Round:
+    """A batch of connections, each closed while its client thinks: when that asks next is drawn."""
+
+    def __init__(self, ends: Endpoints, closer: Closer, batch: list[Key], fresh: Iterator[Key]) -> None:
+        self.ends, self.closer, self.batch, self._fresh = ends, closer, batch, fresh
+        self.taken_back: list[Key] = []
+        self.racing: list[Key] = []
+        self.tickled = ends.seen["tickles"]
+        self.expected = 0.0
+        distances = list(DISTANCES.values())
+        for number, key in enumerate(batch):
+            round_trip_s = distances[number % len(distances)]
+            self.expected += round_trip_s / THINK_S
+            arrives_s = random.expovariate(1 / THINK_S)  # of the next request, at the switch, after the tickle's
+            if arrives_s < ANSWER_S:
+                self.taken_back.append(key)
+            elif arrives_s < ANSWER_S + round_trip_s:
+                self.racing.append(key)
+
+    async def run(self) -> None:
+        """Fetch, close, and see what became of everyone."""
+        ends = self.ends
+        self._fetch(self.batch)
+        for key in self.racing:
+            ends.clients[key].races = True
+        ends.overtaken = set(self.taken_back)
+        for flow in await self._idle():
+            await self.closer.closing.tickle(flow, self.closer.service, 0.0)
+            ends.exchange(0.0)
+        await self._tickled()
+        ends.answers()
+        ends.exchange()
+        for key in self.racing:
+            assert ends.clients[key].saw_fin
+            if not ends.clients[key].was_reset:
+                ends.repeats(key)  # by its timer, with the FIN acknowledged
+        ends.exchange()
+        self._check()
+        repeated = list(islice(self._fresh, len(self.racing)))
+        self._fetch(repeated)
+        for key in (*self.batch, *repeated):
+            if not ends.clients[key].was_reset:
+                ends.ends(key)
+        ends.exchange()
+        ends.clients.clear()
+
+    def _fetch(self, batch: Sequence[Key]) -> None:
+        """A page each, on connections of their own: of the users who race it is the one that they repeat."""
+        for key in batch:
+            self.ends.opens(key)
+        self.ends.exchange()
+        lost = [key for key in batch if self.ends.clients[key].pages != 1]
+        assert lost == []
+
+    async def _idle(self) -> list[int]:
+        end = time.monotonic() + TIMEOUT_S
+        found: list[int] = []
+        while time.monotonic() < end:
+            found = [one.flow for one in await self.closer.closing.facts(flows_of(self.batch), time.monotonic())]
+            if len(found) == len(self.batch):
+                return found
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"{len(found)} of {len(self.batch)} connections are idle")
+
+    async def _tickled(self) -> None:
+        end = time.monotonic() + TIMEOUT_S
+        before = self.tickled
+        while self.ends.seen["tickles"] - before < len(self.batch):
+            assert time.monotonic() < end, f"{self.ends.seen['tickles'] - before} of {len(self.batch)} tickles came"
+            await asyncio.sleep(0)
+            self.ends.exchange()
+
+    def _check(self) -> None:
+        """Every one is what its next request made of it."""
+        back, racing = set(self.taken_back), set(self.racing)
+        for key in self.batch:
+            client, is_served = self.ends.clients[key], key in self.ends.served
+            assert is_served is (key in back)
+            assert client.saw_fin is (key not in back)
+            assert client.was_reset is (key in racing)
+            assert (client.asked, client.pages) == ((2, 2) if key in back else (2, 1) if key in racing else (1, 1))
+
+
+def test_of_thousands_that_are_closed_every_one_is_accounted_for(net: tuple[Endpoints, Config]) -> None:
+    ends, config = net
+    random.seed(36)
+    fresh = keys()
+    rounds: list[Round] = []
+
+    async def act(closer: Closer) -> None:
+        closed = raced = back = 0
+        while closed < CLOSINGS:
+            rounds.append(one := Round(ends, closer, list(islice(fresh, BATCH)), fresh))
+            await one.run()
+            closed += BATCH - len(one.taken_back)
+            counts = (await closer.closing.counts([closer.server]))[closer.server]
+            raced = sum(len(each.racing) for each in rounds)
+            back = sum(len(each.taken_back) for each in rounds)
+            assert (counts.closed, counts.taken_back, counts.raced) == (closed, back, raced)
+            assert await closer.load() == 0
+        expected = fsum(each.expected for each in rounds)
+        print(f"{closed} closed, {back} taken back, {raced} raced, {expected:.0f} expected; {dict(ends.seen)}")
+        assert raced <= RACES * expected
+        assert ends.seen["resets of the server's"] == closed
+        wrong = {"inexact at the server", "out of order at the server", "no request"}
+        assert not wrong & {name for name, count in ends.seen.items() if count}
+
+    closing(config, act)

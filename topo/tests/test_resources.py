@@ -1,0 +1,129 @@
+"""Servers' send buffers from end to end with real TCP: measured, shared, capped in the switch, shown by the status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from threading import Thread
+from typing import Any
+
+import pytest
+from sluice.config import SwitchConfig
+from sluice.dataplane.connection import Connection
+from sluice.dataplane.transfers import flow_index
+from sluice.names import Register
+from sluice.switch.choice import program_for
+from sluice.switch.registers import open_registers
+from sluice.switch.session import Session
+
+from testbed.namespaces import socket_in
+from testbed.processes import await_true, run_in
+from topo.ground import SWITCH_NAME
+from topo.resources import BUDGET, PATHS, ResourcesLab
+from topo.tests.reached import reached
+from workload.plan import DOWNLOAD_CLIENT, GRPC_PORT, LOAD_CLIENT, VIP, WEB_PORT, HostPlan
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+TIMEOUT_S = 15.0
+CAP_BITS = 32
+SLACK = 1 << 14
+"""Bytes by which a window may be above its cap: scales of at most 14."""
+
+
+class Download:
+    """A client that fetches a file of its own."""
+
+    def __init__(self, lab: ResourcesLab, client: HostPlan, size: int) -> None:
+        self._original = os.urandom(size)
+        (lab.files / client.name).write_bytes(self._original)
+        self._socket = socket_in(lab.pid(client.name), socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.settimeout(TIMEOUT_S)
+        self._socket.connect((str(VIP), WEB_PORT))
+        self._socket.sendall(f"GET /{client.name} HTTP/1.0\r\n\r\n".encode())
+        self.client = client
+        self.port: int = self._socket.getsockname()[1]
+        self._received = bytearray()
+        self._reader = Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with self._socket:
+            while more := self._socket.recv(1 << 16):
+                self._received += more
+
+    def runs(self) -> bool:
+        """Whether there is more to come."""
+        return self._reader.is_alive()
+
+    def is_whole(self) -> bool:
+        """Wait for its end; whether all of it came, and nothing else."""
+        self._reader.join(TIMEOUT_S)
+        return not self.runs() and bytes(self._received.partition(b"\r\n\r\n")[2]) == self._original
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[ResourcesLab]:
+    with ResourcesLab("embedded") as running:
+        yield running
+
+
+def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
+    """The caps of these connections' own, towards the client, as the switch has them; 0 without one."""
+
+    async def read(address: str) -> list[int]:
+        at = SwitchConfig(address=address)
+        # Below the controller's election id: only reads.
+        async with Session(address, at.device_id, await program_for(at), 1) as session:
+            registers = await open_registers(session, None)
+            found: list[int] = []
+            for one in downloads:
+                place = Connection(one.client.address.packed, one.port, VIP.packed, WEB_PORT).place
+                numbers = [flow_index(0, place.slot_1), flow_index(1, place.slot_2)]
+                cells = await registers.read(Register.SEND_CAP, numbers)
+                own = [cell for cell in cells if cell >> CAP_BITS == place.fingerprint]
+                found.append(own[0] % (1 << CAP_BITS) if own else 0)
+            return found
+
+    with reached(lab.pid(SWITCH_NAME), GRPC_PORT) as address:
+        return asyncio.run(read(address))
+
+
+def send_buffers(lab: ResourcesLab) -> dict[str, Any]:
+    """What the status shows of the server's."""
+    (service,) = lab.controller.ask(command="status")["services"]
+    (server,) = service["servers"]
+    return server["resources"]["send"]
+
+
+def window_of(lab: ResourcesLab, download: Download) -> int:
+    """The window that the server believes its client has, in bytes."""
+    told = run_in(lab.pid("s1"), ["ss", "-Htin", "dport", "=", f":{download.port}"])
+    (window,) = re.findall(r"snd_wnd:(\d+)", told)
+    return int(window)
+
+
+def test_two_unlike_transfers_share_a_budget(lab: ResourcesLab) -> None:
+    near, far = Download(lab, LOAD_CLIENT, 30_000_000), Download(lab, DOWNLOAD_CLIENT, 8_000_000)
+
+    caps: list[int] = []
+
+    def follow_the_paths() -> bool:
+        caps[:] = caps_of(lab, [near, far])
+        return caps[0] > 2 * caps[1] > 0
+
+    await_true("each has a cap, the near one a larger", follow_the_paths, TIMEOUT_S)
+    shown = send_buffers(lab)
+    text = subprocess.run(lab.controller.status_command(), capture_output=True, text=True, check=True).stdout
+    windows = [window_of(lab, one) for one in (near, far)]
+    assert near.runs() and far.runs(), "they were to be looked at while they run"
+    assert sum(caps) <= BUDGET and shown["share"] <= BUDGET and shown["budget"] == BUDGET
+    assert [window <= cap + SLACK for window, cap in zip(windows, caps, strict=True)] == [True, True], (windows, caps)
+    assert re.search(r"s1 send buffers: 256 KiB; in flight [\d,]+ KiB, .* 2 transfers", text), text
+    for client in PATHS:
+        lab.widen(client, 400)
+    assert near.is_whole() and far.is_whole()

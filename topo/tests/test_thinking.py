@@ -1,0 +1,133 @@
+"""Users who think between pages, against servers that end connections at every moment."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from topo.load.thinking import Told, run
+from topo.switches import REPOSITORY
+from topo.webservers import KINDS, WebServer
+
+BODY = b"a page"
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + BODY
+
+Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""A request, counted on its connection from 0: answers it, or does not."""
+
+
+def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Told:
+    """Let users ask a server."""
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = 0
+        while not writer.is_closing():
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            await serve(asked, reader, writer)
+            asked += 1
+        writer.close()
+
+    async def both() -> Told:
+        server = await asyncio.start_server(connection, "127.0.0.1", 0)
+        async with server:
+            options = argparse.Namespace(
+                to=server.sockets[0].getsockname()[:2],
+                source=["127.0.0.1"],
+                users=number,
+                seconds=seconds,
+                settle=0.0,
+                think=0.02,
+                session=1000.0,
+                objects=1,
+                body=BODY,
+                seed=1,
+            )
+            return await run(options)
+
+    return asyncio.run(both())
+
+
+async def answer(writer: asyncio.StreamWriter, what: bytes = WHOLE) -> None:
+    writer.write(what)
+    await writer.drain()
+
+
+def test_a_kept_connection_is_used_again() -> None:
+    async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(writer)
+
+    told = users(serve)
+    assert told.connections == 4 and told.pages > 4 and told.lost == []
+    assert len(told.page_s) == told.pages + told.unfinished
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_request_that_met_the_connections_end_is_made_again(resets: bool) -> None:
+    async def serve(asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if asked == 0:
+            await answer(writer)
+        elif resets:
+            writer.transport.abort()
+        else:
+            writer.close()
+
+    told = users(serve)
+    assert told.lost == [] and told.pages > 4
+    assert sum(told.raced.values()) >= told.connections - 4 - 4
+
+
+def test_a_connection_that_ended_while_its_user_thought_is_no_race() -> None:
+    async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(writer)
+        writer.close()
+
+    told = users(serve)
+    assert told.lost == [] and told.pages > 4
+    assert sum(told.found_closed.values()) > 0
+
+
+@pytest.mark.parametrize("said", [b"", WHOLE[:-1], WHOLE[:20], b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"])
+def test_what_a_client_may_not_repeat_is_lost(said: bytes) -> None:
+    """A new connection without an answer, half an answer, another status."""
+
+    async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(writer, said)
+        writer.close()
+
+    assert users(serve).lost
+
+
+def test_another_page_is_lost() -> None:
+    async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(writer, WHOLE.replace(b"a page", b"a cage"))
+
+    assert "another page" in users(serve).lost[0]
+
+
+def test_the_program_tells_what_users_saw() -> None:
+    command = [sys.executable, "-m", "topo.load.thinking", "--to", "127.0.0.1:1", "--source", "127.0.0.1"]
+    options = ["--users", "1", "--seconds", "0.5", "--think", "0.05"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
+    told = json.loads(done.stdout)
+    assert "no connection" in told["lost"][0] and told["connections"] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("keep_s", [0, 5])
+def test_a_web_servers_own_program_takes_its_configuration(kind: str, keep_s: int, tmp_path: Path) -> None:
+    server = WebServer(kind, 8, keep_s)
+    (tmp_path / "files").mkdir()
+    for name, text in server.files(tmp_path, "127.0.0.1").items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run([*server.command(tmp_path), "-t"], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,164 @@
+"""A controller is replaced by a newer one while connections are held and made, and none of them is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.processes import Process
+from topo.nets import GRPC_PORT, READY_S, SWITCH, Net
+from topo.switches import REPOSITORY
+from topo.tests.talker import READY
+from workload.plan import WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+CLIENT, VIP = "192.0.2.10", "198.18.0.80"
+SERVERS = {"s1": "198.51.100.11", "s2": "203.0.113.11"}
+MACS = {"client": "02:00:00:00:01:10", "s1": "02:00:00:00:02:11", "s2": "02:00:00:00:03:11"}
+HERE = Path(__file__).parent
+PROGRAM = REPOSITORY / "p4src/build"
+HELD, PER_S = 20, 40
+ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate.servers"
+
+
+class Upgrading(Net):
+    """Client, switch, two servers, and controllers of several versions."""
+
+    def __init__(self) -> None:
+        super().__init__("sluice-upgrade-")
+
+    def build(self) -> None:
+        """See Net."""
+        self.hosts(("client", SWITCH, *SERVERS))
+        self.attach("client", 1, MACS["client"], CLIENT)
+        for port, (name, address) in enumerate(SERVERS.items(), 2):
+            self.attach(name, port, MACS[name], address)
+            command = [sys.executable, str(HERE / "talker.py"), name, address, str(WEB_PORT)]
+            self.start(name, command, name).await_output(READY, READY_S)
+        self.serve((1, 2, 3))
+
+    def version(self, name: str, table: str = "", size: int = 0) -> Path:
+        """A controller's configuration, whose program has a table of another size."""
+        folder = self.directory / name
+        folder.mkdir()
+        wanted: dict[str, Any] = {"address": f"127.0.0.1:{GRPC_PORT}"}
+        if table:
+            wanted["pipeline"] = str(folder)
+            for file in ("sluice.json", "sluice.p4info.txtpb"):
+                shutil.copy(PROGRAM / file, folder)
+            _resize(folder, table, size)
+        text = yaml.safe_dump(configuration(wanted, folder / "s.sock"))
+        (folder / "sluice.yaml").write_text(text)
+        return folder / "sluice.yaml"
+
+    def controller(self, config: Path, *options: str) -> Process:
+        """Start one; it may have to stand by."""
+        sluice = str(Path(sys.executable).with_name("sluice"))
+        return self.start("controller", [sluice, "run", "--config", str(config), *options], SWITCH)
+
+
+def _resize(folder: Path, table: str, size: int) -> None:
+    """In both files of a compiled program."""
+    program = json.loads((folder / "sluice.json").read_text())
+    (found,) = [one for pipe in program["pipelines"] for one in pipe["tables"] if one["name"] == table]
+    before, found["max_size"] = found["max_size"], size
+    (folder / "sluice.json").write_text(json.dumps(program))
+    info = (folder / "sluice.p4info.txtpb").read_text()
+    head, name, rest = info.partition(f'name: "{table}"')
+    assert f"size: {before}\n" in rest
+    (folder / "sluice.p4info.txtpb").write_text(head + name + rest.replace(f"size: {before}\n", f"size: {size}\n", 1))
+
+
+def configuration(switch: dict[str, Any], control: Path) -> dict[str, Any]:
+    """One service, two servers."""
+    gateways = {1: "192.0.2.1/24", 2: "198.51.100.1/24", 3: "203.0.113.1/24"}
+    return {
+        "switch": switch,
+        "interfaces": [{"port": n, "mac": f"02:00:00:00:00:0{n}", "address": at} for n, at in gateways.items()],
+        "control": str(control),
+        "services": [
+            {
+                "name": "web",
+                "address": VIP,
+                "port": WEB_PORT,
+                "servers": [{"name": name, "address": at, "port": WEB_PORT} for name, at in SERVERS.items()],
+            }
+        ],
+    }
+
+
+class Load:
+    """steady.py in the client's namespace."""
+
+    def __init__(self, net: Upgrading) -> None:
+        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(HELD), str(PER_S)]
+        self.process = net.start("load", [sys.executable, *words], "client")
+
+    def told(self) -> tuple[int, int, list[str]]:
+        """Answers to held connections, new connections, faults."""
+        whole = self.process.output().rpartition("\n")[0].splitlines()
+        held, made, faults = json.loads(whole[-1]) if whole else (0, 0, [])
+        return held, made, faults
+
+    def goes_on(self) -> None:
+        """Return once every held connection will have been answered again, and new ones too; none may have failed."""
+        held, made, _ = self.told()
+
+        def more() -> bool:
+            now = self.told()
+            return bool(now[2]) or (now[0] >= held + 3 * HELD and now[1] >= made + 10)
+
+        self.process.await_true("goes on", more, READY_S)
+        assert self.told()[2] == []
+
+
+@pytest.fixture(scope="module")
+def net() -> Iterator[Upgrading]:
+    with Upgrading() as running:
+        yield running
+
+
+def test_controllers_and_programs_are_replaced_under_load(net: Upgrading) -> None:
+    first = net.controller(net.version("first"))
+    assert "adopted=no" in first.await_output("sluice: ready", READY_S)
+    load = Load(net)
+    load.goes_on()
+
+    # A newer controller stands by and takes over from one that is killed.
+    newer = net.controller(net.version("newer"))
+    newer.await_output("sluice: standby", READY_S)
+    first.stop(timeout_s=0.0)
+    assert newer.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
+    load.goes_on()
+
+    # Another one comes when the old one has ended; it brings a program with more room, and the switch keeps its state.
+    newer.stop()
+    load.goes_on()
+    newest = net.controller(net.version("newest", ROUTES, 8192))
+    assert newest.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
+    assert "the switch keeps its state" in newest.output()
+    load.goes_on()
+    newest.stop()
+
+    # One whose program has no room for what the switch holds says so, and does nothing.
+    bad = net.controller(net.version("bad", SERVERS_TABLE, 1))
+    assert bad.wait(READY_S) == 1
+    assert "whose state cannot be kept" in bad.output() and "Nothing was changed" in bad.output()
+    load.goes_on()
+    again = net.controller(net.directory / "newest/sluice.yaml")
+    assert again.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
+    load.goes_on()
+
+    load.process.stop()
+    held, made, faults = load.told()
+    assert faults == [] and held > 15 * HELD and made > 50
+    again.stop()
